@@ -1,0 +1,32 @@
+import { defineConfig } from 'vitest/config';
+
+/** Sources, not dist: Node's subpath imports point at what is built. */
+const alias = [
+  { find: /^#test\/(.*)$/, replacement: `${import.meta.dirname}/test/$1.ts` },
+  { find: /^#(\w+)\/(.*)$/, replacement: `${import.meta.dirname}/libs/$1/src/$2.ts` },
+];
+const common = { oxc: { decorator: { legacy: true, emitDecoratorMetadata: true } }, resolve: { alias } };
+
+/** unit needs nothing but Node; the others need the parts that `./trivet test` starts. */
+export default defineConfig({
+  ...common,
+  test: {
+    maxWorkers: 2,
+    exclude: ['**/node_modules/**', '**/dist/**', '**/.trivet/**'],
+    projects: [
+      {
+        ...common,
+        test: { name: 'unit', include: ['libs/**/*.spec.ts', 'apps/**/*.spec.ts'], exclude: ['**/*.parts.spec.ts'] },
+      },
+      {
+        ...common,
+        test: {
+          name: 'parts',
+          include: ['libs/**/*.parts.spec.ts', 'test/**/*.spec.ts'],
+          testTimeout: 60_000,
+          hookTimeout: 120_000,
+        },
+      },
+    ],
+  },
+});
