@@ -1,0 +1,89 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { ConfigError, loadConfig } from '#platform/config';
+
+const folder = mkdtempSync(join(tmpdir(), 'trivet-config-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const problems = (env: Record<string, string>, required: Parameters<typeof loadConfig>[0] = []): string[] => {
+  try {
+    loadConfig(required, env);
+    return [];
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError);
+    return (error as Error).message.split('\n');
+  }
+};
+
+describe('loadConfig', () => {
+  it('has a default for all but addresses, and ignores what is not ours', () => {
+    const config = loadConfig([], { PATH: '/bin', COSI_OTHER: 'x', TRIVET_RGW_REGION: '' });
+    expect(config.TRIVET_HTTP_LISTEN).toEqual({ host: '127.0.0.1', port: 8740 });
+    expect(config.TRIVET_RGW_REGION).toBe('default');
+    expect(config.TRIVET_DATABASE_URL).toBeUndefined();
+  });
+
+  it('names every variable that is wrong, missing or unknown, one line each', () => {
+    const lines = problems({ TRIVET_HTTP_LISTEN: '8740', TRIVET_DATABASE_URL: 'mysql://x', TRIVET_TYPO: '1' });
+    expect(lines).toHaveLength(3);
+    expect(lines).toEqual(
+      expect.arrayContaining([
+        'TRIVET_HTTP_LISTEN: expected host:port',
+        expect.stringMatching(/^TRIVET_DATABASE_URL: expected postgresql:/),
+        'TRIVET_TYPO: unknown variable',
+      ]),
+    );
+    expect(problems({ TRIVET_LEASE_MS: '0' }, ['TRIVET_KEK_FILE', 'TRIVET_HOME'])).toEqual([
+      expect.stringMatching(/^TRIVET_LEASE_MS: /),
+      'TRIVET_KEK_FILE: required, but not set',
+    ]);
+    expect(problems({}, ['TRIVET_KEK_FILE', 'TRIVET_REDIS_URL'])).toEqual([
+      'TRIVET_KEK_FILE: required, but not set',
+      'TRIVET_REDIS_URL: required, but not set',
+    ]);
+  });
+
+  it('never repeats a value', () => {
+    const lines = problems({ TRIVET_DATABASE_URL: 'cAnArY', TRIVET_REDIS_URL: 'cAnArY', COSI_ENDPOINT: 'cAnArY' });
+    expect(lines).toHaveLength(3);
+    expect(lines.join()).not.toContain('cAnArY');
+  });
+
+  it('says how long a socket path is, and how long it may be', () => {
+    const path = `/${'x'.repeat(110)}.sock`;
+    expect(problems({ COSI_ENDPOINT: `unix://${path}` })).toEqual([
+      `COSI_ENDPOINT: expected a socket path of at most 107 bytes, got ${path.length}`,
+    ]);
+  });
+});
+
+describe('an address from a file', () => {
+  const file = join(folder, 'url');
+  writeFileSync(file, 'postgresql://trivet_app:pw@db/trivet\n');
+
+  it('is read, checked like any other, and satisfies what is required', () => {
+    const config = loadConfig(['TRIVET_DATABASE_URL'], { TRIVET_DATABASE_URL_FILE: file });
+    expect(config.TRIVET_DATABASE_URL).toBe('postgresql://trivet_app:pw@db/trivet');
+    expect(problems({ TRIVET_REDIS_URL_FILE: file })).toEqual([expect.stringMatching(/^TRIVET_REDIS_URL: /)]);
+  });
+
+  it('that is missing, or given twice, is a problem with the name of its variable', () => {
+    expect(
+      problems({ TRIVET_DATABASE_ENGINE_URL_FILE: join(folder, 'absent') }, ['TRIVET_DATABASE_ENGINE_URL']),
+    ).toEqual([expect.stringMatching(/^TRIVET_DATABASE_ENGINE_URL_FILE: cannot read .*ENOENT/)]);
+    expect(problems({ TRIVET_DATABASE_OWNER_URL_FILE: file, TRIVET_DATABASE_OWNER_URL: 'postgresql://a@b/c' })).toEqual(
+      [expect.stringContaining('TRIVET_DATABASE_OWNER_URL_FILE: give either')],
+    );
+    expect(problems({ TRIVET_KEK_FILE_FILE: file })).toEqual(['TRIVET_KEK_FILE_FILE: unknown variable']);
+  });
+});
+
+describe('a number', () => {
+  it('is small enough for a timer, which would else fire at once', () => {
+    expect(loadConfig([], { TRIVET_COSI_WAIT_MS: '2147483647' }).TRIVET_COSI_WAIT_MS).toBe(2_147_483_647);
+    for (const value of ['2147483648', '0', '-1', '1.5', 'ten'])
+      expect(problems({ TRIVET_COSI_WAIT_MS: value })).toEqual([expect.stringMatching(/^TRIVET_COSI_WAIT_MS: /)]);
+  });
+});

@@ -1,0 +1,192 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Database } from '#platform/database';
+import { StorageError } from '#platform/errors';
+import { sql } from '#platform/sql';
+import { uuidv7 } from '#platform/uuid';
+import { createDatabase, type TestDatabase } from '#test/support/database';
+import { until } from '#test/support/parts';
+
+let own: TestDatabase;
+let database: Database;
+const TENANT = uuidv7();
+const [FIRST, SECOND] = [uuidv7(), uuidv7()];
+
+beforeAll(async () => {
+  own = await createDatabase();
+  database = await Database.connect({ appUrl: own.appUrl, engineUrl: own.engineUrl, applicationName: 'trivet:test' });
+  await own.query("INSERT INTO trivet.tenant (id, name) VALUES ($1, 'one')", [TENANT]);
+  for (const [id, name] of [
+    [FIRST, 'first'],
+    [SECOND, 'second'],
+  ])
+    await own.query(
+      "INSERT INTO trivet.backend (tenant_id, id, name, kind, config) VALUES ($1, $2, $3, 'fake', '{}')",
+      [TENANT, id, name],
+    );
+});
+afterAll(async () => {
+  await database?.close();
+  await own?.drop();
+});
+
+const BACKENDS = sql('test_backends', 'SELECT id, name FROM trivet.backend ORDER BY name');
+const RENAME = sql('test_rename', 'UPDATE trivet.backend SET name = $2 WHERE id = $1');
+const TOUCH = sql('test_touch', 'UPDATE trivet.backend SET version = version + 1 WHERE id = $1 RETURNING version');
+const INSERT = sql(
+  'test_insert',
+  "INSERT INTO trivet.backend (tenant_id, id, name, kind, config) VALUES ($1, $2, $3, 'fake', '{}')",
+);
+const PID = sql('test_pid', 'SELECT pg_backend_pid() AS pid');
+const NOTIFY = sql('test_notify', "SELECT pg_notify('test_channel', $1)");
+const versionOf = async (id: string) =>
+  (await own.query<{ version: number }>('SELECT version FROM trivet.backend WHERE id = $1', [id]))[0]!.version;
+const caught = (work: Promise<unknown>): Promise<StorageError> =>
+  work.then(
+    () => Promise.reject(new Error('it did not fail')),
+    error => error,
+  );
+
+describe('a transaction of a tenant', () => {
+  it('sees that tenant, and the next use of its connection sees none', async () => {
+    expect(await database.withTenant(TENANT, tx => tx.query(BACKENDS))).toHaveLength(2);
+    expect(await database.withTenant(uuidv7(), tx => tx.query(BACKENDS))).toEqual([]);
+    expect(await database.call(BACKENDS, [])).toEqual([]);
+  });
+
+  it('takes no tenant that is not a uuid: the name of a tenant stands in a statement', async () => {
+    const error = await caught(database.withTenant(`${TENANT}'; SELECT '`, tx => tx.query(BACKENDS)));
+    expect(error).toMatchObject({ kind: 'internal' });
+  });
+
+  it('is undone as a whole when its work fails, whoever failed', async () => {
+    const failing = database.withTenant(TENANT, async tx => {
+      await tx.query(RENAME, [FIRST, 'renamed']);
+      throw new StorageError('aborted', 'on second thought');
+    });
+    expect(await caught(failing)).toMatchObject({ kind: 'aborted', message: 'on second thought' });
+    expect((await database.withTenant(TENANT, tx => tx.query<{ name: string }>(BACKENDS))).map(b => b.name)).toEqual([
+      'first',
+      'second',
+    ]);
+  });
+
+  it('is run again when it met another one in a deadlock', async () => {
+    const before = [await versionOf(FIRST), await versionOf(SECOND)];
+    let arrived = 0;
+    const both = async (ids: string[]) =>
+      database.withTenant(TENANT, async tx => {
+        await tx.query(TOUCH, [ids[0]]);
+        arrived++;
+        await until('both hold one row', () => arrived >= 2);
+        await tx.query(TOUCH, [ids[1]]);
+      });
+    await Promise.all([both([FIRST, SECOND]), both([SECOND, FIRST])]);
+    expect(arrived).toBe(3);
+    expect([await versionOf(FIRST), await versionOf(SECOND)]).toEqual(before.map(version => version + 2));
+  });
+
+  it("gives its connection back, whatever happened to it, and says nothing in the database's own words", async () => {
+    const doubled = await caught(database.withTenant(TENANT, tx => tx.query(INSERT, [TENANT, FIRST, 'third'])));
+    expect(doubled).toMatchObject({ kind: 'aborted', retry: 'later' });
+    expect(JSON.stringify(doubled)).not.toMatch(/duplicate|constraint|backend_pkey|first/i);
+    const foreign = await caught(database.withTenant(TENANT, tx => tx.query(INSERT, [uuidv7(), uuidv7(), 'x'])));
+    expect(foreign).toMatchObject({ kind: 'internal' });
+    expect(JSON.stringify(foreign)).not.toMatch(/row-level|policy/i);
+    for (let n = 0; n < 30; n++) {
+      await caught(
+        database.withTenant(TENANT, async tx => {
+          const [row] = await tx.query<{ pid: number }>(PID);
+          await own.query('SELECT pg_terminate_backend($1)', [row!.pid]);
+          await until('it is gone', async () => {
+            return (await own.query('SELECT FROM pg_stat_activity WHERE pid = $1', [row!.pid])).length === 0;
+          });
+          await tx.query(BACKENDS);
+        }),
+      ).then(error => expect(error).toMatchObject({ kind: 'unavailable', retry: 'later' }));
+    }
+    expect(await database.withTenant(TENANT, tx => tx.query(BACKENDS))).toHaveLength(2);
+  });
+});
+
+describe('the door', () => {
+  it('says unavailable where no database is', async () => {
+    const url = 'postgresql://nobody:nothing@127.0.0.1:1/none';
+    const error = await caught(Database.connect({ appUrl: url, applicationName: 'trivet:test' }));
+    expect(error).toMatchObject({ kind: 'unavailable' });
+    expect(error.message).not.toContain('nothing');
+  });
+
+  it('has no engine role unless it was given one', async () => {
+    const gateway = await Database.connect({ appUrl: own.appUrl, applicationName: 'trivet:test', poolSize: 1 });
+    try {
+      expect(await caught(gateway.engine(BACKENDS))).toMatchObject({ kind: 'internal' });
+    } finally {
+      await gateway.close();
+    }
+  });
+
+  it('is not ready before an older schema', async () => {
+    await database.ping();
+    const kept = await own.query<{ timestamp: string }>('SELECT timestamp FROM trivet.migration');
+    await own.query('UPDATE trivet.migration SET "timestamp" = "timestamp" - 1');
+    try {
+      expect(await caught(database.ping())).toMatchObject({ kind: 'unavailable' });
+    } finally {
+      await own.query('UPDATE trivet.migration SET "timestamp" = "timestamp" + 1');
+    }
+    expect(await own.query('SELECT timestamp FROM trivet.migration')).toEqual(kept);
+    await database.ping();
+  });
+});
+
+describe('listening', () => {
+  it('comes back by itself, says so, and hears again; after its stop it is silent', async () => {
+    const heard: string[] = [];
+    let connects = 0;
+    const listener = database.listen(
+      ['test_channel'],
+      (channel, payload) => heard.push(`${channel} ${payload}`),
+      () => {
+        connects++;
+      },
+    );
+    await until('it listens', () => connects === 1);
+    await database.call(NOTIFY, ['one']);
+    await until('it hears', () => heard.length === 1);
+    for (let round = 2; round < 5; round++) {
+      const pids = await own.query<{ pid: number }>(
+        "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query = 'LISTEN test_channel'",
+      );
+      expect(pids).toHaveLength(1);
+      await own.query('SELECT pg_terminate_backend($1)', [pids[0]!.pid]);
+      await until('it listens again', () => connects === round);
+      await database.call(NOTIFY, [`round ${round}`]);
+      await until('it hears again', () => heard.includes(`test_channel round ${round}`));
+    }
+    expect(listener.connected()).toBe(true);
+    await listener.stop();
+    await database.call(NOTIFY, ['too late']);
+    await until('its connection is gone', async () => {
+      const text = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND query = 'LISTEN test_channel'";
+      return (await own.query(text)).length === 0;
+    });
+    expect(heard).not.toContain('test_channel too late');
+  });
+});
+
+describe("the database's own errors", () => {
+  const raised = (code: string) =>
+    caught(database.call(sql(`test_raise_${code}`, `DO $$ BEGIN RAISE SQLSTATE '${code}'; END $$`), []));
+
+  it.each([
+    ['40001', 'aborted'], // could not be serialised, five times
+    ['40P01', 'aborted'], // a deadlock, five times
+    ['23505', 'aborted'],
+    ['25006', 'unavailable'], // a standby after a failover
+    ['25P03', 'unavailable'], // this process was stopped inside of a transaction
+    ['57014', 'unavailable'],
+    ['42P01', 'internal'],
+  ])('%s is %s: what a repeat mends is not a defect', async (code, kind) => {
+    expect(await raised(code)).toMatchObject({ kind });
+  });
+});

@@ -1,0 +1,33 @@
+import { source } from '#platform/database';
+import { StorageError } from '#platform/errors';
+
+const ROLES = ['trivet_owner', 'trivet_app', 'trivet_engine'];
+/** Any two processes that migrate the same database must meet at the same number. */
+const MIGRATION_LOCK = 7_411_918;
+
+/**
+ * Brings the schema to this release as the owner role. TypeORM has no lock between processes, so one advisory lock
+ * covers the run. Safe to repeat and to run from several hosts at once.
+ */
+export async function migrate(ownerUrl: string): Promise<{ applied: string[] }> {
+  const owner = source(ownerUrl, 'trivet:migrate', 2, 0);
+  await owner.initialize();
+  const lock = owner.createQueryRunner();
+  try {
+    await lock.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
+    const found = await lock.query('SELECT rolname FROM pg_roles WHERE rolname = ANY ($1)', [ROLES]);
+    const missing = ROLES.filter(role => !found.some((row: { rolname: string }) => row.rolname === role));
+    if (missing.length > 0)
+      throw new StorageError(
+        'failed_precondition',
+        `the database has no role ${missing.join(', ')}: create it as README, "Your own PostgreSQL", shows`,
+      );
+    await lock.query('CREATE SCHEMA IF NOT EXISTS trivet');
+    const applied = await owner.runMigrations({ transaction: 'each' });
+    return { applied: applied.map(migration => migration.name) };
+  } finally {
+    await lock.query('SELECT pg_advisory_unlock($1)', [MIGRATION_LOCK]).catch(() => {});
+    await lock.release();
+    await owner.destroy();
+  }
+}

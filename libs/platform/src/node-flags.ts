@@ -1,0 +1,6 @@
+/**
+ * How gateway and worker are started, everywhere: the launcher, the image, the systemd units. V8 sizes its heap by the
+ * machine; on 24 GiB it lets garbage of a storm of repeated calls grow the gateway by 250 MiB, with these by 50 MiB
+ * (same rate; the live heap is below 70 MiB).
+ */
+export const NODE_FLAGS = ['--enable-source-maps', '--max-old-space-size=256', '--max-semi-space-size=8'] as const;
