@@ -1,0 +1,56 @@
+-- One statement accepts: operations, slots, events. Each is dispatched at once when nobody is in line before it, its
+-- tenant has a free place at this backend and class, and the backend's circuit is closed; otherwise whoever ends next, or
+-- the reconciler, dispatches it. The operation row is its own outbox: dispatched_at is what an outbox row would say.
+-- $1 tenant $2 operations [{id, kind, class, backend, resourceKind, resource, resourceName, request, priority, notBefore,
+-- traceparent, actor, slots: [{resource, slot, own}]}] $3 cap
+WITH new AS MATERIALIZED (
+  SELECT n.*, row_number() OVER () AS nth
+    FROM json_to_recordset($2::json) AS n (
+           id uuid, kind text, class text, backend uuid, "resourceKind" text, resource uuid, "resourceName" text,
+           request jsonb, priority smallint, "notBefore" timestamptz, traceparent text, actor text, slots json)
+), wanted AS MATERIALIZED (
+  SELECT new.id, new.nth, s.resource, s.slot, s.own
+    FROM new, json_to_recordset(new.slots) AS s (resource uuid, slot text, own boolean)
+), taken AS MATERIALIZED (
+  SELECT resource_id AS resource, slot
+    FROM trivet.operation_slot
+   WHERE resource_id = ANY (ARRAY(SELECT resource FROM wanted)) AND (tenant_id = $1) IS TRUE AND NOT parked
+), circuit AS MATERIALIZED (
+  SELECT backend_id AS backend, reason FROM trivet.backend_circuit WHERE tenant_id = $1 AND open_until > now()
+), behind AS MATERIALIZED (
+  SELECT id FROM wanted JOIN taken USING (resource, slot)
+  UNION ALL
+  SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY resource, slot ORDER BY nth) AS place FROM wanted) AS line
+   WHERE place > 1
+), ready AS MATERIALIZED (
+  SELECT id, backend, class, row_number() OVER (PARTITION BY backend, class ORDER BY nth) AS rank
+    FROM new
+   WHERE backend <> ALL (ARRAY(SELECT backend FROM circuit))
+     AND ("notBefore" IS NULL OR "notBefore" <= now())
+     AND id <> ALL (ARRAY(SELECT id FROM behind))
+), places AS MATERIALIZED (
+  SELECT line.backend, line.class, free.place,
+         row_number() OVER (PARTITION BY line.backend, line.class) AS rank
+    FROM (SELECT backend, class, count(*) AS wanted FROM ready GROUP BY 1, 2) AS line,
+         LATERAL trivet.take_places($1, line.backend, line.class, $3, line.wanted) AS free
+), accepted AS (
+  INSERT INTO trivet.operation (tenant_id, id, kind, class, backend_id, resource_kind, resource_id, resource_name,
+                                request, priority, waited, traceparent, actor, next_run_at, place, dispatch_no, dispatched_at)
+  SELECT $1, new.id, new.kind, new.class, new.backend, new."resourceKind", new.resource, new."resourceName",
+         new.request, new.priority, true, new.traceparent, new.actor, coalesce(new."notBefore", now()),
+         places.place, (places.place IS NOT NULL)::int, CASE WHEN places.place IS NOT NULL THEN now() END
+    FROM new
+    LEFT JOIN ready ON ready.id = new.id
+    LEFT JOIN places ON places.backend = ready.backend AND places.class = ready.class AND places.rank = ready.rank
+   ORDER BY new.nth
+  RETURNING id, seq, priority, dispatch_no, backend_id
+), slots AS (
+  INSERT INTO trivet.operation_slot (tenant_id, operation_id, resource_id, slot, own, seq, priority)
+  SELECT $1, id, wanted.resource, wanted.slot, wanted.own, accepted.seq, accepted.priority
+    FROM wanted JOIN accepted USING (id)
+), event AS (
+  INSERT INTO trivet.operation_event (tenant_id, operation_id, type) SELECT $1, id, 'accepted' FROM accepted
+)
+SELECT id, dispatch_no AS "dispatchNo",
+       (SELECT reason FROM circuit WHERE circuit.backend = backend_id) AS "circuitReason"
+  FROM accepted

@@ -1,0 +1,90 @@
+import type { Database } from '#platform/database';
+import { createLogger } from '#platform/log';
+import { sql } from '#platform/sql';
+
+const log = createLogger('circuit');
+
+/** So many calls in a row without an answer open it. */
+const FAILURES_TO_OPEN = 3;
+/** Longer than the time between two probes, so that an open circuit stays open while its backend is down. */
+const OPEN_MS = 15_000;
+const PROBE_EVERY_MS = 1_500;
+/** For callers of whatever object: the error that opened it was about another one. */
+const REASON = 'the backend does not answer; accepted work goes on by itself when it is back';
+
+const OPEN = sql(
+  'circuit_open',
+  `INSERT INTO trivet.backend_circuit AS c (tenant_id, backend_id, failures, open_until, reason)
+   VALUES ($1, $2, $3, now() + $4 * interval '1 ms', $5)
+   ON CONFLICT (tenant_id, backend_id) DO UPDATE
+      SET failures = excluded.failures, open_until = excluded.open_until, reason = excluded.reason`,
+);
+const CLAIM_PROBES = sql(
+  'circuit_claim_probes',
+  `UPDATE trivet.backend_circuit SET probed_at = now()
+    WHERE open_until IS NOT NULL AND (probed_at IS NULL OR probed_at < now() - $1 * interval '1 ms')
+   RETURNING tenant_id AS "tenantId", backend_id AS "backendId", failures`,
+);
+/** What waited for the backend is due at once, not after the back-off that it had earned. */
+const CLOSE = sql(
+  'circuit_close',
+  `WITH closed AS (
+     UPDATE trivet.backend_circuit SET failures = 0, open_until = NULL, reason = NULL
+      WHERE tenant_id = $1 AND backend_id = $2 RETURNING 1
+   )
+   UPDATE trivet.operation SET next_run_at = now()
+     FROM closed
+    WHERE tenant_id = $1 AND backend_id = $2 AND state = 'pending' AND next_run_at > now()
+      AND error ->> 'kind' IN ('unavailable', 'timeout')
+      AND NOT EXISTS (SELECT FROM trivet.operation_slot s
+                       WHERE s.tenant_id = $1 AND s.operation_id = operation.id AND s.busy_until > now())`,
+);
+
+/**
+ * One breaker a backend. While it is open its operations stay in Postgres and out of worker slots (hard-cases E9), and
+ * callers are told at once. Any worker that sees it open probes the backend and closes it.
+ */
+export class Circuits {
+  private readonly failures = new Map<string, number>();
+
+  constructor(
+    private readonly database: Database,
+    private readonly probe: (tenantId: string, backendId: string) => Promise<void>,
+  ) {}
+
+  answered(backendId: string): void {
+    this.failures.delete(backendId);
+  }
+
+  async unanswered(tenantId: string, backendId: string, reason: string): Promise<void> {
+    const count = (this.failures.get(backendId) ?? 0) + 1;
+    if (count < FAILURES_TO_OPEN) {
+      this.failures.set(backendId, count);
+      return;
+    }
+    // Counted anew: whoever closes it may be another process, and this one must be able to open it again.
+    this.failures.delete(backendId);
+    log.warn({ backendId, reason }, 'backend does not answer: its operations wait until a probe succeeds');
+    await this.database.engine(OPEN, [tenantId, backendId, count, OPEN_MS, REASON]);
+  }
+
+  /** Probes what is open. Called by every reconciler; the claim keeps the probes of all workers apart. */
+  async probeOpen(): Promise<void> {
+    const open = await this.database.engine<{ tenantId: string; backendId: string; failures: number }>(CLAIM_PROBES, [
+      PROBE_EVERY_MS,
+    ]);
+    await Promise.all(
+      open.map(async ({ tenantId, backendId, failures }) => {
+        try {
+          await this.probe(tenantId, backendId);
+        } catch {
+          await this.database.engine(OPEN, [tenantId, backendId, failures, OPEN_MS, REASON]);
+          return;
+        }
+        this.failures.delete(backendId);
+        await this.database.engine(CLOSE, [tenantId, backendId]);
+        log.info({ backendId }, 'backend answers again');
+      }),
+    );
+  }
+}

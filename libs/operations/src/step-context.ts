@@ -1,0 +1,142 @@
+import type { Circuits } from '#operations/circuit';
+import type { CallOptions, StepContext } from '#operations/handler';
+import type { Lease, LeaseKeeper } from '#operations/lease';
+import type { JsonObject, LeasedOperation } from '#operations/operation';
+import type { Write } from '#platform/database';
+import { isStorageError, StorageError } from '#platform/errors';
+import { failpoint } from '#platform/failpoint';
+import type { Statement } from '#platform/sql';
+
+/** What a lease that is renewed each third of its time always has left. */
+const LONGEST_SHARE = 0.6;
+/** How long after its signal an adapter may take to say what happened. */
+const DEAF_MS = 250;
+
+/** A backend call inside a lease: bounded, fenced by the clock, and remembered when it goes unanswered. */
+export class LeasedContext implements StepContext {
+  constructor(
+    private readonly lease: Lease,
+    private readonly leases: LeaseKeeper,
+    private readonly circuits: Circuits,
+    private readonly writes: Write[],
+  ) {}
+
+  get operation(): LeasedOperation {
+    return this.lease.operation;
+  }
+
+  get progress(): JsonObject {
+    return this.lease.operation.progress;
+  }
+
+  readonly write = (statement: Statement, params: readonly unknown[]): void => {
+    this.writes.push([statement, params]);
+  };
+
+  /** A property, so that steps may take it out of the context. */
+  readonly call = async <T>(
+    method: string,
+    run: (signal: AbortSignal) => Promise<T>,
+    { boundMs = this.leases.ttlMs * 0.3, horizonMs = boundMs * 2 }: CallOptions = {},
+  ): Promise<T> => {
+    const { tenantId, backendId, kind } = this.operation;
+    // Who takes over after a crash must find nothing that is still to come: the lease outlives the horizon.
+    const neededMs = Math.min(Math.max(boundMs, horizonMs), this.leases.ttlMs * LONGEST_SHARE);
+    await this.leases.ensure(this.lease, neededMs);
+    await failpoint(`${kind}:${method}:call`);
+    // The check and the call must not be parted: a worker that was stopped in between would call with a lost lease.
+    if (this.lease.remainingMs() < neededMs) throw this.lease.lose();
+    const bound = new Bound(boundMs, this.lease.signal);
+    this.lease.callStarted(horizonMs);
+    try {
+      const result = await heeding(bound.signal, run);
+      await failpoint(`${kind}:${method}:answered`);
+      this.circuits.answered(backendId);
+      return result;
+    } catch (cause) {
+      if (this.lease.signal.aborted) throw this.lease.lose();
+      const error =
+        bound.passed && !isStorageError(cause)
+          ? new StorageError('timeout', `${method}: no answer within ${Math.round(boundMs)} ms`, { cause })
+          : cause;
+      await this.heard(tenantId, backendId, error);
+      throw error;
+    } finally {
+      bound.end();
+    }
+  };
+
+  readonly long = async <T>(method: string, run: (signal: AbortSignal) => Promise<T>): Promise<T> => {
+    const { tenantId, backendId, kind } = this.operation;
+    const neededMs = this.leases.ttlMs * 0.3;
+    await this.leases.ensure(this.lease, neededMs);
+    await failpoint(`${kind}:${method}:call`);
+    if (this.lease.remainingMs() < neededMs) throw this.lease.lose();
+    try {
+      const result = await heeding(AbortSignal.any([this.lease.signal, this.lease.cancelSignal]), run);
+      await failpoint(`${kind}:${method}:answered`);
+      this.circuits.answered(backendId);
+      return result;
+    } catch (error) {
+      if (this.lease.signal.aborted) throw this.lease.lose();
+      if (this.lease.cancelled) throw this.lease.cancelSignal.reason;
+      await this.heard(tenantId, backendId, error);
+      throw error;
+    }
+  };
+
+  /** What an error says about the backend's circuit. */
+  private async heard(tenantId: string, backendId: string, error: unknown): Promise<void> {
+    if (!isStorageError(error)) return;
+    // Who knows that a repeat does not help has heard from the backend.
+    const unanswered = (error.kind === 'unavailable' || error.kind === 'timeout') && error.retry !== 'never';
+    if (unanswered) await this.circuits.unanswered(tenantId, backendId, error.message);
+    else this.circuits.answered(backendId);
+  }
+}
+
+/** As AbortSignal.any and AbortSignal.timeout, at a tenth of their cost: there is one for each call. */
+class Bound {
+  private readonly controller = new AbortController();
+  private readonly timer: NodeJS.Timeout;
+  private readonly lost = () => this.controller.abort(this.lease.reason);
+  passed = false;
+
+  constructor(
+    ms: number,
+    private readonly lease: AbortSignal,
+  ) {
+    this.timer = setTimeout(() => {
+      this.passed = true;
+      this.controller.abort(new DOMException('the call has taken longer than its bound', 'TimeoutError'));
+    }, Math.ceil(ms));
+    lease.addEventListener('abort', this.lost);
+  }
+
+  get signal(): AbortSignal {
+    return this.controller.signal;
+  }
+
+  end(): void {
+    clearTimeout(this.timer);
+    this.lease.removeEventListener('abort', this.lost);
+  }
+}
+
+/** Adapters end at the signal and say why. One that does not must not hold its operation, and a worker's place, for ever. */
+async function heeding<T>(signal: AbortSignal, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  let give: (() => void) | undefined;
+  const deaf = new Promise<never>((_, reject) => {
+    give = () => {
+      timer = setTimeout(reject, DEAF_MS, signal.reason);
+    };
+    signal.addEventListener('abort', give, { once: true });
+  });
+  try {
+    return await Promise.race([run(signal), deaf]);
+  } finally {
+    clearTimeout(timer);
+    if (give) signal.removeEventListener('abort', give);
+  }
+}

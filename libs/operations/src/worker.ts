@@ -1,0 +1,174 @@
+import { randomUUID } from 'node:crypto';
+import { Worker as BullWorker } from 'bullmq';
+import { Circuits } from '#operations/circuit';
+import { BullDoorbell, type Doorbell, NotifyDoorbell, queueName, RING_CHANNEL } from '#operations/doorbell';
+import { type Handler, HandlerRegistry } from '#operations/handler';
+import { LeaseKeeper } from '#operations/lease';
+import { QUEUE_CLASSES, type QueueClass } from '#operations/operation';
+import { type Pausable, QueuePauses } from '#operations/queue-pause';
+import { Reconciler } from '#operations/reconciler';
+import { Runner } from '#operations/runner';
+import { Heartbeat } from '#operations/worker-heartbeat';
+import type { Database } from '#platform/database';
+import { createLogger } from '#platform/log';
+import { connectRedis } from '#platform/redis';
+import { sql } from '#platform/sql';
+
+const log = createLogger('worker');
+
+const HAND_BACK = sql(
+  'hand_back',
+  `UPDATE trivet.operation SET lease_owner = NULL, lease_until = now(), dispatched_at = now() - interval '1 hour'
+    WHERE lease_owner = $1 AND state = 'running' AND lease_until > now()`,
+);
+
+/** A ring that reached a worker which takes nothing any more: due again at once. */
+const NOT_TAKEN = sql('not_taken', `UPDATE trivet.operation SET place = NULL WHERE id = $1 AND state = 'pending'`);
+
+export interface WorkerOptions {
+  database: Database;
+  handlers: readonly Handler[];
+  /** Rejects while the backend cannot be used; asked only while its circuit is open. */
+  probeBackend(tenantId: string, backendId: string): Promise<void>;
+  /** A Redis URL, or none. */
+  redis: string;
+  redisPrefix: string;
+  leaseMs: number;
+  reconcileMs: number;
+  concurrency: number;
+  tenantCap: number;
+  /** Of the program, for people. */
+  version?: string;
+  /** Begins after a round of the reconciler, unless it still runs: the audit. The signal: this worker stops. */
+  background?: (signal: AbortSignal) => Promise<void>;
+}
+
+/** Everything that runs operations in one process. Any number of such processes share Postgres and Redis. */
+export class OperationWorker {
+  /** New with each process: a restarted worker is another one. */
+  readonly id = randomUUID();
+  readonly handlers: HandlerRegistry;
+  private readonly leases: LeaseKeeper;
+  private readonly runner: Runner;
+  private readonly reconciler: Reconciler;
+  private readonly doorbell: Doorbell;
+  private readonly running = new Set<Promise<void>>();
+  private readonly closers: (() => Promise<unknown>)[] = [];
+  private readonly consumers = new Map<QueueClass, BullWorker>();
+  private readonly pauses: QueuePauses;
+  private readonly heartbeat: Heartbeat;
+  private accepting = true;
+
+  constructor(private readonly options: WorkerOptions) {
+    const { database, redis, redisPrefix } = options;
+    this.handlers = new HandlerRegistry(options.handlers);
+    this.doorbell = redis === 'none' ? new NotifyDoorbell(database) : new BullDoorbell(redis, redisPrefix);
+    const circuits = new Circuits(database, options.probeBackend);
+    this.leases = new LeaseKeeper(database, this.id, options.leaseMs, operation => {
+      log.warn({ operationId: operation.id, kind: operation.kind }, 'lease not renewed: it ended before');
+    });
+    this.runner = new Runner(database, this.handlers, this.leases, circuits, this.doorbell, options.tenantCap);
+    this.pauses = new QueuePauses(database, new Map(QUEUE_CLASSES.map(name => [name, this.pausable(name)])));
+    this.heartbeat = new Heartbeat(database, {
+      id: this.id,
+      version: options.version ?? '',
+      concurrency: options.concurrency,
+      running: () => this.leases.size,
+    });
+    this.reconciler = new Reconciler(
+      database,
+      this.doorbell,
+      circuits,
+      rings => {
+        for (const ring of rings) this.runIfRoom(ring.operationId);
+      },
+      { everyMs: options.reconcileMs, cap: options.tenantCap, background: options.background },
+    );
+  }
+
+  start(): void {
+    this.leases.start();
+    if (this.options.redis === 'none') this.listenToPostgres();
+    else this.listenToRedis();
+    this.pauses.start();
+    this.heartbeat.start();
+    this.reconciler.start();
+  }
+
+  /** Without Redis there is nothing to hold back: a ring that means nothing costs one claim. */
+  private pausable(queueClass: QueueClass): Pausable {
+    return {
+      pause: () =>
+        void this.consumers
+          .get(queueClass)
+          ?.pause(true)
+          .catch(() => {}),
+      resume: () => {
+        if (this.accepting) void this.consumers.get(queueClass)?.resume();
+      },
+    };
+  }
+
+  private listenToPostgres(): void {
+    const listener = this.options.database.listen(
+      [RING_CHANNEL],
+      (_, id) => this.runIfRoom(id),
+      () => {},
+    );
+    this.closers.push(() => listener.stop());
+  }
+
+  private listenToRedis(): void {
+    const { redis, redisPrefix, concurrency } = this.options;
+    for (const queueClass of QUEUE_CLASSES) {
+      const connection = connectRedis(redis, 'listen', () => {});
+      const worker = new BullWorker(
+        queueName(queueClass),
+        async job => this.run((job.data as { operationId: string }).operationId),
+        // Crashes are counted in Postgres; BullMQ's own count would end in a job that never runs again.
+        { connection, prefix: redisPrefix, concurrency, maxStalledCount: 1_000_000, skipVersionCheck: true },
+      );
+      worker.on('error', () => {});
+      this.consumers.set(queueClass, worker);
+      this.closers.push(async () => {
+        await Promise.race([worker.close(true), new Promise(resolve => setTimeout(resolve, 1_000).unref())]);
+        connection.disconnect();
+      });
+    }
+  }
+
+  /** Beyond the limit the ring is dropped: the operation stays due. */
+  private runIfRoom(operationId: string): void {
+    if (this.running.size < this.options.concurrency) void this.run(operationId);
+  }
+
+  private run(operationId: string): Promise<void> {
+    if (!this.accepting) return this.leave(operationId);
+    const run = this.runner.run(operationId).finally(() => this.running.delete(run));
+    this.running.add(run);
+    return run;
+  }
+
+  private async leave(operationId: string): Promise<void> {
+    await this.options.database.engine(NOT_TAKEN, [operationId]).catch(() => {});
+  }
+
+  /**
+   * Takes nothing new, lets what runs end within the deadline, and hands the rest back: its lease ends now and its fence
+   * stays, so that another worker goes on at once and this one can write nothing any more.
+   */
+  async stop(deadlineMs: number): Promise<void> {
+    this.accepting = false;
+    // What is still in Redis belongs to the other workers.
+    for (const consumer of this.consumers.values()) void consumer.pause(true).catch(() => {});
+    this.pauses.stop();
+    await this.reconciler.stop();
+    const left = new Promise(resolve => setTimeout(resolve, deadlineMs).unref());
+    await Promise.race([Promise.allSettled([...this.running]), left]);
+    this.leases.stop();
+    if (this.running.size > 0) await this.options.database.engine(HAND_BACK, [this.id]).catch(() => {});
+    await this.heartbeat.stop();
+    await Promise.all(this.closers.map(close => close().catch(() => {})));
+    await this.doorbell.close();
+  }
+}
