@@ -1,0 +1,84 @@
+import type { Database } from '#platform/database';
+import { isStorageError, StorageError } from '#platform/errors';
+import { createLogger } from '#platform/log';
+import { sql } from '#platform/sql';
+
+const log = createLogger('tenants');
+
+/** What a suspension waits for at most, on gateways that have not made it themselves. */
+const CHECK_MS = 1_000;
+
+const READ = sql('tenants_shut', 'SELECT tenant_id AS "tenantId", name, state FROM trivet.shut_tenants()');
+
+/** Said only to whom has shown that he belongs to the tenant. On every leg: not now, and not the caller's fault. */
+export class TenantSuspended extends StorageError {
+  constructor(tenant: string, state: string) {
+    const what = state === 'draining' ? 'is being removed' : 'is suspended';
+    super('permission_denied', `tenant ${tenant} ${what}; ask whoever runs the appliance`, {
+      resource: `tenant ${tenant}`,
+    });
+    this.name = 'TenantSuspended';
+  }
+}
+
+interface Row {
+  tenantId: string;
+  name: string;
+  state: string;
+}
+
+/**
+ * Whose doors are shut, known by one look a second: logins that are answered from memory and streams that run for hours
+ * learn of a suspension by it (hard-cases T4).
+ */
+export class ShutTenants {
+  private rows: ReadonlyMap<string, Row> = new Map();
+  private timer: NodeJS.Timeout | undefined;
+  private readonly listeners = new Set<(tenantId: string) => void>();
+
+  constructor(
+    private readonly database: Database,
+    private readonly checkMs = CHECK_MS,
+  ) {}
+
+  /** `listener` hears at each look of all that are shut. */
+  onShut(listener: (tenantId: string) => void): void {
+    this.listeners.add(listener);
+  }
+
+  /** Throws TenantSuspended. */
+  require(tenantId: string): void {
+    const shut = this.rows.get(tenantId);
+    if (shut) throw new TenantSuspended(shut.name, shut.state);
+  }
+
+  has(tenantId: string): boolean {
+    return this.rows.has(tenantId);
+  }
+
+  async look(): Promise<void> {
+    try {
+      const rows = await this.database.call<Row>(READ, []);
+      this.rows = new Map(rows.map(row => [row.tenantId, row]));
+    } catch (error) {
+      // A database that is away says nothing about a tenant.
+      if (!isStorageError(error)) log.error({ err: error }, 'cannot look for suspended tenants');
+      return;
+    }
+    for (const tenantId of this.rows.keys()) for (const listener of this.listeners) listener(tenantId);
+  }
+
+  /** Looks from now on, until `stop`. */
+  start(): void {
+    const again = async (): Promise<void> => {
+      await this.look();
+      if (this.timer) this.timer = setTimeout(again, this.checkMs).unref();
+    };
+    this.timer = setTimeout(again, 0).unref();
+  }
+
+  stop(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+  }
+}
