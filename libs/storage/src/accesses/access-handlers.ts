@@ -1,0 +1,227 @@
+import { failureOf, type Handler, type Step } from '#operations/handler';
+import type { LeasedOperation } from '#operations/operation';
+import type { Tx } from '#platform/database';
+import { isStorageError, StorageError } from '#platform/errors';
+import type { SecretBox } from '#platform/secrets';
+import { sql } from '#platform/sql';
+import { type AccessAtBackend, readAccess, readPolicies } from '#storage/accesses/access-at-backend';
+import type { BackendDirectory } from '#storage/backend-directory';
+import { desiredAccess, fingerprint } from '#storage/desired-state';
+
+/**
+ * A bucket's policy is not edited but generated: from all its grant rows, under the bucket's policy slot. The rows change
+ * in the committed transaction before the policy is written, so whoever writes it next writes this change too, and a
+ * crash in between loses nothing. Order of a revocation: rows, key, policies, principal (hard-cases O4).
+ */
+const MARK = sql(
+  'access_mark_grants',
+  `UPDATE trivet.bucket_grant SET state = $4 WHERE tenant_id = $1 AND access_id = $2 AND bucket_id = ANY ($3)`,
+);
+const END = sql(
+  'access_end',
+  `UPDATE trivet.access SET state = $4, stale = $5, active_operation = NULL, updated_at = now()
+    WHERE tenant_id = $1 AND id = $2 AND active_operation = $3`,
+);
+const REMOVE = sql(
+  'access_remove',
+  `WITH grants AS (DELETE FROM trivet.bucket_grant WHERE tenant_id = $1 AND access_id = $2),
+        secret AS (DELETE FROM trivet.secret WHERE tenant_id = $1 AND owner_table = 'access' AND owner_id = $2)
+   UPDATE trivet.access SET state = 'gone', active_operation = NULL, updated_at = now()
+    WHERE tenant_id = $1 AND id = $2`,
+);
+const NARROW = sql(
+  'access_narrow',
+  `UPDATE trivet.access
+      SET desired = $4, fingerprint = $5, active_operation = nullif(active_operation, $3), updated_at = now()
+    WHERE tenant_id = $1 AND id = $2`,
+);
+
+const NOT_REVOKED = sql(
+  'access_not_revoked',
+  `WITH grants AS (
+     UPDATE trivet.bucket_grant SET state = 'applied' WHERE tenant_id = $1 AND access_id = $2 AND state = 'removing')
+   UPDATE trivet.access SET state = 'ready', stale = true, active_operation = NULL, updated_at = now()
+    WHERE tenant_id = $1 AND id = $2 AND active_operation = $3`,
+);
+/** What was denied already stays so until the next grant. */
+const NOT_NARROWED = sql(
+  'access_not_narrowed',
+  `UPDATE trivet.access SET stale = true, active_operation = nullif(active_operation, $3), updated_at = now()
+    WHERE tenant_id = $1 AND id = $2`,
+);
+
+const bucketIds = (operation: LeasedOperation) => operation.request.resources as string[];
+const rowOf = (operation: LeasedOperation) => [operation.tenantId, operation.resourceId] as const;
+
+export class AccessHandlers {
+  constructor(
+    private readonly backends: BackendDirectory,
+    private readonly secrets: SecretBox,
+  ) {}
+
+  all(): Handler[] {
+    return [this.grant(), this.revoke(), this.narrow()] as Handler[];
+  }
+
+  private grant(): Handler<AccessAtBackend> {
+    // An access that lived before, and was only to be healed, keeps its account and what it still has.
+    const healing = (operation: LeasedOperation) => operation.request.heal === true;
+    const unlessHealing = (step: Step<AccessAtBackend>): Step<AccessAtBackend> => ({
+      ...step,
+      run: async (work, context) => (healing(context.operation) ? undefined : step.run(work, context)),
+    });
+    return {
+      kind: 'access.grant',
+      begin: async (tx, operation) => {
+        const undoing = failureOf(operation) !== undefined;
+        if (!undoing) await this.requireBuckets(tx, operation);
+        if (!undoing) await this.mark(tx, operation, 'applied');
+        else if (!healing(operation)) await this.mark(tx, operation, 'removing');
+        return this.read(tx, operation);
+      },
+      steps: [this.putPrincipal(), this.putPolicies()],
+      undo: [unlessHealing(this.removeKey()), this.putPolicies(), unlessHealing(this.removePrincipal())],
+      succeed: (writer, operation) => {
+        writer.write(END, [...rowOf(operation), operation.id, 'ready', false]);
+        return undefined;
+      },
+      fail: (writer, operation) => {
+        if (healing(operation)) writer.write(END, [...rowOf(operation), operation.id, 'ready', true]);
+        else writer.write(REMOVE, rowOf(operation));
+      },
+    };
+  }
+
+  private revoke(): Handler<AccessAtBackend> {
+    return {
+      kind: 'access.revoke',
+      begin: async (tx, operation) => {
+        await this.mark(tx, operation, 'removing');
+        return this.read(tx, operation);
+      },
+      steps: [this.removeKey(), this.putPolicies(), this.removePrincipal()],
+      succeed: (writer, operation) => {
+        writer.write(REMOVE, rowOf(operation));
+        return undefined;
+      },
+      giveUp: {
+        leaves:
+          'the access is there again, and its key may still work: revoke it again, or grant it again to put right what is missing',
+        write: (writer, operation) => {
+          writer.write(NOT_REVOKED, [...rowOf(operation), operation.id]);
+        },
+      },
+    };
+  }
+
+  /**
+   * Takes some of its buckets from a principal that keeps others: those get a lasting Deny. `leaving` are their names,
+   * those that were deleted meanwhile included.
+   */
+  private narrow(): Handler<AccessAtBackend> {
+    return {
+      kind: 'access.narrow',
+      begin: async (tx, operation) => {
+        await this.mark(tx, operation, 'revoked');
+        return this.read(tx, operation);
+      },
+      steps: [this.putPolicies()],
+      succeed: (writer, operation, work) => {
+        const leaving = new Set(operation.request.leaving as string[]);
+        const kept = work.desired.buckets.filter(({ bucketId }) => !leaving.has(bucketId));
+        const desired = desiredAccess(work.desired.protocol, kept);
+        writer.write(NARROW, [...rowOf(operation), operation.id, JSON.stringify(desired), fingerprint(desired)]);
+        return undefined;
+      },
+      giveUp: {
+        leaves:
+          'the access has all its buckets on record; what the backend denies already stays denied until the next grant',
+        write: (writer, operation) => {
+          writer.write(NOT_NARROWED, [...rowOf(operation), operation.id]);
+        },
+      },
+    };
+  }
+
+  private putPrincipal(): Step<AccessAtBackend> {
+    return {
+      name: 'principal',
+      calls: ['putPrincipal'],
+      run: async ({ uid, name, credentials }, { operation, call }) => {
+        if (!credentials)
+          throw new StorageError('internal', 'the access has no stored credentials', { retry: 'person' });
+        const backend = await this.backends.open(operation.tenantId, operation.backendId);
+        await call('putPrincipal', signal =>
+          backend.putPrincipal({ uid, displayName: `trivet ${name}`, ...credentials }, signal),
+        );
+        return undefined;
+      },
+    };
+  }
+
+  private putPolicies(): Step<AccessAtBackend> {
+    return {
+      name: 'policies',
+      calls: ['putGrants'],
+      run: async ({ policies }, { operation, call }) => {
+        const backend = await this.backends.open(operation.tenantId, operation.backendId);
+        const granting = operation.kind === 'access.grant' && failureOf(operation) === undefined;
+        for (const { name, incarnation, grants } of policies)
+          try {
+            await call('putGrants', signal => backend.putGrants({ name, incarnation }, grants, signal));
+          } catch (error) {
+            // A bucket that is gone has no policy that could still allow anything.
+            if (isStorageError(error) && error.kind === 'not_found' && !granting) continue;
+            if (isStorageError(error) && error.kind === 'failed_precondition')
+              throw new StorageError(error.kind, error.message, { ...error, retry: 'person', cause: error });
+            throw error;
+          }
+        return undefined;
+      },
+    };
+  }
+
+  private removeKey(): Step<AccessAtBackend> {
+    return {
+      name: 'remove-key',
+      calls: ['removeKey'],
+      run: async ({ uid, credentials }, { operation, call }) => {
+        const backend = await this.backends.open(operation.tenantId, operation.backendId);
+        if (credentials)
+          await call('removeKey', signal => backend.removeKey({ uid, accessKeyId: credentials.accessKeyId }, signal));
+        return undefined;
+      },
+    };
+  }
+
+  private removePrincipal(): Step<AccessAtBackend> {
+    return {
+      name: 'remove-principal',
+      calls: ['removePrincipal'],
+      run: async ({ uid }, { operation, call }) => {
+        const backend = await this.backends.open(operation.tenantId, operation.backendId);
+        await call('removePrincipal', signal => backend.removePrincipal(uid, signal));
+        return undefined;
+      },
+    };
+  }
+
+  private async mark(tx: Tx, operation: LeasedOperation, state: 'applied' | 'revoked' | 'removing'): Promise<void> {
+    await tx.query(MARK, [...rowOf(operation), bucketIds(operation), state]);
+  }
+
+  /** The policy slots are ours now, so no bucket of them can be under creation or deletion. */
+  private async requireBuckets(tx: Tx, operation: LeasedOperation): Promise<void> {
+    const rows = await readPolicies(tx, operation.tenantId, bucketIds(operation));
+    for (const { name, state } of rows) {
+      if (state === 'ready') continue;
+      const resource = `bucket ${name}`;
+      if (state === 'creating') throw new StorageError('aborted', `${resource} is still being created`, { resource });
+      throw new StorageError('not_found', `${resource} was deleted`, { resource });
+    }
+  }
+
+  private read(tx: Tx, operation: LeasedOperation): Promise<AccessAtBackend> {
+    return readAccess(tx, this.secrets, operation.tenantId, operation.resourceId, bucketIds(operation));
+  }
+}

@@ -1,0 +1,278 @@
+import { randomBytes } from 'node:crypto';
+import type { Grant, ObjectBackendKind } from '#backends/object-backend';
+import type { Slot } from '#operations/accept';
+import { type Operations, throwUnlessSucceeded } from '#operations/operations';
+import type { Database, Tx } from '#platform/database';
+import { invalid, StorageError } from '#platform/errors';
+import { decodeSealed, encodeSealed, type SecretBox } from '#platform/secrets';
+import { uuidv7 } from '#platform/uuid';
+import {
+  type AccessCredentials,
+  type AccessRow,
+  countGrants,
+  findAccess,
+  grantedBuckets,
+  insertAccess,
+  lockAccess,
+  lockAccount,
+  resolveBuckets,
+  servesAccesses,
+  setAccessState,
+  wantGrants,
+} from '#storage/accesses/access-store';
+import { BUCKET_SLOTS, supported, view } from '#storage/buckets/buckets';
+import { type Caller, type Endpoint, type ObjectCaller, objectCaller, patience, requireServing } from '#storage/caller';
+import { type DesiredAccess, desiredAccess, differences, fingerprint } from '#storage/desired-state';
+import type { AccessView, GrantRequest } from '#storage/object-storage';
+import type { Witness } from '#storage/witness';
+
+/** Of what ends or makes an access: it, and the policies of its buckets. */
+export const accessSlots = (accessId: string, bucketIds: readonly string[]): Slot[] => [
+  { resource: accessId, slot: 'lifecycle', own: true },
+  ...bucketIds.map(resource => ({ resource, slot: BUCKET_SLOTS.policy, own: false })),
+];
+
+export const credentialsPlace = (tenantId: string, accessId: string) => ({
+  tenantId,
+  table: 'access',
+  rowId: accessId,
+  column: 'credentials',
+});
+
+export class Accesses {
+  constructor(
+    private readonly database: Database,
+    private readonly operations: Operations,
+    private readonly secrets: SecretBox,
+    private readonly kindOf: (endpoint: Endpoint) => ObjectBackendKind,
+    private readonly waitMs: number,
+  ) {}
+
+  async grant(caller: Caller, request: GrantRequest): Promise<AccessView> {
+    const { endpoint } = caller;
+    const kind = this.kindOf(endpoint);
+    supported(kind, [request.protocol]);
+    if (request.authentication !== 'key')
+      throw invalid('authentication_type', 'service accounts are not offered by this backend, only keys');
+    const unknown = Object.keys(request.parameters)[0];
+    if (unknown !== undefined) throw invalid(`parameters[${unknown}]`, 'unknown; this backend has no grant parameters');
+    const desired = desiredAccess(request.protocol, distinct(request.buckets));
+    const print = fingerprint(desired);
+
+    const found = await findAccess(this.database, endpoint, request.name);
+    requireServing(found?.serves);
+    if (
+      found?.id &&
+      found.state === 'ready' &&
+      found.activeOperation === null &&
+      !found.stale &&
+      found.fingerprint.equals(print)
+    )
+      return this.view(endpoint, desired, { ...found, id: found.id });
+
+    const resource = `access ${request.name}`;
+    const operationId = uuidv7();
+    /** What to do about an access that lives; undefined: it must be healed. */
+    const living = (row: AccessRow): { value: undefined; join?: string } | undefined => {
+      if (row.state === 'revoking')
+        throw new StorageError('aborted', `${resource} is being revoked; try again when it is gone`, { resource });
+      if (!row.fingerprint.equals(print))
+        throw new StorageError(
+          'already_exists',
+          `${resource} exists with another request: ${differences(row.desired, desired).join(', ')}`,
+          { resource },
+        );
+      if (row.activeOperation) return { value: undefined, join: row.activeOperation };
+      return row.stale ? undefined : { value: undefined };
+    };
+    const submitted = await this.operations.submit(
+      endpoint.tenantId,
+      operationId,
+      patience(caller, this.waitMs),
+      async (tx, begin) => {
+        const row = await lockAccess(tx, endpoint, request.name);
+        const known = row && living(row);
+        if (known) return known;
+
+        const grants = await this.resolve(tx, endpoint, kind, desired);
+        const bucketIds = grants.map(grant => grant.bucketId);
+        const id = row?.id ?? uuidv7();
+        if (row) await setAccessState(tx, endpoint, id, 'granting', operationId);
+        else {
+          const sealed = encodeSealed(
+            this.secrets.seal(JSON.stringify(newCredentials()), credentialsPlace(endpoint.tenantId, id)),
+          );
+          const accountId = `trivet-${id}`;
+          const access = { id, name: request.name, accountId, desired, fingerprint: print, operationId, sealed };
+          if (!(await insertAccess(tx, endpoint, access))) {
+            const winner = await lockAccess(tx, endpoint, request.name);
+            const joined = winner && living(winner);
+            if (joined) return joined;
+            throw new StorageError('aborted', `${resource} changed meanwhile; try again`, { resource });
+          }
+        }
+        await wantGrants(tx, endpoint, id, grants);
+        await begin({
+          id: operationId,
+          tenantId: endpoint.tenantId,
+          kind: 'access.grant',
+          class: 'fast',
+          backendId: endpoint.backendId,
+          resourceKind: 'access',
+          resourceId: id,
+          resourceName: request.name,
+          request: { resources: bucketIds, heal: row !== undefined },
+          slots: accessSlots(id, bucketIds),
+          traceparent: caller.traceparent,
+          actor: caller.actor,
+        });
+        return { value: undefined };
+      },
+    );
+    caller.operationId = submitted.operationId;
+    if (submitted.outcome) throwUnlessSucceeded(submitted.outcome, submitted.operationId!, resource);
+    const granted = await findAccess(this.database, endpoint, request.name);
+    if (!granted?.id || granted.state !== 'ready' || !granted.fingerprint.equals(print))
+      throw new StorageError('aborted', `${resource} was revoked meanwhile`, { resource });
+    return this.view(endpoint, desired, { ...granted, id: granted.id });
+  }
+
+  async revoke(caller: Caller, accountId: string, bucketNames?: readonly string[]): Promise<void> {
+    const remover = objectCaller(caller, this.waitMs);
+    const { endpoint } = caller;
+    const serving: Witness = {
+      before: async tx => requireServing(await servesAccesses(tx, endpoint)),
+      note: async () => undefined,
+    };
+    remover.witness = serving;
+    await this.remove(remover, accountId, bucketNames).finally(() => {
+      caller.operationId = remover.operationId;
+    });
+  }
+
+  /** As revoke, for who has not come in by an endpoint. */
+  async remove(caller: ObjectCaller, accountId: string, bucketNames?: readonly string[]): Promise<void> {
+    const { tenantId, backendId, traceparent, actor, witness } = caller;
+    const operationId = uuidv7();
+    const wait = { until: caller.deadline, signal: caller.signal };
+    const submitted = await this.operations.submit<'again' | undefined>(
+      tenantId,
+      operationId,
+      wait,
+      async (tx, begin) => {
+        await witness?.before?.(tx);
+        const row = await lockAccount(tx, caller, accountId);
+        if (!row) return { value: undefined };
+        if (row.state === 'revoking') return { value: undefined, join: row.activeOperation ?? undefined };
+        const buckets = await grantedBuckets(tx, caller, row.id);
+        const kept = bucketNames ? row.desired.buckets.filter(({ bucketId }) => !bucketNames.includes(bucketId)) : [];
+        // None of the named buckets belongs to the account: it has lost them already.
+        if (bucketNames && kept.length === row.desired.buckets.length && kept.length > 0) return { value: undefined };
+        const whole = kept.length === 0;
+        if (!whole && row.state !== 'ready')
+          throw new StorageError('aborted', `account ${accountId} is still being granted`, { retry: 'later' });
+        // One after the other: each takes its buckets from what the one before it left.
+        if (!whole && row.activeOperation) return { value: 'again', join: row.activeOperation };
+        const leaving = buckets.filter(({ name }) => whole || bucketNames?.includes(name)).map(({ id }) => id);
+        const bucketIds = whole ? buckets.map(({ id }) => id) : leaving;
+        await setAccessState(tx, caller, row.id, whole ? 'revoking' : row.state, operationId);
+        await witness?.note(tx, { resourceId: row.id, resourceName: row.name, operationId });
+        await begin({
+          id: operationId,
+          tenantId,
+          kind: whole ? 'access.revoke' : 'access.narrow',
+          class: 'fast',
+          backendId,
+          resourceKind: 'access',
+          resourceId: row.id,
+          resourceName: row.name,
+          request: whole ? { resources: bucketIds } : { resources: bucketIds, leaving: [...bucketNames!] },
+          slots: accessSlots(row.id, bucketIds),
+          negates: whole ? ['access.grant', 'access.narrow'] : undefined,
+          traceparent,
+          actor,
+        });
+        return { value: undefined };
+      },
+    );
+    caller.operationId = submitted.operationId;
+    caller.outcome = submitted.outcome;
+    if (submitted.outcome) throwUnlessSucceeded(submitted.outcome, submitted.operationId!, `account ${accountId}`);
+    if (submitted.value === 'again') await this.remove(caller, accountId, bucketNames);
+  }
+
+  /** All-or-nothing: every bucket exists and its policy has room, or nothing is accepted. */
+  private async resolve(tx: Tx, endpoint: Endpoint, kind: ObjectBackendKind, desired: DesiredAccess) {
+    const rows = await resolveBuckets(
+      tx,
+      endpoint,
+      desired.buckets.map(({ bucketId }) => bucketId),
+    );
+    const idByName = new Map(rows.map(({ id, name }) => [name, id]));
+    const grants = desired.buckets.map(({ bucketId: name, mode }) => {
+      const bucketId = idByName.get(name);
+      if (!bucketId)
+        throw new StorageError(
+          'not_found',
+          `bucket ${name} is not known here: create it, or register an existing one with \`trivet bucket import\``,
+          { resource: `bucket ${name}` },
+        );
+      return { bucketId, name, mode };
+    });
+    const counted = await countGrants(
+      tx,
+      endpoint,
+      grants.map(({ bucketId }) => bucketId),
+    );
+    for (const { bucketId, name, mode } of grants) {
+      const counts: Record<Grant['mode'], number> = { read_write: 0, read_only: 0, write_only: 0, revoked: 0 };
+      for (const row of counted) if (row.bucketId === bucketId) counts[row.mode] = row.n;
+      counts[mode]++;
+      const bytes = kind.policyBytes(name, counts);
+      if (bytes > kind.maxPolicyBytes)
+        throw new StorageError(
+          'resource_exhausted',
+          `the policy of bucket ${name} would take ${bytes} bytes of ${kind.maxPolicyBytes}: revoke accesses first`,
+          { resource: `bucket ${name}` },
+        );
+    }
+    return grants;
+  }
+
+  private view(
+    endpoint: Endpoint,
+    desired: DesiredAccess,
+    access: { id: string; accountId: string; sealed: Buffer | null },
+  ): AccessView {
+    if (!access.sealed)
+      throw new StorageError(
+        'failed_precondition',
+        'its stored credentials are gone: revoke this access and grant it again',
+      );
+    const place = credentialsPlace(endpoint.tenantId, access.id);
+    const credentials = JSON.parse(this.secrets.openText(decodeSealed(access.sealed), place)) as AccessCredentials;
+    const buckets = desired.buckets.map(({ bucketId }) => view(endpoint, bucketId, [desired.protocol]));
+    return { accountId: access.accountId, buckets, credentials };
+  }
+}
+
+/** A bucket named twice alike is one bucket; with two modes it is a contradiction. */
+function distinct(buckets: GrantRequest['buckets']): GrantRequest['buckets'] {
+  if (buckets.length === 0) throw invalid('buckets', 'at least one is required');
+  const byId = new Map<string, GrantRequest['buckets'][number]>();
+  for (const bucket of buckets) {
+    const known = byId.get(bucket.bucketId);
+    if (known && known.mode !== bucket.mode)
+      throw invalid('buckets', `bucket ${bucket.bucketId} is named twice with different access modes`);
+    byId.set(bucket.bucketId, bucket);
+  }
+  return [...byId.values()];
+}
+
+const KEY_ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
+
+/** In AWS's shapes: a 20-character key id of 32 symbols each, a 40-character secret of 240 random bits. */
+function newCredentials(): AccessCredentials {
+  const id = [...randomBytes(18)].map(byte => KEY_ALPHABET[byte & 31]).join('');
+  return { accessKeyId: `TV${id}`, secretAccessKey: randomBytes(30).toString('base64url') };
+}

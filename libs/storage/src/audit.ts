@@ -1,0 +1,144 @@
+import type { Database } from '#platform/database';
+import { isStorageError } from '#platform/errors';
+import { createLogger } from '#platform/log';
+import type { SecretBox } from '#platform/secrets';
+import { sql } from '#platform/sql';
+import { readAccess } from '#storage/accesses/access-at-backend';
+import type { BackendDirectory } from '#storage/backend-directory';
+
+const log = createLogger('audit');
+
+/** At most so many of each a round: the audit must not be felt. */
+const PORTION = 20;
+const PROBE_MS = 5_000;
+
+const TENANTS = sql('audit_tenants', 'SELECT tenant_id AS "tenantId" FROM trivet.list_tenants()');
+const CLAIM_BUCKETS = sql(
+  'audit_claim_buckets',
+  `UPDATE trivet.bucket b SET audited_at = now()
+     FROM (SELECT id FROM trivet.bucket
+            WHERE tenant_id = $1 AND state = 'ready' AND active_operation IS NULL
+              AND audited_at < now() - $2 * interval '1 ms'
+            ORDER BY audited_at LIMIT $3 FOR UPDATE SKIP LOCKED) due
+    WHERE b.tenant_id = $1 AND b.id = due.id
+   RETURNING b.id, b.name, b.origin, b.backend_id AS "backendId", b.condition IS NOT NULL AS "hadCondition"`,
+);
+const SET_CONDITION = sql(
+  'audit_set_condition',
+  `UPDATE trivet.bucket SET condition = $3, updated_at = now()
+    WHERE tenant_id = $1 AND id = $2 AND state = 'ready' AND active_operation IS NULL`,
+);
+const CLAIM_ACCESSES = sql(
+  'audit_claim_accesses',
+  `UPDATE trivet.access a SET audited_at = now()
+     FROM (SELECT id FROM trivet.access
+            WHERE tenant_id = $1 AND state = 'ready' AND active_operation IS NULL AND NOT stale
+              AND audited_at < now() - $2 * interval '1 ms'
+            ORDER BY audited_at LIMIT $3 FOR UPDATE SKIP LOCKED) due
+    WHERE a.tenant_id = $1 AND a.id = due.id
+   RETURNING a.id, a.name, a.backend_id AS "backendId",
+     (SELECT array_agg(g.bucket_id) FROM trivet.bucket_grant g WHERE g.tenant_id = $1 AND g.access_id = a.id) AS buckets`,
+);
+const SET_STALE = sql(
+  'audit_set_stale',
+  `UPDATE trivet.access SET stale = true, updated_at = now()
+    WHERE tenant_id = $1 AND id = $2 AND state = 'ready' AND active_operation IS NULL`,
+);
+
+interface DueBucket {
+  id: string;
+  name: string;
+  origin: 'created' | 'registered';
+  backendId: string;
+  hadCondition: boolean;
+}
+
+interface DueAccess {
+  id: string;
+  name: string;
+  backendId: string;
+  buckets: string[] | null;
+}
+
+/**
+ * Looks from time to time whether the backend still has what the fast path vouches for (hard-cases E3). It changes
+ * nothing there. A bucket that is gone held data: whoever asks for it must learn that. An access is configuration: it is
+ * marked, and the next Grant puts it right.
+ */
+export class Audit {
+  constructor(
+    private readonly database: Database,
+    private readonly backends: BackendDirectory,
+    private readonly secrets: SecretBox,
+    private readonly everyMs: number,
+  ) {}
+
+  /** `signal` ends it between two probes, and the one that runs. */
+  async round(signal: AbortSignal): Promise<void> {
+    for (const { tenantId } of await this.database.engine<{ tenantId: string }>(TENANTS)) {
+      const due = [tenantId, this.everyMs, PORTION];
+      const { buckets, accesses } = await this.database.withTenant(tenantId, async tx => ({
+        buckets: await tx.query<DueBucket>(CLAIM_BUCKETS, due),
+        accesses: await tx.query<DueAccess>(CLAIM_ACCESSES, due),
+      }));
+      const probes = [
+        ...buckets.map(bucket => () => this.bucket(tenantId, bucket, signal)),
+        ...accesses.map(access => () => this.access(tenantId, access, signal)),
+      ];
+      for (const probe of probes) {
+        if (signal.aborted) return;
+        await unlessUnanswered(probe);
+      }
+    }
+  }
+
+  private async bucket(tenantId: string, bucket: DueBucket, signal: AbortSignal): Promise<void> {
+    const backend = await this.backends.open(tenantId, bucket.backendId);
+    const found = await backend.inspectBucket(bucket.name, bounded(signal));
+    const there =
+      bucket.origin === 'registered'
+        ? found.state !== 'absent'
+        : found.state === 'ours' && found.incarnation === bucket.id;
+    if (there && !bucket.hadCondition) return;
+    const message =
+      found.state === 'absent'
+        ? 'the backend no longer has this bucket; delete it here to free its name'
+        : 'the backend has another bucket of this name; delete it here to let go of the name';
+    const condition = there ? null : { type: 'BackendLost', message };
+    if (condition) log.error({ bucket: bucket.name, ...condition }, 'a bucket that was ready is not there any more');
+    await this.database.withTenant(tenantId, tx =>
+      tx.query(SET_CONDITION, [tenantId, bucket.id, condition && JSON.stringify(condition)]),
+    );
+  }
+
+  private async access(tenantId: string, due: DueAccess, signal: AbortSignal): Promise<void> {
+    const { id, name, backendId, buckets } = due;
+    const backend = await this.backends.open(tenantId, backendId);
+    const wanted = await this.database.withTenant(tenantId, tx =>
+      readAccess(tx, this.secrets, tenantId, id, buckets ?? []),
+    );
+    const { uid, credentials, policies } = wanted;
+    if (!credentials) return;
+    const principal = { uid, displayName: wanted.name, ...credentials };
+    const holds = [() => backend.holdsPrincipal(principal, bounded(signal))];
+    for (const { name: bucket, incarnation, grants } of policies)
+      holds.push(() => backend.holdsGrants({ name: bucket, incarnation }, grants, bounded(signal)));
+    for (const check of holds) {
+      if (await check()) continue;
+      log.warn({ access: name }, 'the backend does not hold this access as granted; its next Grant puts it right');
+      await this.database.withTenant(tenantId, tx => tx.query(SET_STALE, [tenantId, id]));
+      return;
+    }
+  }
+}
+
+const bounded = (signal: AbortSignal) => AbortSignal.any([signal, AbortSignal.timeout(PROBE_MS)]);
+
+/** A backend that does not answer says nothing about what it holds. */
+async function unlessUnanswered(probe: () => Promise<void>): Promise<void> {
+  try {
+    await probe();
+  } catch (error) {
+    if (!isStorageError(error)) log.error({ err: error }, 'defect in the audit');
+  }
+}

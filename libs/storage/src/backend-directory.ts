@@ -1,0 +1,64 @@
+import type { BlockStore } from '#backends/block-backend';
+import type { BackendCredentials, ObjectBackend } from '#backends/object-backend';
+import type { BackendRegistry } from '#backends/registry';
+import type { Database } from '#platform/database';
+import { StorageError } from '#platform/errors';
+import { decodeSealed, type SecretBox } from '#platform/secrets';
+import { sql } from '#platform/sql';
+
+const READ = sql(
+  'backend_read',
+  `SELECT b.kind, b.config, b.version, s.sealed
+     FROM trivet.backend b
+     LEFT JOIN trivet.secret s ON s.tenant_id = b.tenant_id AND s.owner_table = 'backend' AND s.owner_id = b.id
+                              AND s.name = 'credentials'
+    WHERE b.tenant_id = $1 AND b.id = $2`,
+);
+/** A changed address or key is used after at most this long. */
+const FRESH_MS = 5_000;
+
+/** Opens a tenant's registered backends. An address never comes from a request. */
+export class BackendDirectory<B extends ObjectBackend | BlockStore = ObjectBackend> {
+  private readonly known = new Map<string, { backend: B; readAt: number }>();
+
+  constructor(
+    private readonly database: Database,
+    private readonly registry: BackendRegistry<B>,
+    private readonly secrets: SecretBox,
+  ) {}
+
+  /** @param fresh whatever was read a moment ago */
+  async open(tenantId: string, backendId: string, { fresh = false } = {}): Promise<B> {
+    const known = fresh ? undefined : this.known.get(backendId);
+    if (known && performance.now() - known.readAt < FRESH_MS) return known.backend;
+    const [row] = await this.database.withTenant(tenantId, tx =>
+      tx.query<{ kind: string; config: unknown; version: number; sealed: Buffer | null }>(READ, [tenantId, backendId]),
+    );
+    if (!row) throw new StorageError('internal', `backend ${backendId} is not registered`, { retry: 'person' });
+    const place = { tenantId, table: 'backend', rowId: backendId, column: 'credentials' };
+    const credentials: BackendCredentials = row.sealed
+      ? JSON.parse(this.secrets.open(decodeSealed(row.sealed), place).toString())
+      : {};
+    const { kind, config, version } = row;
+    const backend = this.registry.open({ tenantId, backendId, version, kind, config, credentials });
+    this.known.set(backendId, { backend, readAt: performance.now() });
+    return backend;
+  }
+
+  /** Whether it is one of the kinds that are opened here. */
+  async knows(tenantId: string, backendId: string): Promise<boolean> {
+    const [row] = await this.database.withTenant(tenantId, tx =>
+      tx.query<{ kind: string }>(READ, [tenantId, backendId]),
+    );
+    return row !== undefined && this.registry.knows(row.kind);
+  }
+
+  async probe(tenantId: string, backendId: string): Promise<void> {
+    const backend = await this.open(tenantId, backendId);
+    await backend.health(AbortSignal.timeout(2_000));
+  }
+
+  close(): void {
+    this.registry.close();
+  }
+}

@@ -1,0 +1,38 @@
+import type { BlockBackendKind } from '#backends/block-backend';
+import type { ObjectBackendKind } from '#backends/object-backend';
+import type { Registration } from '#backends/registry';
+import { StorageError } from '#platform/errors';
+
+/** The kinds of backend that this process knows, of either sort. */
+export class BackendKinds {
+  constructor(
+    private readonly objectKinds: readonly ObjectBackendKind[],
+    private readonly blockKinds: readonly BlockBackendKind[],
+  ) {}
+
+  require(kind: string): Registration {
+    const found = this.find(kind);
+    if (found) return found;
+    const known = [...this.objectKinds, ...this.blockKinds].map(each => each.kind).join(', ');
+    throw new StorageError('invalid_argument', `kind: there is no kind ${kind} of backend; there are ${known}`, {
+      field: 'kind',
+    });
+  }
+
+  /** null: the kind is not known here, or the configuration is not one of it. */
+  capabilitiesOf({ kind, config }: { kind: string; config: unknown }): Record<string, unknown> | null {
+    const registration = this.find(kind);
+    const parsed = registration?.config.safeParse(config);
+    return parsed?.success ? registration!.capabilities(parsed.data) : null;
+  }
+
+  /** Names of the pools of a configuration; undefined for kinds that have none. */
+  poolsOf(kind: string, config: unknown): string[] | undefined {
+    const found = this.blockKinds.find(known => known.kind === kind);
+    return found?.pools(found.parseConfig(config)).map(({ name }) => name);
+  }
+
+  private find(kind: string): Registration | undefined {
+    return [...this.objectKinds, ...this.blockKinds].find(known => known.kind === kind)?.registration;
+  }
+}

@@ -1,0 +1,366 @@
+import type { BlockBackendKind } from '#backends/block-backend';
+import type { ObjectBackendKind } from '#backends/object-backend';
+import type { Database, Tx } from '#platform/database';
+import { StorageError } from '#platform/errors';
+import type { PageOf, PageRequest } from '#platform/keyset';
+import type { SecretBox } from '#platform/secrets';
+import { sql } from '#platform/sql';
+import { uuidv7 } from '#platform/uuid';
+import { BackendKinds } from '#storage/backends/backend-kinds';
+import type { BackendChanges, NewBackend, TenantRef } from '#storage/backends/backend-requests';
+import { openCredentials, sealCredentials } from '#storage/backends/backend-secrets';
+import { type BackendState, notFixed, shareFollows } from '#storage/backends/backend-state';
+import { BackendTester, type BackendTestResult, type TestableBackends } from '#storage/backends/backend-tester';
+import {
+  type BackendRow,
+  type BackendView,
+  backendPage,
+  findBackend,
+  toView,
+  withShares,
+} from '#storage/backends/backend-view';
+import { checkedConfig, checkedCredentials } from '#storage/backends/checked-config';
+import { forgetBackend } from '#storage/backends/forget-backend';
+import { asTenant, type BackendShare, sharesOf } from '#storage/backends/shares';
+import { type Actor, audit } from '#tenancy/audit-log';
+
+export const APPLIANCE = 'appliance';
+
+export interface BackendParts extends TestableBackends {
+  database: Database;
+  secrets: SecretBox;
+  applianceId: string;
+  objectKinds: readonly ObjectBackendKind[];
+  blockKinds: readonly BlockBackendKind[];
+}
+
+const INSERT = sql(
+  'backend_register',
+  `INSERT INTO trivet.backend (tenant_id, id, name, kind, description, config, shared_from, shared_state)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (tenant_id, name) DO NOTHING RETURNING id`,
+);
+/** FOR UPDATE waits for whoever makes something there, and holds up who is about to. */
+const LOCK = sql(
+  'backend_lock',
+  `SELECT id, kind, config, version, state, shared_from AS "sharedFrom", shared_state AS "sharedState"
+     FROM trivet.backend WHERE tenant_id = $1 AND name = $2 FOR UPDATE`,
+);
+const CHANGE = sql(
+  'backend_change',
+  `UPDATE trivet.backend
+      SET description = coalesce($3, description), state = coalesce($4, state), config = coalesce($5, config),
+          shared_state = coalesce($6, shared_state), version = version + 1, updated_at = now()
+    WHERE tenant_id = $1 AND id = $2`,
+);
+const CONFIG = sql('backend_config', 'SELECT config FROM trivet.backend WHERE tenant_id = $1 AND id = $2 FOR UPDATE');
+const OWNER = sql('backend_owner', 'SELECT tenant_id AS id FROM trivet.appliance_tenant()');
+const POOLS_IN_USE = sql(
+  'backend_pools_in_use',
+  `SELECT pool FROM trivet.volume WHERE tenant_id = $1 AND backend_id = $2 AND state <> 'gone'
+   UNION SELECT pool FROM trivet.snapshot
+    WHERE tenant_id = $1 AND backend_id = $2 AND (state <> 'gone' OR cut IS NOT NULL AND image_gone_at IS NULL)`,
+);
+
+interface Locked {
+  id: string;
+  kind: string;
+  config: Record<string, unknown>;
+  version: number;
+  state: BackendState;
+  sharedFrom: string | null;
+  sharedState: BackendState;
+}
+
+/**
+ * The registry of backends, changed while everything runs: workers and gateways open what has another version within seconds.
+ * A backend of the tenant `appliance` is there to be shared. A share is a row of the tenant that uses it; its configuration
+ * and credentials follow the shared one in the same transaction, sealed for that tenant.
+ */
+export class BackendRegistrations {
+  private readonly database: Database;
+  private readonly kinds: BackendKinds;
+  private readonly tester: BackendTester;
+
+  constructor(private readonly parts: BackendParts) {
+    this.database = parts.database;
+    this.kinds = new BackendKinds(parts.objectKinds, parts.blockKinds);
+    this.tester = new BackendTester(parts);
+  }
+
+  list(tenant: TenantRef, request: PageRequest): Promise<PageOf<BackendView>> {
+    return this.database.withTenant(tenant.id, async tx => {
+      const page = await backendPage(tx, tenant.id, request);
+      const rows: BackendView[] = [];
+      for (const row of page.rows) rows.push(await this.view(tx, tenant, row));
+      return { ...page, rows };
+    });
+  }
+
+  get(tenant: TenantRef, name: string): Promise<BackendView> {
+    return this.database.withTenant(tenant.id, tx => this.read(tx, tenant, name));
+  }
+
+  async register(actor: Actor, tenant: TenantRef, wanted: NewBackend): Promise<BackendView> {
+    const registration = this.kinds.require(wanted.kind);
+    const config = await checkedConfig(registration, wanted.config);
+    const credentials = checkedCredentials(registration, wanted.credentials);
+    return this.database.withTenant(tenant.id, async tx => {
+      const { name, kind, description } = wanted;
+      const id = await this.insert(tx, tenant, { name, kind, description, config, sharedFrom: null }, credentials);
+      return this.registered(tx, actor, tenant, { id, name }, 'backend.create');
+    });
+  }
+
+  /** Gives a tenant the use of a backend of the appliance. */
+  async share(
+    actor: Actor,
+    tenant: TenantRef,
+    wanted: { name: string; share: string; description: string },
+  ): Promise<BackendView> {
+    if (tenant.name === APPLIANCE)
+      throw new StorageError(
+        'failed_precondition',
+        'a backend of the appliance is shared with other tenants than its own',
+        {
+          field: 'share',
+        },
+      );
+    const owner = await this.owner();
+    return this.database.withTenant(owner, async tx => {
+      const [source] = await tx.query<Locked>(LOCK, [owner, wanted.share]);
+      if (!source)
+        throw new StorageError(
+          'not_found',
+          `the appliance has no backend ${wanted.share}; register it with the tenant ${APPLIANCE}`,
+          {
+            field: 'share',
+          },
+        );
+      const registration = this.kinds.require(source.kind);
+      const credentials = await openCredentials(tx, this.parts.secrets, owner, source.id);
+      const others = await this.configsOf(tx, owner, await sharesOf(tx, source.id));
+      const { applianceId } = this.parts;
+      const config = registration.share(registration.config.parse(source.config), {
+        applianceId,
+        ownerId: owner,
+        tenant,
+        others,
+      });
+      return asTenant(
+        tx,
+        tenant.id,
+        async () => {
+          const { name, description } = wanted;
+          const sharedState = this.stricter(source);
+          const row = { name, kind: source.kind, description, config, sharedFrom: source.id, sharedState };
+          const id = await this.insert(tx, tenant, row, credentials);
+          return this.registered(tx, actor, tenant, { id, name }, 'backend.share');
+        },
+        owner,
+      );
+    });
+  }
+
+  /** Another version by now: undefined. Unknown: `not_found`. */
+  async change(
+    actor: Actor,
+    tenant: TenantRef,
+    { name, version }: { name: string; version: number },
+    changes: BackendChanges,
+  ): Promise<BackendView | undefined> {
+    const row = await this.get(tenant, name);
+    const registration = this.kinds.require(row.kind);
+    const config = changes.config && (await checkedConfig(registration, changes.config));
+    const credentials = changes.credentials && checkedCredentials(registration, changes.credentials);
+    return this.database.withTenant(tenant.id, async tx => {
+      const [locked] = await tx.query<Locked>(LOCK, [tenant.id, name]);
+      if (!locked) throw unknown(name);
+      if (locked.version !== version) return undefined;
+      const before = await this.read(tx, tenant, name);
+      if (locked.sharedFrom !== null && (config || credentials)) throw shareFollows(name);
+      if (changes.state === 'active' && locked.sharedState !== 'active')
+        throw new StorageError(
+          'failed_precondition',
+          `the appliance has the backend that ${name} is a share of ${locked.sharedState}: take that one back first`,
+          { field: 'state' },
+        );
+      const shares = locked.sharedFrom === null ? await sharesOf(tx, locked.id) : [];
+      if (config) await this.requireKept(tx, tenant, locked, config, before, shares);
+      const { description = null, state = null } = changes;
+      const stored = config === undefined ? null : JSON.stringify(config);
+      await tx.query(CHANGE, [tenant.id, locked.id, description, state, stored, null]);
+      if (credentials) await sealCredentials(tx, this.parts.secrets, tenant.id, locked.id, credentials);
+      const after = { ...locked, config: (config ?? locked.config) as Locked['config'], state: state ?? locked.state };
+      if (config || credentials || state) await this.follow(tx, actor, tenant.id, after, credentials, shares);
+      const view = await this.read(tx, tenant, name);
+      await audit(tx, actor, {
+        tenantId: tenant.id,
+        tenantName: tenant.name,
+        action: changes.state === undefined ? 'backend.change' : `backend.${VERBS[changes.state]}`,
+        subject: { kind: 'backend', id: locked.id, name },
+        before: shownInAudit(before),
+        after: { ...shownInAudit(view), ...(credentials ? { credentials } : {}) },
+        reason: changes.reason,
+      });
+      return view;
+    });
+  }
+
+  /** Holds something, has an endpoint, is shared: `failed_precondition`. Another version by now: false. */
+  delete(actor: Actor, tenant: TenantRef, { name, version }: { name: string; version: number }): Promise<boolean> {
+    return forgetBackend(this.database, actor, tenant, { name, version });
+  }
+
+  test(tenant: TenantRef, name: string): Promise<BackendTestResult> {
+    return this.tester.test(tenant.id, name);
+  }
+
+  private async view(tx: Tx, tenant: TenantRef, row: BackendRow): Promise<BackendView> {
+    const whole = tenant.name === APPLIANCE ? await withShares(tx, tenant.id, row) : row;
+    return toView(whole, each => this.kinds.capabilitiesOf(each));
+  }
+
+  private async read(tx: Tx, tenant: TenantRef, name: string): Promise<BackendView> {
+    const row = await findBackend(tx, tenant.id, name);
+    if (!row) throw unknown(name);
+    return this.view(tx, tenant, row);
+  }
+
+  private async insert(
+    tx: Tx,
+    tenant: TenantRef,
+    row: Omit<NewBackend, 'credentials' | 'config'> & {
+      config: unknown;
+      sharedFrom: string | null;
+      sharedState?: BackendState;
+    },
+    credentials: Record<string, string>,
+  ): Promise<string> {
+    const id = uuidv7();
+    const { name, kind, description, config, sharedFrom, sharedState = 'active' } = row;
+    const values = [tenant.id, id, name, kind, description, JSON.stringify(config), sharedFrom, sharedState];
+    if ((await tx.query(INSERT, values)).length === 0)
+      throw new StorageError('already_exists', `tenant ${tenant.name} has a backend ${name} already`, {
+        field: 'name',
+      });
+    await sealCredentials(tx, this.parts.secrets, tenant.id, id, credentials);
+    return id;
+  }
+
+  private async registered(
+    tx: Tx,
+    actor: Actor,
+    tenant: TenantRef,
+    { id, name }: { id: string; name: string },
+    action: string,
+  ): Promise<BackendView> {
+    const view = await this.read(tx, tenant, name);
+    await audit(tx, actor, {
+      tenantId: tenant.id,
+      tenantName: tenant.name,
+      action,
+      subject: { kind: 'backend', id, name },
+      after: shownInAudit(view),
+    });
+    return view;
+  }
+
+  /** What is there must be found again. */
+  private async requireKept(
+    tx: Tx,
+    tenant: TenantRef,
+    locked: Locked,
+    config: unknown,
+    { holds }: BackendView,
+    shares: readonly BackendShare[],
+  ): Promise<void> {
+    const wanted = config as Record<string, unknown>;
+    const held = holds.volumes + holds.snapshots + holds.buckets + holds.accesses + holds.operations > 0;
+    const moved = this.kinds
+      .require(locked.kind)
+      .fixed.find(key => JSON.stringify(wanted[key]) !== JSON.stringify(locked.config[key]));
+    if (held && moved !== undefined) throw notFixed(moved);
+    const pools = this.kinds.poolsOf(locked.kind, config);
+    if (!pools) return;
+    const poolsOf = (tenantId: string, backendId: string) =>
+      tx.query<{ pool: string }>(POOLS_IN_USE, [tenantId, backendId]);
+    const used = await poolsOf(tenant.id, locked.id);
+    for (const share of shares)
+      used.push(...(await asTenant(tx, share.tenantId, () => poolsOf(share.tenantId, share.backendId), tenant.id)));
+    const lost = used.find(({ pool }) => !pools.includes(pool));
+    if (lost)
+      throw new StorageError('failed_precondition', `pool ${lost.pool} holds volumes or snapshots: delete them first`, {
+        field: 'config',
+      });
+  }
+
+  /** Carries a change to the shares. */
+  private async follow(
+    tx: Tx,
+    actor: Actor,
+    owner: string,
+    source: Locked,
+    credentials: Record<string, string> | undefined,
+    shares: readonly BackendShare[],
+  ): Promise<void> {
+    const registration = this.kinds.require(source.kind);
+    const { applianceId } = this.parts;
+    const configs = await this.configsOf(tx, owner, shares);
+    for (const [at, share] of shares.entries()) {
+      const tenant = { id: share.tenantId, name: share.tenantName };
+      const others = configs.filter((_, n) => n !== at);
+      const before = configs[at];
+      const given = { applianceId, ownerId: owner, tenant, before, others };
+      const config = registration.share(registration.config.parse(source.config), given);
+      configs[at] = config;
+      await asTenant(
+        tx,
+        tenant.id,
+        async () => {
+          const values = [tenant.id, share.backendId, null, null, JSON.stringify(config), source.state];
+          await tx.query(CHANGE, values);
+          if (credentials) await sealCredentials(tx, this.parts.secrets, tenant.id, share.backendId, credentials);
+          await audit(tx, actor, {
+            tenantId: tenant.id,
+            tenantName: tenant.name,
+            action: 'backend.follow',
+            subject: { kind: 'backend', id: share.backendId, name: share.name },
+            before: { config: before },
+            after: { config, state: source.state, ...(credentials ? { credentials } : {}) },
+          });
+        },
+        owner,
+      );
+    }
+  }
+
+  private async configsOf(tx: Tx, owner: string, shares: readonly BackendShare[]): Promise<unknown[]> {
+    const found: unknown[] = [];
+    for (const { tenantId, backendId } of shares) {
+      const read = () => tx.query<{ config: unknown }>(CONFIG, [tenantId, backendId]);
+      for (const { config } of await asTenant(tx, tenantId, read, owner)) found.push(config);
+    }
+    return found;
+  }
+
+  private stricter({ state, sharedState }: Locked): BackendState {
+    const both = [state, sharedState];
+    if (both.includes('draining')) return 'draining';
+    return both.includes('cordoned') ? 'cordoned' : 'active';
+  }
+
+  private async owner(): Promise<string> {
+    const [row] = await this.database.call<{ id: string }>(OWNER, []);
+    return row!.id;
+  }
+}
+
+const VERBS = { active: 'resume', cordoned: 'cordon', draining: 'drain' } as const;
+
+/** What changes by itself is no part of a change. */
+function shownInAudit({ name, kind, description, state, shared, config }: BackendView) {
+  return { name, kind, description, state, shared, config };
+}
+
+export const unknown = (name: string): StorageError =>
+  new StorageError('not_found', `there is no backend ${name}`, { resource: `backend ${name}` });

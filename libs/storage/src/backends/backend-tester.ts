@@ -1,0 +1,100 @@
+import type { BlockStore } from '#backends/block-backend';
+import type { BackendCheck } from '#backends/registry';
+import type { Database } from '#platform/database';
+import { isStorageError, StorageError } from '#platform/errors';
+import { sql } from '#platform/sql';
+import type { BackendDirectory } from '#storage/backend-directory';
+
+/** What a connection test opens backends with. */
+export interface TestableBackends {
+  database: Database;
+  objects: BackendDirectory;
+  blocks: BackendDirectory<BlockStore>;
+}
+
+export interface BackendTestResult {
+  ok: boolean;
+  checks: BackendCheck[];
+  milliseconds: number;
+}
+
+const TEST_MS = 10_000;
+const STALE_SECONDS = 60;
+
+const FIND = sql(
+  'backend_test_find',
+  'SELECT id, config ? $3 AS "isBlock" FROM trivet.backend WHERE tenant_id = $1 AND name = $2',
+);
+const SEEN = sql(
+  'backend_test_pools',
+  `SELECT name, state, reason, extract(epoch FROM now() - checked_at)::float8 AS age
+     FROM trivet.pool WHERE tenant_id = $1 AND backend_id = $2 ORDER BY position`,
+);
+/** That it answered is remembered; an open circuit is the workers' to close. */
+const ANSWERED = sql(
+  'backend_test_answered',
+  `INSERT INTO trivet.backend_circuit (tenant_id, backend_id, probed_at) VALUES ($1, $2, now())
+   ON CONFLICT (tenant_id, backend_id) DO UPDATE SET probed_at = now() WHERE backend_circuit.open_until IS NULL`,
+);
+
+/** Asks a registered backend, in bounded time and without effect there, whether it can be used. */
+export class BackendTester {
+  constructor(private readonly parts: TestableBackends) {}
+
+  async test(tenantId: string, name: string): Promise<BackendTestResult> {
+    const { database } = this.parts;
+    const began = performance.now();
+    const [row] = await database.withTenant(tenantId, tx =>
+      tx.query<{ id: string; isBlock: boolean }>(FIND, [tenantId, name, 'pools']),
+    );
+    if (!row) throw new StorageError('not_found', `there is no backend ${name}`, { resource: `backend ${name}` });
+    const ask = row.isBlock ? this.block(tenantId, row.id) : this.object(tenantId, row.id);
+    const checks = await ask.catch((error: unknown): BackendCheck[] => {
+      if (!isStorageError(error)) throw error;
+      return [{ name: 'opens', ok: false, detail: error.message }];
+    });
+    const ok = checks.every(check => check.ok);
+    if (ok && !row.isBlock) await database.withTenant(tenantId, tx => tx.query(ANSWERED, [tenantId, row.id]));
+    return { ok, checks, milliseconds: Math.round(performance.now() - began) };
+  }
+
+  private async object(tenantId: string, backendId: string): Promise<BackendCheck[]> {
+    // A change of a moment ago is what is to be tested.
+    const backend = await this.parts.objects.open(tenantId, backendId, { fresh: true });
+    return backend.diagnose(AbortSignal.timeout(TEST_MS));
+  }
+
+  private async block(tenantId: string, backendId: string): Promise<BackendCheck[]> {
+    const store = await this.parts.blocks.open(tenantId, backendId, { fresh: true });
+    const pools = await store.volumes.inspectPools(AbortSignal.timeout(TEST_MS));
+    const checks = pools.map(({ name, state, reason, totalBytes, usedBytes, clone }): BackendCheck => {
+      const how = clone === 'reflink' ? 'clones share blocks' : 'clones copy data';
+      const detail =
+        state === 'up' ? `${usedBytes} of ${totalBytes} bytes used, ${how}` : (reason ?? 'down for an unknown reason');
+      return { name: `pool ${name}`, ok: state === 'up', detail };
+    });
+    if (pools.length === 0) checks.push({ name: 'pools', ok: false, detail: 'it has no pools' });
+    checks.push(
+      await store.exporter.health(AbortSignal.timeout(TEST_MS)).then(
+        () => ({ name: 'exporter', ok: true, detail: 'targets can be served' }),
+        (error: Error) => ({ name: 'exporter', ok: false, detail: error.message }),
+      ),
+    );
+    const seen = await this.parts.database.withTenant(tenantId, tx =>
+      tx.query<{ name: string; state: string; reason: string | null; age: number }>(SEEN, [tenantId, backendId]),
+    );
+    for (const { name } of pools) {
+      const look = seen.find(pool => pool.name === name);
+      const fresh = look !== undefined && look.age < STALE_SECONDS;
+      const detail = !look
+        ? 'no worker has looked at it yet: new volumes are refused'
+        : !fresh
+          ? 'no worker has looked at it for a minute: start one on its host'
+          : look.state === 'up'
+            ? 'workers see it up'
+            : `workers see it down: ${look.reason ?? 'no reason known'}`;
+      checks.push({ name: `worker sees pool ${name}`, ok: fresh && look.state === 'up', detail });
+    }
+    return checks;
+  }
+}

@@ -1,0 +1,260 @@
+import type { BucketSpec } from '#backends/object-backend';
+import type { Handler, Step } from '#operations/handler';
+import type { LeasedOperation } from '#operations/operation';
+import { StorageError } from '#platform/errors';
+import { setSql, sql } from '#platform/sql';
+import type { BackendDirectory } from '#storage/backend-directory';
+import type { BucketOrigin } from '#storage/buckets/bucket-store';
+
+/**
+ * A bucket carries the user's name at the backend, so the name cannot tell whose it is. What tells is a pair: "seen
+ * absent", committed here before the create call, and the incarnation tag there, written right after it. After a crash
+ * between the two an untagged, empty bucket of our own user is ours if and only if we had seen the name absent
+ * (hard-cases O1).
+ */
+export interface CreateBucketRequest {
+  spec: BucketSpec;
+}
+
+const SEEN_ABSENT = setSql(
+  'bucket_seen_absent',
+  'UPDATE trivet.bucket SET seen_absent = true WHERE tenant_id = $1 AND id = ANY ($2)',
+);
+const CREATED = setSql(
+  'bucket_created',
+  `UPDATE trivet.bucket SET state = 'ready', active_operation = NULL, updated_at = now(), audited_at = now()
+    WHERE tenant_id = $1 AND id = ANY ($2) AND active_operation = ANY ($3)`,
+);
+const NOT_CREATED = sql(
+  'bucket_not_created',
+  `UPDATE trivet.bucket SET state = 'gone', active_operation = NULL, updated_at = now()
+    WHERE tenant_id = $1 AND id = $2 AND active_operation = $3`,
+);
+const WAS_SEEN_ABSENT = sql(
+  'bucket_was_seen_absent',
+  'SELECT seen_absent AS "seenAbsent" FROM trivet.bucket WHERE tenant_id = $1 AND id = $2',
+);
+
+const rowOf = (operation: LeasedOperation) => [operation.tenantId, operation.resourceId] as const;
+const bucketRef = (operation: LeasedOperation) => ({
+  name: operation.resourceName,
+  incarnation: operation.resourceId,
+});
+
+export function createBucketHandler(backends: BackendDirectory): Handler<undefined> {
+  const inspect: Step<undefined> = {
+    name: 'inspect',
+    calls: ['inspectBucket'],
+    async run(_, { operation, progress, call }) {
+      const backend = await backends.open(operation.tenantId, operation.backendId);
+      const found = await call('inspectBucket', signal => backend.inspectBucket(operation.resourceName, signal));
+      const ours =
+        (found.state === 'ours' && found.incarnation === operation.resourceId) ||
+        (found.state === 'untagged' && found.empty && progress.seenAbsent === true);
+      if (!ours && found.state !== 'absent')
+        throw new StorageError(
+          'already_exists',
+          `bucket ${operation.resourceName} exists at the backend and was not made by this call; it is left as it is`,
+          { resource: `bucket ${operation.resourceName}` },
+        );
+      progress.seenAbsent = progress.seenAbsent === true || found.state === 'absent';
+      progress.exists = ours;
+      return undefined;
+    },
+  };
+  const create: Step<undefined> = {
+    name: 'create',
+    calls: ['createBucket'],
+    point: (writer, operation) => {
+      writer.write(SEEN_ABSENT, rowOf(operation));
+    },
+    async run(_, { operation, progress, call }) {
+      if (progress.exists === true) return undefined;
+      const backend = await backends.open(operation.tenantId, operation.backendId);
+      const { spec } = operation.request as unknown as CreateBucketRequest;
+      await call('createBucket', signal => backend.createBucket(bucketRef(operation), spec, signal));
+      return undefined;
+    },
+  };
+  const configure: Step<undefined> = {
+    name: 'configure',
+    calls: ['configureBucket'],
+    async run(_, { operation, call }) {
+      const backend = await backends.open(operation.tenantId, operation.backendId);
+      const { spec } = operation.request as unknown as CreateBucketRequest;
+      await call('configureBucket', signal => backend.configureBucket(bucketRef(operation), spec, signal));
+      return undefined;
+    },
+  };
+  return {
+    kind: 'bucket.create',
+    steps: [inspect, create, configure],
+    undo: [removeStep(backends)],
+    succeed(writer, operation) {
+      writer.write(CREATED, [...rowOf(operation), operation.id]);
+      return undefined;
+    },
+    fail(writer, operation) {
+      writer.write(NOT_CREATED, [...rowOf(operation), operation.id]);
+    },
+  };
+}
+
+/** What a removal needs to know of the bucket. */
+interface Removal {
+  origin: BucketOrigin;
+  seenAbsent: boolean;
+}
+
+/**
+ * Removes what carries our incarnation, or what only we can have made; anything else under that name stays. Serves
+ * Delete, and Create whose later steps cannot succeed.
+ */
+function removeStep(backends: BackendDirectory): Step<unknown> {
+  return {
+    name: 'remove',
+    calls: ['inspectBucket', 'configureBucket', 'deleteBucket'],
+    async run(work, { operation, progress, call }) {
+      const backend = await backends.open(operation.tenantId, operation.backendId);
+      const ref = bucketRef(operation);
+      const found = await call('inspectBucket', signal => backend.inspectBucket(ref.name, signal));
+      const seenAbsent = progress.seenAbsent === true || (work as Removal | undefined)?.seenAbsent === true;
+      const ours =
+        (found.state === 'ours' && found.incarnation === ref.incarnation) ||
+        (found.state === 'untagged' && found.empty && seenAbsent);
+      if (!ours) return undefined;
+      if (found.state === 'untagged') {
+        // deleteBucket goes by the tag; without it there is nothing that it would dare to delete.
+        const spec: BucketSpec = { versioning: false, objectLock: false, tags: {}, deletePolicy: 'retain' };
+        await call('configureBucket', signal => backend.configureBucket(ref, spec, signal));
+      }
+      const outcome = await call('deleteBucket', signal => backend.deleteBucket(ref, signal));
+      if (outcome === 'not_empty')
+        throw new StorageError(
+          'failed_precondition',
+          `bucket ${ref.name} still holds objects: empty it first, or create buckets with deletePolicy=purge`,
+          // One that never became ready cannot go back to being so.
+          { resource: `bucket ${ref.name}`, retry: operation.request.wasReady === true ? 'never' : 'person' },
+        );
+      return undefined;
+    },
+  };
+}
+
+const GONE = sql(
+  'bucket_gone',
+  `UPDATE trivet.bucket SET state = 'gone', active_operation = NULL, updated_at = now()
+    WHERE tenant_id = $1 AND id = $2 AND active_operation = $3`,
+);
+/**
+ * Accesses that had it live on with their other buckets; their next Grant looks again. What is only wanted belongs to a
+ * grant that waits for us, and finds out by itself whether the bucket is still there.
+ */
+const FORGET_GRANTS = sql(
+  'bucket_forget_grants',
+  `WITH forgotten AS (
+     DELETE FROM trivet.bucket_grant WHERE tenant_id = $1 AND bucket_id = $2 AND state <> 'wanted' RETURNING access_id
+   )
+   UPDATE trivet.access SET stale = true FROM forgotten
+    WHERE tenant_id = $1 AND id = forgotten.access_id`,
+);
+const KEPT = sql(
+  'bucket_kept',
+  `UPDATE trivet.bucket SET state = 'ready', active_operation = NULL, updated_at = now()
+    WHERE tenant_id = $1 AND id = $2 AND active_operation = $3`,
+);
+
+/** Of a tenant that is being removed no bucket becomes ready again: what no repeat can remove waits for a person. */
+const parkedWhenDraining = (step: Step<Removal>): Step<Removal> => ({
+  ...step,
+  async run(work, context) {
+    try {
+      return await step.run(work, context);
+    } catch (error) {
+      if (!(error instanceof StorageError) || error.retry !== 'never' || context.operation.request.draining !== true)
+        throw error;
+      const { kind, message, resource } = error;
+      throw new StorageError(kind, message, { resource, retry: 'person', cause: error });
+    }
+  },
+});
+
+export function deleteBucketHandler(backends: BackendDirectory): Handler<Removal> {
+  const empty: Step<Removal> = {
+    name: 'empty',
+    calls: ['inspectBucket', 'emptyBucket'],
+    portioned: true,
+    async run(_, { operation, call }) {
+      const { deletePolicy } = operation.request;
+      if (deletePolicy !== 'purge') return undefined;
+      const backend = await backends.open(operation.tenantId, operation.backendId);
+      const ref = bucketRef(operation);
+      const found = await call('inspectBucket', signal => backend.inspectBucket(ref.name, signal));
+      if (found.state !== 'ours' || found.incarnation !== ref.incarnation) return undefined;
+      const { done } = await call('emptyBucket', signal => backend.emptyBucket(ref, signal));
+      return done ? undefined : 'again';
+    },
+  };
+  return {
+    kind: 'bucket.delete',
+    async begin(tx, operation) {
+      const [row] = await tx.query<{ seenAbsent: boolean }>(WAS_SEEN_ABSENT, rowOf(operation));
+      return { origin: 'created', seenAbsent: row?.seenAbsent === true };
+    },
+    steps: [empty, removeStep(backends) as Step<Removal>].map(parkedWhenDraining),
+    succeed(writer, operation) {
+      writer.write(FORGET_GRANTS, rowOf(operation));
+      writer.write(GONE, [...rowOf(operation), operation.id]);
+      return undefined;
+    },
+    fail(writer, operation) {
+      writer.write(KEPT, [...rowOf(operation), operation.id]);
+    },
+    giveUp: {
+      leaves:
+        'a bucket that was ready is so again, with the objects that it still has: delete it again at any time. One that never became ready is forgotten, and what the backend has of it stays there',
+      write(writer, operation) {
+        // The audit says if the backend has it no more.
+        writer.write(operation.request.wasReady === true ? KEPT : GONE, [...rowOf(operation), operation.id]);
+      },
+    },
+  };
+}
+
+/**
+ * A registered bucket: our grants leave it, it stays as it is (hard-cases O7). After COSI's Delete it may be claimed again;
+ * an administrator's deletion ends the registration too.
+ */
+export function releaseBucketHandler(backends: BackendDirectory): Handler<undefined> {
+  return {
+    kind: 'bucket.release',
+    steps: [
+      {
+        name: 'policy',
+        calls: ['putGrants'],
+        point: (writer, operation) => {
+          writer.write(FORGET_GRANTS, rowOf(operation));
+        },
+        async run(_, { operation, call }) {
+          const backend = await backends.open(operation.tenantId, operation.backendId);
+          try {
+            await call('putGrants', signal => backend.putGrants({ name: operation.resourceName }, [], signal));
+          } catch (error) {
+            if (!(error instanceof StorageError) || error.kind !== 'not_found') throw error;
+          }
+          return undefined;
+        },
+      },
+    ],
+    succeed(writer, operation) {
+      writer.write(operation.request.forget === true ? GONE : KEPT, [...rowOf(operation), operation.id]);
+      return undefined;
+    },
+    giveUp: {
+      leaves: 'the bucket is registered as before; statements of this appliance may be left in its policy',
+      write(writer, operation) {
+        writer.write(KEPT, [...rowOf(operation), operation.id]);
+      },
+    },
+  };
+}

@@ -1,0 +1,65 @@
+import type { ObjectBackendKind } from '#backends/object-backend';
+import type { Database } from '#platform/database';
+import { StorageError } from '#platform/errors';
+import { sql } from '#platform/sql';
+import { uuidv7 } from '#platform/uuid';
+import type { BackendDirectory } from '#storage/backend-directory';
+import { requireTaking } from '#storage/backends/backend-state';
+import { desiredBucket, fingerprint } from '#storage/desired-state';
+
+const INSERT = sql(
+  'bucket_register',
+  `INSERT INTO trivet.bucket (tenant_id, id, backend_id, name, origin, state, desired, fingerprint)
+   VALUES ($1, $2, $3, $4, 'registered', 'ready', $5, $6)
+   ON CONFLICT (tenant_id, backend_id, name) WHERE state <> 'gone' DO NOTHING
+   RETURNING id`,
+);
+const ORIGIN = sql(
+  'bucket_origin',
+  `SELECT origin FROM trivet.bucket WHERE tenant_id = $1 AND backend_id = $2 AND name = $3 AND state <> 'gone'`,
+);
+
+export interface BackendPlace {
+  tenantId: string;
+  backendId: string;
+}
+
+/**
+ * Gives a tenant the use of a bucket that Trivet did not make (brownfield). An administrator's act: any typed name that
+ * worked would be a way out of the tenant (hard-cases O7). The bucket is never deleted, emptied or reconfigured.
+ * Registering it again is not an error.
+ */
+export async function registerBucket(
+  database: Database,
+  backends: BackendDirectory,
+  kind: ObjectBackendKind,
+  { tenantId, backendId }: BackendPlace,
+  name: string,
+): Promise<'registered' | 'known'> {
+  const resource = `bucket ${name}`;
+  const backend = await backends.open(tenantId, backendId);
+  const found = await backend.inspectBucket(name, AbortSignal.timeout(10_000));
+  if (found.state === 'absent')
+    throw new StorageError('not_found', `${resource} does not exist at the backend`, { resource });
+  if (found.state === 'ours')
+    throw new StorageError('already_exists', `${resource} was made by this appliance; it needs no registration`, {
+      resource,
+    });
+  const desired = desiredBucket(kind.protocols, kind.parseBucketParameters({}));
+  return database.withTenant(tenantId, async tx => {
+    await requireTaking(tx, { tenantId, backendId });
+    const place = [tenantId, backendId, name];
+    const inserted = await tx.query(INSERT, [
+      tenantId,
+      uuidv7(),
+      backendId,
+      name,
+      JSON.stringify(desired),
+      fingerprint(desired),
+    ]);
+    if (inserted.length > 0) return 'registered';
+    const [row] = await tx.query<{ origin: string }>(ORIGIN, place);
+    if (row?.origin === 'registered') return 'known';
+    throw new StorageError('already_exists', `${resource} is being made or deleted by this appliance`, { resource });
+  });
+}

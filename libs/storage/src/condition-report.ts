@@ -1,0 +1,67 @@
+import type { Database } from '#platform/database';
+import { sql } from '#platform/sql';
+
+export interface BackendCondition {
+  tenant: string;
+  name: string;
+  kind: string;
+  state: 'active' | 'cordoned' | 'draining';
+  /** Its circuit is open: it does not answer. */
+  open: boolean;
+  reason: string | null;
+}
+
+export interface PoolCondition {
+  tenant: string;
+  backend: string;
+  pool: string;
+  state: 'up' | 'down';
+  reason: string | null;
+  total: string;
+  used: string;
+  trend: { at: string; used: string }[];
+}
+
+export interface FindingCount {
+  tenant: string;
+  backend: string;
+  kind: string;
+  found: number;
+  example: string;
+}
+
+export interface ResourceCount {
+  tenant: string;
+  kind: 'volume' | 'snapshot' | 'bucket';
+  found: number;
+  name: string;
+  message: string;
+}
+
+const BACKENDS = sql('report_backends', 'SELECT * FROM trivet.overview_backends($1)');
+const POOLS = sql(
+  'report_pools',
+  'SELECT tenant, backend, pool, state, reason, total::text, used::text, trend FROM trivet.overview_pools($1)',
+);
+const FINDINGS = sql(
+  'report_findings',
+  'SELECT tenant, backend, kind, found::int, example FROM trivet.overview_findings($1)',
+);
+const RESOURCES = sql(
+  'report_resources',
+  'SELECT tenant, kind, found::int, name, message FROM trivet.overview_conditions($1)',
+);
+
+/** What is there and what is wrong with it; of one tenant, or of all. */
+export async function readConditions(database: Database, tenantId?: string) {
+  const which = [tenantId ?? null];
+  const [backends, pools, findings, resources] = await Promise.all([
+    database.call<BackendCondition>(BACKENDS, which),
+    database.call<PoolCondition>(POOLS, which),
+    database.call<FindingCount>(FINDINGS, which),
+    database.call<ResourceCount>(RESOURCES, which),
+  ]);
+  return { backends, pools, findings, resources };
+}
+
+export type Conditions = Awaited<ReturnType<typeof readConditions>>;

@@ -1,0 +1,131 @@
+import type { Tx } from '#platform/database';
+import { StorageError } from '#platform/errors';
+import { decodeSealed, encodeSealed } from '#platform/secrets';
+import { sql } from '#platform/sql';
+import { uuidv7 } from '#platform/uuid';
+import type { BlockParts } from '#storage/block-parts';
+import type { BlockCaller, HostRequest, HostView, TenantCaller } from '#storage/block-storage';
+import { requireFittingChap, requireOwnAccount } from '#storage/hosts/chap-rules';
+import {
+  findHost,
+  type HostRow,
+  hostView,
+  insertHost,
+  listHosts,
+  lockHost,
+  putChap,
+  updateHost,
+} from '#storage/hosts/host-store';
+import { replayAndWait, staleTargets } from '#storage/publications/replay';
+import { chapPlace } from '#storage/publications/target-work';
+
+/** Every target of the host says something else now than what was applied. */
+const STALE = sql(
+  'host_targets_stale',
+  `UPDATE trivet.volume v SET applied_instance = NULL, export_version = export_version + 1
+     FROM trivet.publication p
+    WHERE p.tenant_id = $1 AND p.host_id = $2 AND v.tenant_id = p.tenant_id AND v.id = p.volume_id`,
+);
+const PUBLISHED = sql(
+  'host_published',
+  'SELECT count(*)::int AS n FROM trivet.publication WHERE tenant_id = $1 AND host_id = $2',
+);
+const DELETE = sql('host_delete', 'DELETE FROM trivet.host WHERE tenant_id = $1 AND id = $2');
+
+/** Who may be given volumes. The driver posts its host before every publish, from many nodes at once. */
+export class Hosts {
+  constructor(private readonly parts: BlockParts) {}
+
+  async put(caller: BlockCaller, request: HostRequest): Promise<HostView> {
+    const { tenantId } = caller;
+    const id = await this.parts.database.withTenant(tenantId, async tx => {
+      const known = await lockHost(tx, tenantId, request.uuid);
+      if (known) return this.replace(tx, tenantId, known, request);
+      await requireOwnAccount(tx, tenantId, request, this.passwordOf(tenantId));
+      const made = uuidv7();
+      if (await insertHost(tx, tenantId, made, request)) {
+        await putChap(tx, tenantId, made, this.sealed(tenantId, made, request));
+        return made;
+      }
+      return this.replace(tx, tenantId, (await lockHost(tx, tenantId, request.uuid))!, request);
+    });
+    // Also what an earlier call changed and did not live to apply.
+    const stale = await staleTargets(this.parts.database, tenantId, id);
+    await replayAndWait(this.parts, caller, stale);
+    return { ...hostView({ ...rowOf(request), id }) };
+  }
+
+  private async replace(tx: Tx, tenantId: string, known: HostRow, request: HostRequest): Promise<string> {
+    const passwordOf = this.passwordOf(tenantId);
+    const sameAccount =
+      known.chapUser === (request.chap?.user ?? null) && passwordOf(known) === (request.chap?.password ?? null);
+    const sameInitiators = sameSet(known.iqns, request.iqns);
+    if (!sameAccount) {
+      await requireOwnAccount(tx, tenantId, request, passwordOf);
+      await requireFittingChap(tx, tenantId, known, request.chap);
+      await putChap(tx, tenantId, known.id, this.sealed(tenantId, known.id, request));
+    }
+    await updateHost(tx, tenantId, known.id, request);
+    if (!sameAccount || !sameInitiators) await tx.query(STALE, [tenantId, known.id]);
+    return known.id;
+  }
+
+  private passwordOf(tenantId: string) {
+    return ({ id, sealed }: HostRow): string | null =>
+      sealed && this.parts.secrets.openText(decodeSealed(sealed), chapPlace(tenantId, id));
+  }
+
+  private sealed(tenantId: string, id: string, { chap }: HostRequest): Buffer | undefined {
+    return chap && encodeSealed(this.parts.secrets.seal(chap.password, chapPlace(tenantId, id)));
+  }
+
+  async get({ tenantId }: BlockCaller, hostId: string): Promise<HostView> {
+    const row = await this.parts.database.withTenant(tenantId, tx => findHost(tx, tenantId, hostId));
+    if (!row) throw hostNotFound(hostId);
+    return hostView(row);
+  }
+
+  async list({ tenantId }: BlockCaller, { uuid }: { uuid?: string }): Promise<HostView[]> {
+    const rows = await this.parts.database.withTenant(tenantId, tx => listHosts(tx, tenantId, uuid));
+    return rows.map(hostView);
+  }
+
+  async delete({ tenantId, witness }: TenantCaller, hostId: string): Promise<void> {
+    await this.parts.database.withTenant(tenantId, async tx => {
+      await witness?.before?.(tx);
+      const found = await findHost(tx, tenantId, hostId);
+      const row = found && (await lockHost(tx, tenantId, found.uuid));
+      if (!row) throw hostNotFound(hostId);
+      const [{ n }] = (await tx.query<{ n: number }>(PUBLISHED, [tenantId, row.id])) as [{ n: number }];
+      if (n > 0)
+        throw new StorageError(
+          'failed_precondition',
+          `host ${row.name} has ${n} published volumes: unpublish them first`,
+          {
+            field: 'published',
+          },
+        );
+      await putChap(tx, tenantId, row.id, undefined);
+      await tx.query(DELETE, [tenantId, row.id]);
+      await witness?.note(tx, { resourceId: row.id, resourceName: row.name });
+    });
+  }
+}
+
+const hostNotFound = (id: string) => new StorageError('not_found', `Host with id ${id} not found.`);
+
+const rowOf = (request: HostRequest): Omit<HostRow, 'id'> => ({
+  uuid: request.uuid,
+  name: request.name,
+  iqns: [...request.iqns],
+  wwpns: [...request.wwpns],
+  nqns: [...request.nqns],
+  networks: [...request.networks],
+  chapUser: request.chap?.user ?? null,
+  accessProtocol: request.accessProtocol ?? null,
+  virtualDomain: request.virtualDomain ?? null,
+  sealed: null,
+});
+
+const sameSet = (a: readonly string[], b: readonly string[]): boolean =>
+  a.length === b.length && new Set([...a, ...b]).size === new Set(a).size;

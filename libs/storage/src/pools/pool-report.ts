@@ -1,0 +1,78 @@
+import type { Database } from '#platform/database';
+import { sql } from '#platform/sql';
+
+const TENANTS = sql(
+  'report_tenants',
+  `SELECT tenant_id AS "tenantId" FROM trivet.list_tenants()
+   UNION ALL SELECT tenant_id FROM trivet.appliance_tenant()`,
+);
+const BACKENDS = sql(
+  'report_backends',
+  `SELECT t.name AS tenant, b.id AS "backendId", b.name, b.kind, b.config
+     FROM trivet.backend b JOIN trivet.tenant t ON t.id = b.tenant_id WHERE b.tenant_id = $1 ORDER BY b.name`,
+);
+/** What is in the recycle bin is promised until it is gone. */
+const POOLS = sql(
+  'report_pools',
+  `SELECT p.backend_id AS "backendId", p.name, p.uuid, p.state, p.reason, p.clone, p.portals,
+          p.without_chap AS "withoutChap", p.total_bytes::text AS "totalBytes", p.used_bytes::text AS "usedBytes",
+          p.thin_ratio AS "thinRatio", p.checked_at AS "checkedAt",
+          extract(epoch FROM now() - p.checked_at)::float8 AS "ageSeconds",
+          (SELECT count(*)::int FROM trivet.volume v
+            WHERE v.tenant_id = p.tenant_id AND v.backend_id = p.backend_id AND v.pool = p.name
+              AND v.state NOT IN ('binned', 'gone')) AS volumes,
+          (SELECT coalesce(sum(v.size_bytes), 0)::text FROM trivet.volume v
+            WHERE v.tenant_id = p.tenant_id AND v.backend_id = p.backend_id AND v.pool = p.name
+              AND v.state <> 'gone') AS "promisedBytes"
+     FROM trivet.pool p WHERE p.tenant_id = $1 ORDER BY p.backend_id, p.position`,
+);
+
+/** A pool as a worker last saw it. Bytes are decimal text. */
+export interface PoolReport {
+  name: string;
+  uuid: string | null;
+  state: 'up' | 'down';
+  reason: string | null;
+  clone: 'reflink' | 'copy';
+  portals: string[];
+  withoutChap: boolean;
+  totalBytes: string;
+  usedBytes: string;
+  promisedBytes: string;
+  thinRatio: number;
+  volumes: number;
+  checkedAt: Date;
+  /** Since then, by the database's clock: a worker looks every few seconds. */
+  ageSeconds: number;
+}
+
+export interface BackendReport {
+  tenantId: string;
+  tenant: string;
+  backendId: string;
+  name: string;
+  kind: string;
+  config: Record<string, unknown>;
+  /** Empty for object stores. */
+  pools: PoolReport[];
+}
+
+/** Every registered backend of every tenant, for operators. */
+export async function reportBackends(database: Database): Promise<BackendReport[]> {
+  const found: BackendReport[] = [];
+  for (const { tenantId } of await database.call<{ tenantId: string }>(TENANTS, [])) {
+    const [backends, pools] = await database.withTenant(tenantId, async tx => [
+      await tx.query<Omit<BackendReport, 'tenantId' | 'pools'>>(BACKENDS, [tenantId]),
+      await tx.query<PoolReport & { backendId: string }>(POOLS, [tenantId]),
+    ]);
+    for (const backend of backends) {
+      const own = pools.filter(({ backendId }) => backendId === backend.backendId);
+      found.push({ tenantId, ...backend, pools: own.map(({ backendId: _backendId, ...pool }) => pool) });
+    }
+  }
+  return found;
+}
+
+/** A part of 1; 0 for a pool that nobody has seen yet. */
+export const usedShare = ({ totalBytes, usedBytes }: Pick<PoolReport, 'totalBytes' | 'usedBytes'>): number =>
+  totalBytes === '0' ? 0 : Number(usedBytes) / Number(totalBytes);

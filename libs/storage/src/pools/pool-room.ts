@@ -1,0 +1,123 @@
+import type { Tx } from '#platform/database';
+import { StorageError } from '#platform/errors';
+import { sql } from '#platform/sql';
+import { type BackendState, notTaking } from '#storage/backends/backend-state';
+import type { BlockCaller } from '#storage/block-storage';
+
+/** Above this part of a pool nothing new is made in it (hard-cases F3). */
+export const FULL_AT = 0.85;
+
+/** Whose pool it is; the background has no caller. */
+export type PoolOwner = Pick<BlockCaller, 'tenantId' | 'backendId'>;
+
+/**
+ * Something new, or more of what is there: a snapshot of a volume, a larger one. A cordoned backend refuses the first only.
+ */
+export type Purpose = 'new' | 'more';
+
+interface Room {
+  backend: string;
+  backendState: BackendState;
+  /** Of a share: whom the pool belongs to, together with the other shares. */
+  sharedFrom: string | null;
+  state: 'up' | 'down';
+  reason: string | null;
+  totalBytes: string;
+  usedBytes: string;
+  thinRatio: number;
+}
+
+const ROOM = sql(
+  'pool_room',
+  `SELECT p.state, p.reason, p.total_bytes::text AS "totalBytes", p.used_bytes::text AS "usedBytes",
+          p.thin_ratio AS "thinRatio", b.name AS backend, b.effective_state AS "backendState",
+          b.shared_from AS "sharedFrom"
+     FROM trivet.pool p
+     JOIN trivet.backend b ON b.tenant_id = p.tenant_id AND b.id = p.backend_id
+    WHERE p.tenant_id = $1 AND p.backend_id = $2 AND p.name = $3
+      -- Whoever cordons it waits for those that have seen it open, and the next ones see it closed.
+      FOR KEY SHARE OF b`,
+);
+/** Until the end of the transaction: two that reserve at once must see each other's volumes. */
+const ONE_AT_A_TIME = sql(
+  'pool_reserve_lock',
+  `SELECT pg_advisory_xact_lock(hashtextextended(concat_ws('/', 'pool', $1::uuid, $2::uuid, $3::text), 0))`,
+);
+/** What is in the recycle bin counts until it is gone, and an expansion from its acceptance. */
+const PROMISED = sql(
+  'pool_promised',
+  `SELECT (coalesce((SELECT sum(size_bytes) FROM trivet.volume
+                      WHERE tenant_id = $1 AND backend_id = $2 AND pool = $3 AND state <> 'gone'), 0)
+         + coalesce((SELECT sum(greatest((o.request ->> 'sizeBytes')::numeric - v.size_bytes, 0))
+                       FROM trivet.operation o
+                       JOIN trivet.volume v ON v.tenant_id = o.tenant_id AND v.id = o.resource_id
+                      WHERE o.tenant_id = $1 AND o.backend_id = $2 AND o.kind = 'volume.expand'
+                        AND o.state IN ('pending', 'running', 'needs_attention') AND v.pool = $3), 0))::text AS bytes`,
+);
+
+const PROMISED_TO_OTHERS = sql(
+  'pool_promised_to_others',
+  'SELECT bytes::text FROM trivet.promised_to_others($1, $2, $3)',
+);
+
+/**
+ * Room in the pool, by what the worker last saw. Throws `resource_exhausted` with the words that drivers look for
+ * (reference/csp.md 4), `unavailable` for a pool that is down or was never looked at, `failed_precondition` with field
+ * `backend` for a backend that takes nothing more.
+ */
+export async function requireRoom(tx: Tx, owner: PoolOwner, pool: string, purpose: Purpose): Promise<void> {
+  await roomOf(tx, owner, pool, purpose);
+}
+
+/**
+ * Room for `sizeBytes` more to be promised: call it before the volume's row is written or grown, in the transaction that
+ * does so. The sizes of all volumes may reach `thin_ratio` times the pool. Throws as `requireRoom` does.
+ */
+export async function reserve(
+  tx: Tx,
+  owner: PoolOwner,
+  pool: string,
+  sizeBytes: bigint,
+  purpose: Purpose,
+): Promise<void> {
+  const { tenantId, backendId } = owner;
+  const place = [tenantId, backendId, pool];
+  const room = await roomOf(tx, owner, pool, purpose);
+  await tx.query(ONE_AT_A_TIME, room.sharedFrom === null ? place : [null, room.sharedFrom, pool]);
+  const [promised] = await tx.query<{ bytes: string }>(PROMISED, place);
+  const others =
+    room.sharedFrom === null
+      ? 0n
+      : BigInt((await tx.query<{ bytes: string }>(PROMISED_TO_OTHERS, [room.sharedFrom, backendId, pool]))[0]!.bytes);
+  const wanted = BigInt(promised!.bytes) + others + sizeBytes;
+  const limit = BigInt(Math.floor(Number(room.totalBytes) * room.thinRatio));
+  if (wanted > limit)
+    throw new StorageError(
+      'resource_exhausted',
+      `insufficient storage space: pool ${pool} promises at most ${limit} bytes${room.sharedFrom === null ? '' : ' to all who share it'}, ${promised!.bytes} are promised, those in the recycle bin included, and ${sizeBytes} more were asked for`,
+      { resource: `pool ${pool}` },
+    );
+}
+
+async function roomOf(tx: Tx, { tenantId, backendId }: PoolOwner, pool: string, purpose: Purpose): Promise<Room> {
+  const [room] = await tx.query<Room>(ROOM, [tenantId, backendId, pool]);
+  const resource = `pool ${pool}`;
+  if (!room)
+    throw new StorageError('unavailable', `${resource} has not been looked at by a worker yet; try again`, {
+      resource,
+    });
+  const refused = purpose === 'new' ? room.backendState !== 'active' : room.backendState === 'draining';
+  if (refused) throw notTaking(room.backend, room.backendState);
+  if (room.state === 'down')
+    throw new StorageError('unavailable', `${resource} is down: ${room.reason ?? 'no reason known'}`, { resource });
+  const used = Number(room.usedBytes) / Number(room.totalBytes);
+  if (!(used <= FULL_AT))
+    throw new StorageError(
+      'resource_exhausted',
+      `insufficient storage space: ${resource} is ${percent(used)} used, and nothing new is made above ${percent(FULL_AT)}`,
+      { resource },
+    );
+  return room;
+}
+
+const percent = (part: number): string => (Number.isFinite(part) ? `${Math.round(part * 1000) / 10} %` : 'wholly');

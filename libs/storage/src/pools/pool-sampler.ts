@@ -1,0 +1,38 @@
+import type { Database } from '#platform/database';
+import { sql } from '#platform/sql';
+
+const EVERY_MS = 300_000;
+
+const TENANTS = sql(
+  'pool_sampler_tenants',
+  `SELECT tenant_id AS "tenantId" FROM trivet.list_tenants()
+   UNION ALL SELECT tenant_id FROM trivet.appliance_tenant()`,
+);
+/** The first of each hour is kept, whichever worker takes it. */
+const SAMPLE = sql(
+  'pool_sample',
+  `WITH old AS (DELETE FROM trivet.pool_sample WHERE tenant_id = $1 AND at < now() - interval '8 days')
+   INSERT INTO trivet.pool_sample (tenant_id, backend_id, pool, at, used_bytes, total_bytes)
+   SELECT tenant_id, backend_id, name, date_trunc('hour', now()), used_bytes, total_bytes
+     FROM trivet.pool WHERE tenant_id = $1 AND state = 'up'
+   ON CONFLICT DO NOTHING`,
+);
+
+/** Notes each hour how full each pool is, for the trend that people see; a week of it. */
+export class PoolSampler {
+  private doneAt = Number.NEGATIVE_INFINITY;
+
+  constructor(
+    private readonly database: Database,
+    private readonly everyMs = EVERY_MS,
+  ) {}
+
+  async round(signal: AbortSignal): Promise<void> {
+    if (performance.now() - this.doneAt < this.everyMs) return;
+    for (const { tenantId } of await this.database.engine<{ tenantId: string }>(TENANTS)) {
+      if (signal.aborted) return;
+      await this.database.withTenant(tenantId, tx => tx.query(SAMPLE, [tenantId]));
+    }
+    this.doneAt = performance.now();
+  }
+}

@@ -1,0 +1,159 @@
+import type { DaemonRef } from '#backends/exporter';
+import { throwUnlessSucceeded } from '#operations/operations';
+import type { Database, Tx } from '#platform/database';
+import { StorageError } from '#platform/errors';
+import { createLogger } from '#platform/log';
+import { sql } from '#platform/sql';
+import { acceptInBackground } from '#storage/background-operation';
+import { type Begin, type BlockParts, submit } from '#storage/block-parts';
+import type { BlockCaller } from '#storage/block-storage';
+import { eachBlockBackend } from '#storage/pools/block-backends';
+import type { BlockDirectory } from '#storage/volumes/volume-handlers';
+import { VOLUME_SLOTS } from '#storage/volumes/volume-slots';
+
+const log = createLogger('exports');
+
+/**
+ * Targets live in the memory of their daemon. One that was applied to another run of it, or whose initiators changed
+ * since, is applied again from Postgres, with the same identity (hard-cases I1): at once for a host that posts its new
+ * initiators, within a round of the keeper for a daemon that was restarted.
+ */
+export interface StaleTarget {
+  volumeId: string;
+  name: string;
+  backendId: string;
+}
+
+const COLUMNS = `v.id AS "volumeId", v.name, v.backend_id AS "backendId"`;
+const STALE_OF_HOST = sql(
+  'replay_of_host',
+  `SELECT ${COLUMNS} FROM trivet.publication p
+     JOIN trivet.volume v ON v.tenant_id = p.tenant_id AND v.id = p.volume_id
+    WHERE p.tenant_id = $1 AND p.host_id = $2 AND p.state = 'applied' AND v.applied_instance IS NULL
+      AND v.state = 'ready' AND v.condition IS NULL`,
+);
+const STALE_OF_POOL = sql(
+  'replay_of_pool',
+  `SELECT ${COLUMNS} FROM trivet.volume v
+    WHERE v.tenant_id = $1 AND v.backend_id = $2 AND v.pool = $3 AND v.tid IS NOT NULL AND v.state = 'ready'
+      AND v.condition IS NULL AND v.applied_instance IS DISTINCT FROM $4
+      AND EXISTS (SELECT FROM trivet.publication p
+                   WHERE p.tenant_id = $1 AND p.volume_id = v.id AND p.state = 'applied')
+      AND NOT EXISTS (SELECT FROM trivet.operation o
+                       WHERE o.tenant_id = $1 AND o.resource_id = v.id AND o.kind = 'volume.replay'
+                         AND o.state IN ('pending', 'running', 'needs_attention'))
+    LIMIT $5`,
+);
+/** With and without publications: a portal that cannot be opened must be known before a host waits for it. */
+const EXPORTING_POOLS = sql(
+  'replay_exporting_pools',
+  `SELECT name AS pool, portals FROM trivet.pool
+    WHERE tenant_id = $1 AND backend_id = $2 AND state = 'up' AND portals <> '{}'`,
+);
+const LOCK = sql(
+  'replay_lock',
+  `SELECT (SELECT o.id FROM trivet.operation o
+            WHERE o.tenant_id = $1 AND o.resource_id = $2 AND o.kind = 'volume.replay'
+              AND o.state IN ('pending', 'running', 'needs_attention') LIMIT 1) AS pending
+     FROM trivet.volume WHERE tenant_id = $1 AND id = $2 AND state = 'ready' FOR UPDATE`,
+);
+
+const PORTION = 2_000;
+const AT_ONCE = 16;
+
+export function staleTargets(database: Database, tenantId: string, hostId: string): Promise<StaleTarget[]> {
+  return database.withTenant(tenantId, tx => tx.query<StaleTarget>(STALE_OF_HOST, [tenantId, hostId]));
+}
+
+/** Ends when each was applied. One that is applied meanwhile by somebody else is joined. */
+export async function replayAndWait(
+  parts: BlockParts,
+  caller: BlockCaller,
+  targets: readonly StaleTarget[],
+): Promise<void> {
+  const left = [...targets];
+  const replayLeft = async () => {
+    for (let target = left.pop(); target; target = left.pop()) {
+      const { outcome, operationId } = await accept(parts, caller, target);
+      if (outcome) throwUnlessSucceeded(outcome, operationId!, `volume ${target.name}`);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(AT_ONCE, left.length) }, replayLeft));
+}
+
+function accept(parts: BlockParts, caller: BlockCaller, target: StaleTarget) {
+  return submit(parts, { ...caller, backendId: target.backendId }, async (tx, begin) => ({
+    value: undefined,
+    join: await beginReplay(tx, begin, caller.tenantId, target),
+  }));
+}
+
+/** For the background: nobody waits. */
+export function acceptReplay(database: Database, tenantId: string, target: StaleTarget): Promise<void> {
+  return acceptInBackground(database, { tenantId, backendId: target.backendId }, async (tx, begin) => {
+    await beginReplay(tx, begin, tenantId, target);
+  });
+}
+
+/** The one that is under way already, if there is one. */
+async function beginReplay(
+  tx: Tx,
+  begin: Begin,
+  tenantId: string,
+  { volumeId, name }: StaleTarget,
+): Promise<string | undefined> {
+  const [row] = await tx.query<{ pending: string | null }>(LOCK, [tenantId, volumeId]);
+  if (!row || row.pending) return row?.pending ?? undefined;
+  await begin({
+    kind: 'volume.replay',
+    class: 'fast',
+    resourceKind: 'volume',
+    resourceId: volumeId,
+    resourceName: name,
+    request: { volumeId },
+    slots: [{ resource: volumeId, slot: VOLUME_SLOTS.exports, own: true }],
+  });
+  return undefined;
+}
+
+/** Keeps the daemons of all pools that have publications running, and their targets as Postgres says. */
+export class ExportKeeper {
+  constructor(
+    private readonly database: Database,
+    private readonly blocks: BlockDirectory,
+  ) {}
+
+  async round(signal: AbortSignal): Promise<void> {
+    await eachBlockBackend(this.database, async ({ tenantId, backendId }) => {
+      if (signal.aborted) return;
+      const pools = await this.database.withTenant(tenantId, tx =>
+        tx.query<Omit<DaemonRef, 'tenantId'>>(EXPORTING_POOLS, [tenantId, backendId]),
+      );
+      for (const pool of pools) {
+        const daemon = { tenantId, ...pool };
+        try {
+          await this.keep(backendId, daemon, signal);
+        } catch (error) {
+          if (signal.aborted) return;
+          if (!(error instanceof StorageError)) throw error;
+          log.warn({ pool: pool.pool, err: error.toJSON() }, 'exports cannot be kept now; the next round tries again');
+        }
+      }
+    });
+  }
+
+  private async keep(backendId: string, daemon: DaemonRef, signal: AbortSignal): Promise<void> {
+    const { tenantId } = daemon;
+    const { exporter } = await this.blocks.open(tenantId, backendId);
+    const { instance } = await exporter.ensureDaemon(daemon, AbortSignal.any([signal, AbortSignal.timeout(10_000)]));
+    const stale = await this.database.withTenant(tenantId, tx =>
+      tx.query<StaleTarget>(STALE_OF_POOL, [tenantId, backendId, daemon.pool, instance, PORTION]),
+    );
+    if (stale.length === 0) return;
+    log.info({ pool: daemon.pool, targets: stale.length, instance }, 'targets are applied again');
+    for (const target of stale) {
+      if (signal.aborted) return;
+      await acceptReplay(this.database, tenantId, target);
+    }
+  }
+}

@@ -1,0 +1,65 @@
+import type { Tx } from '#platform/database';
+import { StorageError } from '#platform/errors';
+import type { Begin } from '#storage/block-parts';
+import type { VolumeConfig } from '#storage/block-storage';
+import { requireRoom } from '#storage/pools/pool-room';
+import { readPools } from '#storage/pools/pool-store';
+import { cutSlots, ownSnapshot } from '#storage/snapshots/snapshot-slots';
+import { insertSnapshot, lockSnapshot, type SnapshotOwner } from '#storage/snapshots/snapshot-store';
+import { lockUsableVolume } from '#storage/volumes/volume-store';
+
+/** The driver's name for a snapshot that it makes only to clone from, and never deletes (reference/csp.md 6). */
+const HIDDEN = /^snap-for-clone-/;
+
+export interface NewSnapshot {
+  /** The incarnation; given, so that other rows of the transaction may refer to it before. */
+  id: string;
+  volumeId: string;
+  name: string;
+  description: string;
+  config: VolumeConfig;
+}
+
+/**
+ * Claims the name at the volume and begins `snapshot.create`, which ends the transaction; or finds who has the name
+ * already: `begun` is false then, nothing was written, and `join` is the operation that still works on it. Throws what
+ * forbids a snapshot of the volume: not there, not ready, lost, its pool full or down.
+ */
+export async function beginSnapshot(
+  tx: Tx,
+  begin: Begin,
+  { operationId, ...owner }: SnapshotOwner & { operationId: string },
+  request: NewSnapshot,
+): Promise<{ id: string; begun: boolean; join?: string }> {
+  const volume = await lockUsableVolume(tx, owner, request.volumeId);
+  const existing = await lockSnapshot(tx, owner, { volumeId: volume.id, name: request.name });
+  if (existing) {
+    const resource = `snapshot ${existing.name}`;
+    if (existing.state === 'deleting')
+      throw new StorageError('aborted', `${resource} is being deleted; try again when it is gone`, { resource });
+    if (existing.condition)
+      throw new StorageError('failed_precondition', `${resource}: ${existing.condition.message}`, { resource });
+    return { id: existing.id, begun: false, join: existing.activeOperation ?? undefined };
+  }
+  const hidden = HIDDEN.test(request.name);
+  // What is only made to clone from is as new as its clone.
+  await requireRoom(tx, owner, volume.pool, hidden ? 'new' : 'more');
+  const pools = await readPools(tx, owner.tenantId, owner.backendId);
+  const copying = pools.find(({ name }) => name === volume.pool)?.clone === 'copy';
+  await insertSnapshot(tx, owner, { ...request, volumeId: volume.id, hidden, operationId });
+  await begin({
+    kind: 'snapshot.create',
+    class: copying ? 'copy' : 'fast',
+    resourceKind: 'snapshot',
+    resourceId: request.id,
+    resourceName: request.name,
+    request: {
+      volumeId: volume.id,
+      copying,
+      force: request.config.force === true || request.config.force === 'true',
+      resources: [volume.id],
+    },
+    slots: [ownSnapshot(request.id), ...cutSlots(volume.id, { still: copying })],
+  });
+  return { id: request.id, begun: true };
+}

@@ -1,0 +1,395 @@
+import type { BlockCapabilities } from '#backends/block-backend';
+import { throwUnlessSucceeded } from '#operations/operations';
+import type { Tx } from '#platform/database';
+import { invalid, StorageError } from '#platform/errors';
+import { sql } from '#platform/sql';
+import { isUuid, uuidv7 } from '#platform/uuid';
+import { type BlockParts, submit } from '#storage/block-parts';
+import type { BlockCaller, VolumeChanges, VolumeRequest, VolumeView } from '#storage/block-storage';
+import { desiredVolume, differences, fingerprint } from '#storage/desired-state';
+import { reserve } from '#storage/pools/pool-room';
+import { choosePool, readPools } from '#storage/pools/pool-store';
+import { checkPerformancePolicy, protect } from '#storage/protection/protect';
+import { HOLDS_VOLUME } from '#storage/snapshots/snapshot-store';
+import { VolumeReader } from '#storage/volumes/volume-reader';
+import { VOLUME_SLOTS, wholeVolume } from '#storage/volumes/volume-slots';
+import { requireSource, type VolumeSource } from '#storage/volumes/volume-source';
+import {
+  lockUsableVolume,
+  lockVolume,
+  setVolumeState,
+  type VolumeRow,
+  volumeNotFound,
+  volumePage,
+  volumeView,
+} from '#storage/volumes/volume-store';
+
+const DEFAULT_BYTES = 10n * 1024n ** 3n;
+const PAGE = 500;
+
+const INSERT = sql(
+  'volume_insert',
+  `INSERT INTO trivet.volume (tenant_id, id, backend_id, name, state, desired, fingerprint, pool, folder, size_bytes, thick,
+                              destroy_on_delete, description, config, volume_group_id, base_snapshot_id,
+                              parent_volume_id, clone_of, active_operation)
+   VALUES ($1, $2, $3, $4, 'creating', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+   ON CONFLICT (tenant_id, backend_id, name) WHERE state NOT IN ('binned', 'gone') DO NOTHING
+   RETURNING id`,
+);
+const GROUP = sql(
+  'volume_group_exists',
+  'SELECT FROM trivet.volume_group WHERE tenant_id = $1 AND backend_id = $2 AND id = $3 FOR SHARE',
+);
+const EDIT = sql(
+  'volume_edit',
+  `UPDATE trivet.volume
+      SET description = coalesce($3, description), destroy_on_delete = coalesce($4, destroy_on_delete),
+          config = config || $5, volume_group_id = CASE WHEN $6 THEN $7 ELSE volume_group_id END, updated_at = now()
+    WHERE tenant_id = $1 AND id = $2`,
+);
+const BUSY = sql(
+  'volume_busy',
+  'UPDATE trivet.volume SET active_operation = $3, updated_at = now() WHERE tenant_id = $1 AND id = $2',
+);
+
+/** Volumes from creation to deletion: what is accepted, and what is answered without an operation. */
+export class Volumes {
+  private readonly reader: VolumeReader;
+
+  constructor(private readonly parts: BlockParts) {
+    this.reader = new VolumeReader(parts.database);
+  }
+
+  async get(caller: BlockCaller, id: string): Promise<VolumeView> {
+    const row = await this.reader.find(caller, { id });
+    if (!row || row.state === 'deleting') throw volumeNotFound(id);
+    return volumeView(row);
+  }
+
+  async find(caller: BlockCaller, name: string): Promise<VolumeView | undefined> {
+    const row = await this.reader.find(caller, { name });
+    return row && row.state !== 'deleting' ? volumeView(row) : undefined;
+  }
+
+  async *list(caller: BlockCaller): AsyncIterable<VolumeView[]> {
+    for (let after = ''; ; ) {
+      const rows = await volumePage(this.parts.database, caller, after, PAGE);
+      if (rows.length > 0) yield rows.map(volumeView);
+      if (rows.length < PAGE) return;
+      after = rows.at(-1)!.name;
+    }
+  }
+
+  async create(caller: BlockCaller, asked: VolumeRequest): Promise<VolumeView> {
+    const kind = this.parts.kindOf(caller);
+    checkCapabilities(asked, kind.capabilities);
+    kind.checkFolder(asked.folder, 'config.folder');
+    const resource = `volume ${asked.name}`;
+    const submitted = await submit(this.parts, caller, async (tx, begin, operationId) => {
+      const row = await lockVolume(tx, caller, { name: asked.name });
+      if (row) return sameOrRefused(row, asked);
+      const request = await withPolicy(tx, caller.tenantId, asked);
+      checkCapabilities(request, kind.capabilities);
+      const source = request.source && (await requireSource(tx, caller, request.source));
+      const pool = await choosePool(tx, caller, request.pool ?? source?.image.pool);
+      const sizeBytes = request.sizeBytes ?? source?.sizeBytes ?? DEFAULT_BYTES;
+      checkSize(sizeBytes, kind.capabilities);
+      if (source) checkCloneSize(source, sizeBytes, pool);
+      const still = source && (await requireStill(tx, caller, source));
+      const { folder, thick } = request;
+      const desired = desiredVolume({ sizeBytes, source: request.source, pool, folder, thick });
+      try {
+        await reserve(tx, caller, pool, sizeBytes, 'new');
+      } catch (error) {
+        // The same call, a moment earlier, may have taken the last room.
+        const twin = await lockVolume(tx, caller, { name: asked.name });
+        if (twin) return sameOrRefused(twin, asked);
+        throw error;
+      }
+      if (request.volumeGroupId) await requireGroup(tx, caller, request.volumeGroupId);
+      const id = uuidv7();
+      const inserted = await tx.query(INSERT, [
+        caller.tenantId,
+        id,
+        caller.backendId,
+        request.name,
+        JSON.stringify(desired),
+        fingerprint(desired),
+        pool,
+        folder,
+        sizeBytes,
+        thick,
+        request.destroyOnDelete,
+        request.description,
+        JSON.stringify(request.config),
+        request.volumeGroupId || null,
+        source?.snapshotId ?? null,
+        source?.volumeId ?? null,
+        source?.volumeName ?? '',
+        operationId,
+      ]);
+      if (inserted.length === 0) {
+        const winner = await lockVolume(tx, caller, { name: request.name });
+        if (winner) return sameOrRefused(winner, request);
+        throw new StorageError('aborted', `${resource} changed meanwhile; try again`, { resource });
+      }
+      if (request.protectionTemplate) await protect(tx, caller.tenantId, id, request.protectionTemplate);
+      await begin({
+        kind: source ? 'volume.clone' : 'volume.create',
+        class: source || thick ? 'copy' : 'fast',
+        resourceKind: 'volume',
+        resourceId: id,
+        resourceName: request.name,
+        request: source ? { source: { ...source.image }, resources: [source.volumeId] } : {},
+        slots: [
+          ...wholeVolume(id),
+          ...(still ? [{ resource: source.volumeId, slot: VOLUME_SLOTS.exports, own: false }] : []),
+        ],
+      });
+      return { value: id };
+    });
+    if (submitted.outcome && submitted.outcome.state !== 'unfinished')
+      throwUnlessSucceeded(submitted.outcome, submitted.operationId!, resource);
+    const row = await this.reader.find(caller, { id: submitted.value });
+    if (!row || row.state === 'deleting')
+      throw new StorageError('aborted', `${resource} was deleted meanwhile`, { resource });
+    return volumeView(row);
+  }
+
+  async update(caller: BlockCaller, volumeId: string, changes: VolumeChanges): Promise<VolumeView> {
+    const kind = this.parts.kindOf(caller);
+    checkLimits(changes, kind.capabilities);
+    const resource = `volume ${volumeId}`;
+    const submitted = await submit(this.parts, caller, async (tx, begin, operationId) => {
+      const row = await lockUsableVolume(tx, caller, volumeId);
+      const grows = changes.sizeBytes !== undefined && changes.sizeBytes !== BigInt(row.sizeBytes);
+      if (grows && row.activeOperation) return { value: 'again', join: row.activeOperation };
+      if (grows) {
+        checkSize(changes.sizeBytes!, kind.capabilities);
+        if (changes.sizeBytes! < BigInt(row.sizeBytes))
+          throw invalid('size', `${changes.sizeBytes} is below the current ${row.sizeBytes} bytes; volumes only grow`);
+        await reserve(tx, caller, row.pool, changes.sizeBytes! - BigInt(row.sizeBytes), 'more');
+      }
+      await this.edit(tx, caller, row, changes);
+      if (!grows) {
+        await caller.witness?.note(tx, { resourceId: row.id, resourceName: row.name });
+        return { value: undefined };
+      }
+      await tx.query(BUSY, [caller.tenantId, row.id, operationId]);
+      await begin({
+        kind: 'volume.expand',
+        class: row.thick ? 'copy' : 'fast',
+        resourceKind: 'volume',
+        resourceId: row.id,
+        resourceName: row.name,
+        request: { sizeBytes: `${changes.sizeBytes}` },
+        slots: wholeVolume(row.id),
+      });
+      return { value: undefined };
+    });
+    const { outcome } = submitted;
+    // What it waited for was another change, however that ended.
+    const over = outcome && ['succeeded', 'failed', 'cancelled'].includes(outcome.state);
+    if (submitted.value === 'again' && over) return this.update(caller, volumeId, changes);
+    if (outcome) throwUnlessSucceeded(outcome, submitted.operationId!, resource);
+    return this.get(caller, volumeId);
+  }
+
+  private async edit(tx: Tx, caller: BlockCaller, row: VolumeRow, changes: VolumeChanges): Promise<void> {
+    const { volumeGroupId, performancePolicy, protectionTemplate } = changes;
+    if (volumeGroupId) await requireGroup(tx, caller, volumeGroupId);
+    if (performancePolicy !== undefined) await checkPerformancePolicy(tx, caller.tenantId, performancePolicy);
+    if (protectionTemplate !== undefined) await protect(tx, caller.tenantId, row.id, protectionTemplate);
+    await tx.query(EDIT, [
+      caller.tenantId,
+      row.id,
+      changes.description ?? null,
+      changes.destroyOnDelete ?? null,
+      JSON.stringify(changes.config ?? {}),
+      volumeGroupId !== undefined,
+      volumeGroupId ?? null,
+    ]);
+  }
+
+  /** The image goes to the recycle bin unless it shall be destroyed; what never became ready is always removed. */
+  async delete(caller: BlockCaller, volumeId: string, { force }: { force: boolean }): Promise<void> {
+    const submitted = await submit(this.parts, caller, async (tx, begin, operationId) => {
+      const row = await lockVolume(tx, caller, { id: volumeId });
+      if (!row) throw volumeNotFound(volumeId);
+      if (row.state === 'deleting') return { value: undefined, join: row.activeOperation ?? undefined };
+      await checkDependants(tx, caller.tenantId, row, force);
+      const bin = row.state === 'ready' && !row.destroyOnDelete && row.condition?.type !== 'lost';
+      await tx.query(UNPUBLISH_ALL, [caller.tenantId, row.id]);
+      await setVolumeState(tx, caller.tenantId, row.id, 'deleting', operationId);
+      await begin(deletion(row, bin));
+      return { value: undefined };
+    });
+    if (submitted.outcome) throwUnlessSucceeded(submitted.outcome, submitted.operationId!, `volume ${volumeId}`);
+  }
+}
+
+const PUBLICATION = sql(
+  'volume_publication',
+  'SELECT FROM trivet.publication WHERE tenant_id = $1 AND volume_id = $2 LIMIT 1',
+);
+export const UNPUBLISH_ALL = sql(
+  'volume_unpublish_all',
+  `UPDATE trivet.publication SET state = 'removing' WHERE tenant_id = $1 AND volume_id = $2`,
+);
+const DEPENDANTS = sql(
+  'volume_dependants',
+  `SELECT EXISTS (SELECT FROM trivet.publication WHERE tenant_id = $1 AND volume_id = $2) AS published,
+          (SELECT count(*)::int FROM trivet.snapshot s
+            WHERE tenant_id = $1 AND volume_id = $2 AND state <> 'gone' AND NOT hidden AND ${HOLDS_VOLUME}) AS snapshots,
+          (SELECT count(*)::int FROM trivet.snapshot
+            WHERE tenant_id = $1 AND volume_id = $2 AND active_operation IS NOT NULL AND state <> 'gone') AS busy,
+          (SELECT count(*)::int FROM trivet.volume
+            WHERE tenant_id = $1 AND parent_volume_id = $2 AND state = 'creating') AS copying`,
+);
+
+interface Dependants {
+  published: boolean;
+  snapshots: number;
+  busy: number;
+  copying: number;
+}
+
+/** In a statement of its own: what the locking one saw may be older than the lock. */
+export async function checkDependants(
+  tx: Tx,
+  tenantId: string,
+  row: { id: string; name: string },
+  force: boolean,
+): Promise<void> {
+  const [found] = await tx.query<Dependants>(DEPENDANTS, [tenantId, row.id]);
+  const { published, snapshots, busy, copying } = found!;
+  const resource = `volume ${row.name}`;
+  if (published && !force)
+    throw new StorageError('failed_precondition', 'Cannot delete a published volume', {
+      resource,
+      field: 'published',
+    });
+  if (snapshots > 0 && !force)
+    throw new StorageError('failed_precondition', `${resource} has ${snapshots} snapshots: delete them first`, {
+      resource,
+      field: 'snapshots',
+    });
+  if (busy + copying > 0)
+    throw new StorageError('aborted', `${resource} is being cloned, or a snapshot of it is under way; try again`, {
+      resource,
+    });
+}
+
+/**
+ * Also for what leaves the recycle bin. An expansion is waited for when the image is to be kept: its size must be what
+ * the row says.
+ */
+export const deletion = (row: { id: string; name: string; state: string }, bin: boolean) => ({
+  kind: 'volume.delete',
+  class: 'destroy' as const,
+  resourceKind: 'volume',
+  resourceId: row.id,
+  resourceName: row.name,
+  request: { bin },
+  slots: wholeVolume(row.id),
+  negates: ['volume.create', 'volume.clone', 'volume.replay', ...(bin ? [] : ['volume.expand'])],
+});
+
+/** What the repeat leaves open is as it was chosen then. */
+function sameOrRefused(row: VolumeRow, request: VolumeRequest): { value: string; join?: string } {
+  const resource = `volume ${row.name}`;
+  if (row.state === 'deleting')
+    throw new StorageError('aborted', `${resource} is being deleted; try again when it is gone`, { resource });
+  const desired = desiredVolume({
+    sizeBytes: request.sizeBytes ?? BigInt(row.desired.sizeBytes),
+    source: request.source,
+    pool: request.pool ?? row.pool,
+    folder: 'folder' in request.config ? request.folder : row.folder,
+    thick: 'thick' in request.config ? request.thick : row.thick,
+  });
+  if (!row.fingerprint.equals(fingerprint(desired)))
+    throw new StorageError(
+      'already_exists',
+      `${resource} exists with another ${differences(row.desired, desired).map(nameOfField).join(', ')}`,
+      { resource },
+    );
+  if (row.condition)
+    throw new StorageError('failed_precondition', `${resource}: ${row.condition.message}`, { resource });
+  return { value: row.id, join: row.state === 'creating' ? (row.activeOperation ?? undefined) : undefined };
+}
+
+const nameOfField = (place: string): string =>
+  place.startsWith('source') ? 'source' : place.replace('sizeBytes', 'size');
+
+export function checkSize(sizeBytes: bigint, { maxSizeBytes }: BlockCapabilities): void {
+  if (sizeBytes <= 0n) throw invalid('size', 'expected a positive number of bytes');
+  if (sizeBytes > maxSizeBytes) throw invalid('size', `at most ${maxSizeBytes} bytes here`);
+}
+
+function checkCloneSize(source: VolumeSource, sizeBytes: bigint, pool: string): void {
+  if (sizeBytes < source.sizeBytes)
+    throw invalid('size', `${sizeBytes} is below the ${source.sizeBytes} bytes of what is cloned`);
+  if (source.image.pool !== pool)
+    throw invalid('config.pool', `a clone stays in the pool of its source, ${source.image.pool}`);
+}
+
+/** What the caller leaves open is as its performance policy says. */
+async function withPolicy(tx: Tx, tenantId: string, asked: VolumeRequest): Promise<VolumeRequest> {
+  if (asked.performancePolicy === undefined) return asked;
+  const policy = await checkPerformancePolicy(tx, tenantId, asked.performancePolicy);
+  const open = <T>(key: string, value: T, read: (value: string) => T): T =>
+    key in asked.config || policy[key] === undefined ? value : read(String(policy[key]));
+  const isTrue = (value: string) => value === 'true';
+  return {
+    ...asked,
+    thick: open('thick', asked.thick, isTrue),
+    pool: open('pool', asked.pool, String),
+    folder: open('folder', asked.folder, String),
+    limitIops: open('limit_iops', asked.limitIops, Number),
+    limitMbps: open('limit_mbps', asked.limitMbps, Number),
+    destroyOnDelete: open('destroy_on_delete', asked.destroyOnDelete, isTrue),
+  };
+}
+
+/**
+ * Where blocks are not shared a clone takes as long as its data are large: nobody may write to its source meanwhile, or it
+ * would hold no instant of it. True: it must keep publications away until it is made.
+ */
+async function requireStill(tx: Tx, caller: BlockCaller, source: VolumeSource): Promise<boolean> {
+  if (source.snapshotId !== undefined) return false;
+  const pools = await readPools(tx, caller.tenantId, caller.backendId);
+  if (pools.find(({ name }) => name === source.image.pool)?.clone !== 'copy') return false;
+  // After the lock: a publication may have come while it was waited for.
+  const [publication] = await tx.query(PUBLICATION, [caller.tenantId, source.volumeId]);
+  if (publication)
+    throw new StorageError(
+      'failed_precondition',
+      `volume ${source.volumeName} is published, and its pool copies data: take a snapshot and clone that, or unpublish it`,
+      { field: 'published' },
+    );
+  return true;
+}
+
+async function requireGroup(tx: Tx, caller: BlockCaller, groupId: string): Promise<void> {
+  const rows = isUuid(groupId) ? await tx.query(GROUP, [caller.tenantId, caller.backendId, groupId]) : [];
+  if (rows.length === 0)
+    throw new StorageError('not_found', `Volume group with id ${groupId} not found.`, { field: 'volume_group_id' });
+}
+
+const refuse = (field: string, what: string) => invalid(`config.${field}`, `this backend ${what}`);
+
+/** What a backend cannot enforce is refused, not accepted and ignored. */
+function checkCapabilities(request: VolumeRequest, capabilities: BlockCapabilities): void {
+  if (request.thick && !capabilities.thick) throw refuse('thick', 'cannot reserve space');
+  if (request.encrypted && !capabilities.encryption) throw refuse('encrypted', 'does not encrypt volumes');
+  if (request.deduplication && !capabilities.deduplication) throw refuse('dedupe_enabled', 'does not deduplicate');
+  checkLimits(request, capabilities);
+}
+
+function checkLimits(
+  { limitIops = -1, limitMbps = -1 }: Pick<VolumeChanges, 'limitIops' | 'limitMbps'>,
+  capabilities: BlockCapabilities,
+): void {
+  if (limitIops !== -1 && !capabilities.limitIops) throw refuse('limit_iops', 'cannot limit operations a second');
+  if (limitMbps !== -1 && !capabilities.limitMbps) throw refuse('limit_mbps', 'cannot limit throughput');
+}
