@@ -1,0 +1,376 @@
+/**
+ * What every ObjectBackend must do, whatever store is behind it: the sentences of the port, as tests. An adapter brings
+ * a harness through which the suite looks at the store by other means than the port.
+ */
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { BucketRef, BucketSpec, Grant, ObjectBackend, Principal } from '#backends/object-backend';
+import { parseS3BucketParameters } from '#backends/s3/bucket-parameters';
+import type { ErrorKind } from '#platform/errors';
+
+export interface ObjectBackendHarness {
+  backend: ObjectBackend;
+  /** Another tenant of the same appliance on the same store. */
+  otherTenant: ObjectBackend;
+  /** Cannot reach its store, or does not get in. */
+  unreachable: ObjectBackend;
+  refused: ObjectBackend;
+  /** Names begin with it; the harness removes what is left under it. */
+  prefix: string;
+  /** A bucket made by somebody else. */
+  seedForeignBucket(name: string): Promise<void>;
+  foreignBucketExists(name: string): Promise<boolean>;
+  /** Puts objects into a bucket of ours, in several versions where it keeps versions. */
+  seedObjects(name: string, count: number): Promise<void>;
+  /** Leaves something that cannot be deleted now; returns its key. */
+  seedLockedObject(name: string): Promise<string>;
+  /** Takes all tags off a bucket of ours, behind Trivet's back. */
+  dropTags(name: string): Promise<void>;
+  bucketSpec(name: string): Promise<Pick<BucketSpec, 'versioning' | 'quotaMaxSize' | 'quotaMaxObjects' | 'tags'>>;
+  /** The store's own view of keys; undefined when it has no such principal. */
+  principalKeys(uid: string): Promise<{ accessKeyId: string; secretAccessKey: string }[] | undefined>;
+  /** By the store's own view. */
+  grants(name: string): Promise<Grant[]>;
+  close(): Promise<void>;
+}
+
+const none = () => AbortSignal.timeout(60_000);
+const plain = (parameters: Record<string, string> = {}): BucketSpec => parseS3BucketParameters(parameters);
+
+export function describeObjectBackend(name: string, setup: () => Promise<ObjectBackendHarness>): void {
+  describe(`object backend: ${name}`, () => {
+    let harness: ObjectBackendHarness;
+    let backend: ObjectBackend;
+    const uids: string[] = [];
+    let count = 0;
+
+    beforeAll(async () => {
+      harness = await setup();
+      backend = harness.backend;
+    });
+    afterEach(async () => {
+      for (const uid of uids.splice(0)) await backend.removePrincipal(uid, none());
+    });
+    afterAll(() => harness?.close());
+
+    const newRef = (): BucketRef => ({ name: `${harness.prefix}${++count}`, incarnation: randomUUID() });
+    const newPrincipal = (): Principal => {
+      const uid = `trivet-${randomUUID()}`;
+      uids.push(uid);
+      const id = randomUUID().replaceAll('-', '').toUpperCase();
+      return { uid, accessKeyId: id.slice(0, 20), secretAccessKey: `${id}secret`, displayName: 'conformance' };
+    };
+    async function make(parameters: Record<string, string> = {}): Promise<BucketRef> {
+      const ref = newRef();
+      await backend.createBucket(ref, plain(parameters), none());
+      await backend.configureBucket(ref, plain(parameters), none());
+      return ref;
+    }
+    async function remove(ref: BucketRef): Promise<void> {
+      while (!(await backend.emptyBucket(ref, none())).done);
+      await backend.deleteBucket(ref, none());
+    }
+    const failsWith = (promise: Promise<unknown>, kind: ErrorKind) =>
+      expect(promise).rejects.toMatchObject({ name: 'StorageError', kind });
+    const sorted = (grants: Grant[]) => grants.toSorted((a, b) => (a.uid < b.uid ? -1 : 1));
+
+    describe('health', () => {
+      it('answers when the store can be used', () => expect(backend.health(none())).resolves.toBeUndefined());
+      it('rejects with unavailable when the store cannot be reached', () =>
+        failsWith(harness.unreachable.health(none()), 'unavailable'));
+      it('rejects when the store does not accept our credentials', () =>
+        failsWith(harness.refused.health(none()), 'unauthenticated'));
+    });
+
+    describe('errors at the border', () => {
+      it('says unavailable from every method when the store is down', async () => {
+        const down = harness.unreachable;
+        const ref = newRef();
+        const principal = { ...newPrincipal() };
+        await failsWith(down.inspectBucket(ref.name, none()), 'unavailable');
+        await failsWith(down.createBucket(ref, plain(), none()), 'unavailable');
+        await failsWith(down.configureBucket(ref, plain(), none()), 'unavailable');
+        await failsWith(down.emptyBucket(ref, none()), 'unavailable');
+        await failsWith(down.deleteBucket(ref, none()), 'unavailable');
+        await failsWith(down.putPrincipal(principal, none()), 'unavailable');
+        await failsWith(down.removeKey(principal, none()), 'unavailable');
+        await failsWith(down.removePrincipal(principal.uid, none()), 'unavailable');
+        await failsWith(down.putGrants(ref, [], none()), 'unavailable');
+      });
+
+      it('says unauthenticated from every method when our credentials are refused', async () => {
+        const { refused } = harness;
+        const ref = newRef();
+        const principal = newPrincipal();
+        await failsWith(refused.inspectBucket(ref.name, none()), 'unauthenticated');
+        await failsWith(refused.createBucket(ref, plain(), none()), 'unauthenticated');
+        await failsWith(refused.deleteBucket(ref, none()), 'unauthenticated');
+        await failsWith(refused.putPrincipal(principal, none()), 'unauthenticated');
+        await failsWith(refused.removeKey(principal, none()), 'unauthenticated');
+        await failsWith(refused.removePrincipal(principal.uid, none()), 'unauthenticated');
+        await failsWith(refused.putGrants(ref, [], none()), 'unauthenticated');
+      });
+
+      it('says timeout when the signal has fired', async () => {
+        const ref = newRef();
+        await failsWith(backend.inspectBucket(ref.name, AbortSignal.abort()), 'timeout');
+        await failsWith(backend.createBucket(ref, plain(), AbortSignal.abort()), 'timeout');
+        expect(await backend.inspectBucket(ref.name, none())).toEqual({ state: 'absent' });
+      });
+    });
+
+    describe('buckets', () => {
+      it('goes absent, untagged, ours, absent', async () => {
+        const ref = newRef();
+        expect(await backend.inspectBucket(ref.name, none())).toEqual({ state: 'absent' });
+        await backend.createBucket(ref, plain(), none());
+        expect(await backend.inspectBucket(ref.name, none())).toEqual({ state: 'untagged', empty: true });
+        await backend.configureBucket(ref, plain(), none());
+        expect(await backend.inspectBucket(ref.name, none())).toEqual({ state: 'ours', incarnation: ref.incarnation });
+        expect(await backend.deleteBucket(ref, none())).toBe('deleted');
+        expect(await backend.inspectBucket(ref.name, none())).toEqual({ state: 'absent' });
+      });
+
+      it('tells an untagged bucket that holds objects from an empty one', async () => {
+        const ref = newRef();
+        await backend.createBucket(ref, plain(), none());
+        await harness.seedObjects(ref.name, 1);
+        expect(await backend.inspectBucket(ref.name, none())).toEqual({ state: 'untagged', empty: false });
+        await backend.configureBucket(ref, plain(), none());
+        await remove(ref);
+      });
+
+      it('repeats create and configure without harm', async () => {
+        const parameters = { versioning: 'true', quotaMaxSize: '10Mi', quotaMaxObjects: '100', tags: 'b=2,a=1' };
+        const ref = await make(parameters);
+        await harness.seedObjects(ref.name, 1);
+        await backend.createBucket(ref, plain(parameters), none());
+        await backend.configureBucket(ref, plain(parameters), none());
+        expect(await harness.bucketSpec(ref.name)).toEqual({
+          versioning: true,
+          quotaMaxSize: '10485760',
+          quotaMaxObjects: '100',
+          tags: { a: '1', b: '2' },
+        });
+        expect(await backend.deleteBucket(ref, none())).toBe('not_empty');
+        await remove(ref);
+      });
+
+      it('makes a bucket without quota, tags and versioning when nothing is asked', async () => {
+        const ref = await make();
+        expect(await harness.bucketSpec(ref.name)).toEqual({ versioning: false, tags: {} });
+        await remove(ref);
+      });
+
+      it('never adopts, configures, empties or deletes a foreign bucket', async () => {
+        const ref = newRef();
+        await harness.seedForeignBucket(ref.name);
+        expect(await backend.inspectBucket(ref.name, none())).toEqual({ state: 'foreign' });
+        await failsWith(backend.createBucket(ref, plain(), none()), 'already_exists');
+        await failsWith(backend.configureBucket(ref, plain(), none()), 'failed_precondition');
+        await failsWith(backend.emptyBucket(ref, none()), 'failed_precondition');
+        expect(await backend.deleteBucket(ref, none())).toBe('foreign');
+        expect(await harness.foreignBucketExists(ref.name)).toBe(true);
+      });
+
+      it('treats the bucket of another tenant as foreign', async () => {
+        const ref = await make();
+        const other = { ...ref };
+        expect(await harness.otherTenant.inspectBucket(ref.name, none())).toEqual({ state: 'foreign' });
+        await failsWith(harness.otherTenant.createBucket(other, plain(), none()), 'already_exists');
+        expect(await harness.otherTenant.deleteBucket(other, none())).toBe('foreign');
+        await remove(ref);
+      });
+
+      it('says how many bytes it holds', async () => {
+        const ref = await make();
+        expect(await backend.measureBucket(ref.name, none())).toBe(0n);
+        await harness.seedObjects(ref.name, 2);
+        const deadline = Date.now() + 20_000;
+        let bytes: bigint | undefined = 0n;
+        while (bytes === 0n && Date.now() < deadline) bytes = await backend.measureBucket(ref.name, none());
+        expect(bytes).toBeGreaterThan(0n);
+        await remove(ref);
+        expect(await backend.measureBucket(ref.name, none())).toBeUndefined();
+      });
+
+      it('takes a limit for the tenant, and takes it away, however often', async () => {
+        for (const bytes of [10_000_000n, 10_000_000n, undefined, undefined]) await backend.limitTenant(bytes, none());
+      });
+
+      it('touches nothing under another incarnation of the name', async () => {
+        const ref = await make();
+        const stale = { name: ref.name, incarnation: randomUUID() };
+        await harness.seedObjects(ref.name, 2);
+        await failsWith(backend.configureBucket(stale, plain(), none()), 'failed_precondition');
+        await failsWith(backend.emptyBucket(stale, none()), 'failed_precondition');
+        expect(await backend.deleteBucket(stale, none())).toBe('foreign');
+        await failsWith(backend.putGrants(stale, [], none()), 'not_found');
+        expect(await backend.inspectBucket(ref.name, none())).toEqual({ state: 'ours', incarnation: ref.incarnation });
+        expect(await backend.deleteBucket(ref, none())).toBe('not_empty');
+        await remove(ref);
+      });
+
+      it('answers absent for a missing bucket and has nothing to empty in it', async () => {
+        const ref = newRef();
+        expect(await backend.deleteBucket(ref, none())).toBe('absent');
+        expect(await backend.emptyBucket(ref, none())).toEqual({ done: true, removed: 0 });
+        await failsWith(backend.configureBucket(ref, plain(), none()), 'not_found');
+      });
+
+      it('empties in bounded portions until nothing is left', async () => {
+        const ref = await make({ versioning: 'true' });
+        await harness.seedObjects(ref.name, 5);
+        let removed = 0;
+        for (;;) {
+          const step = await backend.emptyBucket(ref, none());
+          removed += step.removed;
+          if (step.done) break;
+        }
+        expect(removed).toBeGreaterThanOrEqual(5);
+        expect(await backend.deleteBucket(ref, none())).toBe('deleted');
+      });
+
+      it('refuses to empty what is locked and names the object', async () => {
+        const ref = await make({ objectLock: 'true' });
+        const key = await harness.seedLockedObject(ref.name);
+        const error = await backend.emptyBucket(ref, none()).catch((e: Error) => e);
+        expect(error).toMatchObject({ kind: 'failed_precondition' });
+        expect((error as Error).message).toContain(key);
+        expect(await backend.deleteBucket(ref, none())).toBe('not_empty');
+      });
+    });
+
+    describe('principals', () => {
+      it('makes the principal and its key exactly as given, and repeats', async () => {
+        const principal = newPrincipal();
+        const { accessKeyId, secretAccessKey } = principal;
+        await backend.putPrincipal(principal, none());
+        await backend.putPrincipal(principal, none());
+        expect(await harness.principalKeys(principal.uid)).toEqual([{ accessKeyId, secretAccessKey }]);
+      });
+
+      it('says whether it holds the principal as given', async () => {
+        const principal = newPrincipal();
+        expect(await backend.holdsPrincipal(principal, none())).toBe(false);
+        await backend.putPrincipal(principal, none());
+        expect(await backend.holdsPrincipal(principal, none())).toBe(true);
+        expect(await backend.holdsPrincipal({ ...principal, secretAccessKey: 'another-secret-0123' }, none())).toBe(
+          false,
+        );
+        await backend.removeKey(principal, none());
+        expect(await backend.holdsPrincipal(principal, none())).toBe(false);
+      });
+
+      it('leaves exactly one key when another one is given', async () => {
+        const principal = newPrincipal();
+        await backend.putPrincipal(principal, none());
+        const next = { ...newPrincipal(), uid: principal.uid };
+        await backend.putPrincipal(next, none());
+        expect(await harness.principalKeys(principal.uid)).toEqual([
+          { accessKeyId: next.accessKeyId, secretAccessKey: next.secretAccessKey },
+        ]);
+      });
+
+      it('puts a secret right that differs at the store', async () => {
+        const principal = newPrincipal();
+        await backend.putPrincipal({ ...principal, secretAccessKey: 'another-secret-0123456789' }, none());
+        await backend.putPrincipal(principal, none());
+        expect(await harness.principalKeys(principal.uid)).toEqual([
+          { accessKeyId: principal.accessKeyId, secretAccessKey: principal.secretAccessKey },
+        ]);
+      });
+
+      it('does not take a key id away from another principal', async () => {
+        const one = newPrincipal();
+        const two = { ...newPrincipal(), accessKeyId: one.accessKeyId };
+        await backend.putPrincipal(one, none());
+        await failsWith(backend.putPrincipal(two, none()), 'already_exists');
+        expect(await harness.principalKeys(one.uid)).toEqual([
+          { accessKeyId: one.accessKeyId, secretAccessKey: one.secretAccessKey },
+        ]);
+      });
+
+      it('takes key and principal away, each any number of times', async () => {
+        const principal = newPrincipal();
+        await backend.removeKey(principal, none());
+        await backend.removePrincipal(principal.uid, none());
+        await backend.putPrincipal(principal, none());
+        await backend.removeKey(principal, none());
+        await backend.removeKey(principal, none());
+        expect(await harness.principalKeys(principal.uid)).toEqual([]);
+        await backend.removePrincipal(principal.uid, none());
+        await backend.removePrincipal(principal.uid, none());
+        expect(await harness.principalKeys(principal.uid)).toBeUndefined();
+      });
+    });
+
+    describe('grants', () => {
+      it('says exactly what is given, however often and in whatever order', async () => {
+        const ref = await make();
+        const [a, b, c] = [newPrincipal(), newPrincipal(), newPrincipal()];
+        for (const principal of [a, b, c]) await backend.putPrincipal(principal, none());
+        const grants: Grant[] = [
+          { uid: a.uid, mode: 'read_write' },
+          { uid: b.uid, mode: 'write_only' },
+          { uid: c.uid, mode: 'revoked' },
+        ];
+        await backend.putGrants(ref, grants, none());
+        await backend.putGrants(ref, grants.toReversed(), none());
+        expect(sorted(await harness.grants(ref.name))).toEqual(sorted(grants));
+        expect(await backend.holdsGrants(ref, grants, none())).toBe(true);
+        expect(await backend.holdsGrants(ref, grants.slice(1), none())).toBe(false);
+        await backend.putGrants(ref, [{ uid: a.uid, mode: 'read_only' }], none());
+        expect(await harness.grants(ref.name)).toEqual([{ uid: a.uid, mode: 'read_only' }]);
+        await backend.putGrants(ref, [], none());
+        await backend.putGrants(ref, [], none());
+        expect(await harness.grants(ref.name)).toEqual([]);
+        await remove(ref);
+      });
+
+      it('is not_found for a missing bucket', async () => {
+        await failsWith(backend.putGrants(newRef(), [], none()), 'not_found');
+        await failsWith(backend.putGrants({ name: newRef().name }, [], none()), 'not_found');
+        expect(await backend.holdsGrants(newRef(), [{ uid: newPrincipal().uid, mode: 'read_only' }], none())).toBe(
+          false,
+        );
+      });
+
+      it('does not take a bucket for gone that lost its tags', async () => {
+        const ref = await make();
+        await harness.dropTags(ref.name);
+        await failsWith(backend.putGrants(ref, [], none()), 'failed_precondition');
+        expect(await backend.deleteBucket(ref, none())).toBe('foreign');
+        await backend.configureBucket(ref, plain(), none());
+        await backend.putGrants(ref, [], none());
+        await remove(ref);
+      });
+
+      it('writes the grants of a registered bucket that somebody else made', async () => {
+        const { name } = newRef();
+        const principal = newPrincipal();
+        await harness.seedForeignBucket(name);
+        await backend.putPrincipal(principal, none());
+        await backend.putGrants({ name }, [{ uid: principal.uid, mode: 'read_only' }], none());
+        expect(await harness.grants(name)).toEqual([{ uid: principal.uid, mode: 'read_only' }]);
+        await backend.putGrants({ name }, [], none());
+        expect(await harness.grants(name)).toEqual([]);
+      });
+
+      it('refuses more than a policy can hold and leaves what is there', async () => {
+        const ref = await make();
+        const kept = newPrincipal();
+        await backend.putPrincipal(kept, none());
+        await backend.putGrants(ref, [{ uid: kept.uid, mode: 'read_write' }], none());
+        const many: Grant[] = Array.from({ length: 5000 }, (_, n) => ({
+          uid: `trivet-many-${n}-${'x'.repeat(40)}`,
+          mode: 'read_write',
+        }));
+        await failsWith(backend.putGrants(ref, many, none()), 'resource_exhausted');
+        expect(await harness.grants(ref.name)).toEqual([{ uid: kept.uid, mode: 'read_write' }]);
+        await backend.putGrants(ref, [], none());
+        await remove(ref);
+      });
+    });
+  });
+}

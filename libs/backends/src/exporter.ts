@@ -1,0 +1,101 @@
+import type { ImageRef } from '#backends/block-backend';
+
+/**
+ * The port for what serves volumes to hosts. A target's whole state follows from Postgres and is applied as a whole:
+ * publish, unpublish, a host's new initiators and the replay after a restart are one call. The caller holds the volume's
+ * `exports` slot. As with the other ports: no retries, StorageError only, `signal` ends a call whose effect is unknown
+ * then, and a lower `fence` than one already seen for the target is refused with `aborted`.
+ */
+export interface Exporter {
+  health(signal: AbortSignal): Promise<void>;
+
+  /**
+   * Starts the daemon of this tenant and pool unless it runs, and continues one that was left stopped. Its identity
+   * changes with every start: whoever applied targets to another one must apply them again.
+   */
+  ensureDaemon(daemon: DaemonRef, signal: AbortSignal): Promise<{ instance: string }>;
+
+  /** Undefined while it does not run. Without effect. */
+  daemonInstance(daemon: DaemonRef, signal: AbortSignal): Promise<string | undefined>;
+
+  /**
+   * Makes the target exist exactly as given, for exactly these initiators. O(initiators of this volume). Sessions of
+   * initiators that are not (or no longer) listed are ended and verified gone before it resolves, others do not notice
+   * (hard-cases I2); a unit that was left offline goes online (I3). A missing image: `failed_precondition`,
+   * field `image`, and no target.
+   */
+  applyTarget(target: TargetSpec, fence: string, signal: AbortSignal): Promise<AppliedTarget>;
+
+  /** Has the exporter see the new size of the image, under I/O and without an error to any session (hard-cases I3). */
+  resizeTarget(target: TargetRef, image: ImageRef, fence: string, signal: AbortSignal): Promise<void>;
+
+  /** `force` ends its sessions; without it a target with sessions stays: `in_use`. A missing one is not an error. */
+  removeTarget(
+    target: TargetRef,
+    options: { force: boolean },
+    fence: string,
+    signal: AbortSignal,
+  ): Promise<'removed' | 'absent' | 'in_use'>;
+
+  /** All targets with their sessions; empty when the daemon does not run. For the audit and the dashboard. */
+  listTargets(daemon: DaemonRef, signal: AbortSignal): Promise<ObservedTarget[]>;
+
+  /** Processes that write to images of this daemon: stopped for a group's cut (hard-cases F4). */
+  writers(daemon: DaemonRef, signal: AbortSignal): Promise<readonly number[]>;
+
+  /** Ends the daemon, its targets and sessions with it. */
+  stopDaemon(daemon: DaemonRef, signal: AbortSignal): Promise<void>;
+
+  close(): void;
+}
+
+/** One daemon for each tenant and pool (hard-cases I4). */
+export interface DaemonRef {
+  tenantId: string;
+  pool: string;
+  /** `address:port` each. */
+  portals: readonly string[];
+}
+
+export interface TargetRef {
+  daemon: DaemonRef;
+  /** Unique over the appliance; part of the disk's identity (hard-cases I1). */
+  tid: number;
+  iqn: string;
+}
+
+export interface TargetSpec extends TargetRef {
+  lun: number;
+  image: ImageRef;
+  /** uuid of the volume: SCSI id and serial follow from it. */
+  volumeId: string;
+  initiators: readonly Initiator[];
+  /** Its blocks are reserved: discards are refused, which would give them back. */
+  thick?: boolean;
+  /**
+   * A user's password has changed: it replaces the old one in the whole daemon, and other targets that use it admit the
+   * user again once they are applied. Without it another password than that of other targets is `already_exists`.
+   */
+  replaceChap?: boolean;
+}
+
+export interface Initiator {
+  iqn: string;
+  /** Once one account is bound to a target, tgt asks every initiator for one: the domain never mixes. */
+  chap?: { user: string; password: string };
+}
+
+export interface AppliedTarget {
+  /** NAA of page 0x83 as the daemon reports it, lower-case hex without prefix. */
+  serialNumber: string;
+  instance: string;
+}
+
+export interface ObservedTarget {
+  tid: number;
+  iqn: string;
+  /** Backing path of the unit, when there is one. */
+  path?: string;
+  initiators: readonly string[];
+  sessions: readonly { initiator: string; addresses: readonly string[] }[];
+}

@@ -1,0 +1,174 @@
+import type { BackendCheck, Registration } from '#backends/registration';
+
+/**
+ * The port for object stores. Desired state lives in Postgres; an adapter makes the store match it and remembers
+ * nothing. Rules that hold for every method:
+ *  - `signal` ends the call; the adapter rejects with StorageError `timeout` then, and the effect counts as unknown.
+ *  - It makes no retries of its own: the engine retries, and must know of each attempt.
+ *  - It throws StorageError only: the store's own errors are translated here, where their cause is known.
+ *    Unreachable: `unavailable`. Our credentials refused: `unauthenticated`; known but not allowed: `permission_denied`.
+ *  - It never adopts, changes or deletes what Trivet did not make, except our statements in the policy of a
+ *    registered bucket.
+ */
+export interface ObjectBackend {
+  /** Cheap and without effect; rejects when the store cannot be used right now. */
+  health(signal: AbortSignal): Promise<void>;
+
+  /** A connection test: whether it answers, accepts our credentials, and lets us do what we need. Without effect; never rejects. */
+  diagnose(signal: AbortSignal): Promise<BackendCheck[]>;
+
+  /** Who holds this name now? A missing bucket is an answer, not an error. */
+  inspectBucket(name: string, signal: AbortSignal): Promise<BucketInspection>;
+
+  /**
+   * Makes the bucket as Trivet's own user. Call it only after `inspectBucket` said absent and that was committed:
+   * RGW answers 200 to the owner of an existing bucket. Held by somebody else: `already_exists`.
+   */
+  createBucket(bucket: BucketRef, spec: BucketSpec, signal: AbortSignal): Promise<void>;
+
+  /** Writes ownership and user tags, versioning, quota and public-access block. A repeat is harmless. */
+  configureBucket(bucket: BucketRef, spec: BucketSpec, signal: AbortSignal): Promise<void>;
+
+  /**
+   * Removes one bounded portion of what the bucket holds (versions, markers, uploads), as its owner, without reading
+   * an object. `done` once nothing was left. A locked object: `failed_precondition` that names it.
+   */
+  emptyBucket(bucket: BucketRef, signal: AbortSignal): Promise<{ done: boolean; removed: number }>;
+
+  /** Deletes an empty bucket of ours after checking its incarnation tag once more. */
+  deleteBucket(bucket: BucketRef, signal: AbortSignal): Promise<'deleted' | 'absent' | 'not_empty' | 'foreign'>;
+
+  /** Makes the principal and its one key exist exactly as given. A repeat is harmless. */
+  putPrincipal(principal: Principal, signal: AbortSignal): Promise<void>;
+
+  /** Whether the principal and its one key exist exactly as given. Without effect; for the audit. */
+  holdsPrincipal(principal: Principal, signal: AbortSignal): Promise<boolean>;
+
+  /** Takes the key away, so that nothing new can be signed with it. A missing key or principal is not an error. */
+  removeKey(principal: PrincipalRef, signal: AbortSignal): Promise<void>;
+
+  /** A missing principal is not an error. */
+  removePrincipal(uid: string, signal: AbortSignal): Promise<void>;
+
+  /**
+   * Makes our statements in the bucket's policy say exactly `grants`, and leaves all other statements as they are.
+   * The caller holds the bucket's lock; a principal may not exist yet. A missing bucket: `not_found`. A policy that cannot be parsed, or that
+   * changed while we wrote: `failed_precondition`. Too large: `resource_exhausted`.
+   */
+  putGrants(bucket: GrantTarget, grants: readonly Grant[], signal: AbortSignal): Promise<void>;
+
+  /** Whether our statements in the bucket's policy say exactly `grants`. Without effect; a missing bucket: false. */
+  holdsGrants(bucket: GrantTarget, grants: readonly Grant[], signal: AbortSignal): Promise<boolean>;
+
+  /**
+   * Bytes of all that the bucket holds; undefined: there is none of this name. Without effect. A store that does not count
+   * (capability `tenantQuota`): `unimplemented`.
+   */
+  measureBucket(name: string, signal: AbortSignal): Promise<bigint | undefined>;
+
+  /**
+   * Has the store refuse writes that would take the tenant's buckets together beyond so many bytes; undefined: no limit. A
+   * repeat is harmless. A store that cannot: `unimplemented`, or nothing when there is no limit.
+   */
+  limitTenant(bytes: bigint | undefined, signal: AbortSignal): Promise<void>;
+
+  /**
+   * Lets go of what was made for the tenant as such, such as the owner of its buckets. It has buckets still:
+   * `failed_precondition`. A repeat is harmless.
+   */
+  forgetTenant(signal: AbortSignal): Promise<void>;
+
+  /** Lets go of connections; calls under way may still end. */
+  close(): void;
+}
+
+/** A bucket of ours: its name at the store, and the incarnation that its ownership tag must carry. */
+export interface BucketRef {
+  name: string;
+  incarnation: string;
+}
+
+export type BucketInspection =
+  | { state: 'absent' }
+  | { state: 'ours'; incarnation: string }
+  /** Owned by our user, without our tag: ours only if we know that we were about to create it. */
+  | { state: 'untagged'; empty: boolean }
+  | { state: 'foreign' };
+
+/** What a bucket is asked to be, protocol-neutral and canonical: it is stored, and compared on every repeat. */
+export interface BucketSpec {
+  /** Where the store shall keep it (RGW: zone group); absent means the backend's own. */
+  region?: string;
+  placement?: string;
+  versioning: boolean;
+  objectLock: boolean;
+  /** Decimal, bytes. */
+  quotaMaxSize?: string;
+  quotaMaxObjects?: string;
+  tags: Record<string, string>;
+  /** What Delete does with a bucket that holds objects; fixed at creation. */
+  deletePolicy: 'retain' | 'purge';
+}
+
+/** incarnation is absent for a registered (brownfield) bucket, which carries no tag of ours. */
+export interface GrantTarget {
+  name: string;
+  incarnation?: string;
+}
+
+export type AccessMode = 'read_write' | 'read_only' | 'write_only';
+
+/** `revoked` keeps a Deny for a principal that lives on with other buckets (hard-cases O4). */
+export interface Grant {
+  uid: string;
+  mode: AccessMode | 'revoked';
+}
+
+export interface PrincipalRef {
+  uid: string;
+  accessKeyId: string;
+}
+
+export interface Principal extends PrincipalRef {
+  secretAccessKey: string;
+  /** For people who look at the store's own list of users. */
+  displayName: string;
+}
+
+/** How a client reaches a bucket; goes into credentials. */
+export interface ObjectAccessPoint {
+  endpoint: string;
+  region: string;
+  addressing: 'path' | 'virtual';
+}
+
+/**
+ * The part of an adapter that needs no connection: the gateway uses it to refuse bad input before anything is accepted.
+ */
+export interface ObjectBackendKind<Config = unknown> {
+  readonly kind: string;
+  readonly protocols: readonly ObjectProtocol[];
+  /** Throws `invalid_argument` with `field` as given. */
+  checkBucketName(name: string, field: string): void;
+  /** Strict: an unknown key is `invalid_argument` with field `parameters[key]`; absent means default. */
+  parseBucketParameters(parameters: Readonly<Record<string, string>>): BucketSpec;
+  /** Bytes of the policy that `putGrants` would write for so many principals of each mode. */
+  policyBytes(bucketName: string, counts: Readonly<Record<Grant['mode'], number>>): number;
+  readonly maxPolicyBytes: number;
+  /** Reads the registry's row; throws `internal` when it does not fit. */
+  parseConfig(config: unknown): Config;
+  accessPoint(config: Config): ObjectAccessPoint;
+  readonly registration: Registration<Config>;
+  open(config: Config, credentials: BackendCredentials, owner: ApplianceIdentity): ObjectBackend;
+}
+
+export type ObjectProtocol = 's3' | 'azure' | 'gcs';
+
+/** Sealed in the registry's row, by name. */
+export type BackendCredentials = Readonly<Record<string, string>>;
+
+/** Goes into ownership tags. */
+export interface ApplianceIdentity {
+  applianceId: string;
+  tenantId: string;
+}

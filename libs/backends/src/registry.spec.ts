@@ -1,0 +1,66 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { FakeControl } from '#backends/fake/fake-control';
+import { fakeKind } from '#backends/fake/fake-kind';
+import { BackendRegistry, type BackendRow, objectBackendKinds } from '#backends/registry';
+
+const soon = () => AbortSignal.timeout(10_000);
+const row = (given: Partial<BackendRow> = {}): BackendRow => ({
+  tenantId: 't1',
+  backendId: 'b1',
+  version: 1,
+  kind: 'fake',
+  config: { file: ':memory:registry' },
+  credentials: {},
+  ...given,
+});
+
+describe('registry of backends', () => {
+  const control = new FakeControl(':memory:registry');
+  let registry = new BackendRegistry(objectBackendKinds({ fakeFile: 'any' }), 'appliance');
+
+  afterEach(() => {
+    registry.close();
+    registry = new BackendRegistry(objectBackendKinds({ fakeFile: 'any' }), 'appliance');
+  });
+
+  it('has no fake unless it is asked for', () => {
+    expect(objectBackendKinds().map(kind => kind.kind)).toEqual(['rgw']);
+    expect(objectBackendKinds({ fakeFile: 'x' }).map(kind => kind.kind)).toEqual(['rgw', 'fake']);
+    expect(() => new BackendRegistry(objectBackendKinds(), 'a').open(row())).toThrow(/no backend of kind fake/);
+  });
+
+  it('opens a row once, and again for a new version', () => {
+    const first = registry.open(row());
+    expect(registry.open(row())).toBe(first);
+    const second = registry.open(row({ version: 2 }));
+    expect(second).not.toBe(first);
+    expect(registry.open(row({ version: 1 })), 'a stale read').toBe(second);
+  });
+
+  it('lets a call end that began on the version before', async () => {
+    control.addFault({ method: 'health', mode: 'delay', delayMs: 5 });
+    const call = registry.open(row()).health(soon());
+    registry.open(row({ version: 2 }));
+    await call;
+  });
+
+  it('keeps tenants and backends apart', async () => {
+    const opened = [row(), row({ tenantId: 't2' }), row({ backendId: 'b2' })].map(one => registry.open(one));
+    expect(new Set(opened).size).toBe(3);
+    const ref = { name: 'mine', incarnation: 'i' };
+    await opened[0]!.createBucket(ref, fakeKind.parseBucketParameters({}), soon());
+    expect(await opened[1]!.inspectBucket('mine', soon())).toEqual({ state: 'foreign' });
+    expect(await opened[2]!.inspectBucket('mine', soon())).toEqual({ state: 'untagged', empty: true });
+  });
+
+  it('says what is wrong with a row, without its credentials', () => {
+    expect(() => registry.open(row({ config: { file: '' } }))).toThrow(expect.objectContaining({ kind: 'internal' }));
+    const rgw = row({ kind: 'rgw', config: { endpoint: 'ftp://x', surprise: 1 }, credentials: {} });
+    expect(() => registry.open(rgw)).toThrow(/endpoint[\s\S]*|surprise/);
+    const config = { endpoint: 'http://127.0.0.1:1' };
+    const secret = row({ kind: 'rgw', config, credentials: { accessKeyId: '', secretAccessKey: 'hush-hush' } });
+    expect(() => registry.open(secret)).toThrow(
+      expect.objectContaining({ message: expect.not.stringContaining('hush') }),
+    );
+  });
+});

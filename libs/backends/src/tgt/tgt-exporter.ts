@@ -1,0 +1,215 @@
+import type { BlockBackend, ImageRef } from '#backends/block-backend';
+import type { AppliedTarget, DaemonRef, Exporter, ObservedTarget, TargetRef, TargetSpec } from '#backends/exporter';
+import type { HostFences } from '#backends/host-fence';
+import { Accounts } from '#backends/tgt/accounts';
+import { applyTarget } from '#backends/tgt/apply-target';
+import { growUnit } from '#backends/tgt/grow-unit';
+import { knownTarget } from '#backends/tgt/known-target';
+import { connectionsOf, endConnections } from '#backends/tgt/sessions';
+import { checkPath, checkSpec, checkTarget } from '#backends/tgt/target-check';
+import { TargetStates } from '#backends/tgt/target-state';
+import { isTgtError, type TgtClient } from '#backends/tgt/tgt-client';
+import { locked, type RunningDaemon, TgtDaemons } from '#backends/tgt/tgt-daemons';
+import { deleteTarget, showTargets } from '#backends/tgt/tgt-request';
+import { parseTargets, type ShownTarget } from '#backends/tgt/tgt-show';
+import { isStorageError, StorageError } from '#platform/errors';
+
+/** No operation lives as long. */
+const FENCES_KEPT_MS = 7 * 24 * 3_600_000;
+
+export interface TgtOptions {
+  /** TRIVET_TGT_DIR: one folder in it for each daemon. */
+  folder: string;
+  /** Where images are, and whether their pool is there. */
+  volumes: Pick<BlockBackend, 'inspectImage' | 'pathOf'>;
+  fences: HostFences;
+}
+
+/**
+ * tgt behind the exporter port: iSCSI targets in user space. The daemon's life is in tgt-daemons.ts, its protocol in
+ * tgt-request.ts, what makes accounts delicate in accounts.ts, and how a unit grows under I/O in grow-unit.ts.
+ *
+ * What a host may rely on: a write that was acknowledged is in the kernel's page cache, so it survives the end of tgtd; a
+ * unit says that it has a volatile write cache, and a flush or a forced write is an fdatasync of the image.
+ */
+export class TgtExporter implements Exporter {
+  readonly #daemons: TgtDaemons;
+
+  constructor(private readonly options: TgtOptions) {
+    this.#daemons = new TgtDaemons(options.folder);
+  }
+
+  async health(): Promise<void> {
+    this.#daemons.check();
+  }
+
+  async ensureDaemon(daemon: DaemonRef, signal: AbortSignal): Promise<{ instance: string }> {
+    this.#daemons.check();
+    return translated('start tgtd', signal, async () => {
+      const { instance } = await this.#daemons.ensure(daemon, signal);
+      return { instance };
+    });
+  }
+
+  async daemonInstance(daemon: DaemonRef, _signal: AbortSignal): Promise<string | undefined> {
+    return (await this.#daemons.find(daemon))?.instance;
+  }
+
+  async applyTarget(target: TargetSpec, fence: string, signal: AbortSignal): Promise<AppliedTarget> {
+    const logins = checkSpec(target);
+    return this.#onTarget(target, 'apply', fence, signal, async (daemon, client) => {
+      const image = await this.options.volumes.inspectImage(target.image, signal);
+      if (image.state === 'absent') {
+        await remove(daemon, client, target, true, signal);
+        throw new StorageError('failed_precondition', `${target.image.kind} ${target.image.id}: its image is missing`, {
+          field: 'image',
+        });
+      }
+      const path = this.options.volumes.pathOf(target.image);
+      checkPath(path);
+      return applyTarget({ daemon, client, target, logins, path, signal });
+    });
+  }
+
+  async resizeTarget(target: TargetRef, image: ImageRef, fence: string, signal: AbortSignal): Promise<void> {
+    checkTarget(target);
+    await this.options.fences.enter(target.iqn, fence);
+    // Whatever is applied later opens the image as it is then.
+    if (!(await this.#daemons.find(target.daemon))) return;
+    await this.#onTarget(target, 'resize', fence, signal, async (daemon, client) => {
+      const found = await this.options.volumes.inspectImage(image, signal);
+      if (found.state === 'absent') {
+        throw new StorageError('failed_precondition', `${image.kind} ${image.id}: its image is missing`);
+      }
+      const states = new TargetStates(daemon.folder.state);
+      const known = await knownTarget(client, states, target, signal);
+      if (!known?.unit) return;
+      const path = this.options.volumes.pathOf(image);
+      checkPath(path);
+      await states.unsettle(target.tid);
+      const visited = {
+        tid: target.tid,
+        iqn: target.iqn,
+        lun: known.unit.lun,
+        portals: target.daemon.portals,
+        wantsChap: known.accounts.length > 0,
+      };
+      await growUnit(daemon, client, visited, { path, sizeBytes: found.sizeBytes }, signal);
+      if (known.settled) await states.settle(target.tid, { ...known.settled, path });
+    });
+  }
+
+  async removeTarget(
+    target: TargetRef,
+    options: { force: boolean },
+    fence: string,
+    signal: AbortSignal,
+  ): Promise<'removed' | 'absent' | 'in_use'> {
+    checkTarget(target);
+    await this.options.fences.enter(target.iqn, fence);
+    if (!(await this.#daemons.find(target.daemon))) return 'absent';
+    return this.#onTarget(target, 'remove', fence, signal, (daemon, client) =>
+      remove(daemon, client, target, options.force, signal),
+    );
+  }
+
+  async listTargets(ref: DaemonRef, signal: AbortSignal): Promise<ObservedTarget[]> {
+    await this.options.fences.prune(FENCES_KEPT_MS);
+    const daemon = await this.#daemons.find(ref);
+    if (!daemon) return [];
+    return translated('list targets', signal, async () => {
+      const shown = parseTargets(await daemon.client.ask(showTargets(), signal));
+      const states = new TargetStates(daemon.folder.state);
+      for (const target of shown) await distrust(states, target);
+      return shown.map(({ tid, iqn, units, initiators, sessions }) => ({
+        tid,
+        iqn,
+        path: units.find(unit => unit.path !== undefined)?.path,
+        initiators,
+        sessions,
+      }));
+    });
+  }
+
+  async writers(daemon: DaemonRef, _signal: AbortSignal): Promise<readonly number[]> {
+    const found = await this.#daemons.find(daemon);
+    return found ? [found.pid] : [];
+  }
+
+  async stopDaemon(daemon: DaemonRef, signal: AbortSignal): Promise<void> {
+    await translated('stop tgtd', signal, () => this.#daemons.stop(daemon, signal));
+  }
+
+  /** Daemons go on: they are the data path. */
+  close(): void {}
+
+  /** With the fence entered now and before each change that is asked for. */
+  async #onTarget<T>(
+    target: TargetRef,
+    doing: string,
+    fence: string,
+    signal: AbortSignal,
+    work: (daemon: RunningDaemon, client: TgtClient) => Promise<T>,
+  ): Promise<T> {
+    const enter = (): Promise<void> => this.options.fences.enter(target.iqn, fence);
+    await enter();
+    const daemon = await this.#daemons.require(target.daemon);
+    return translated(`${doing} target ${target.iqn}`, signal, () => work(daemon, daemon.client.guarded(enter)));
+  }
+}
+
+async function remove(
+  daemon: RunningDaemon,
+  client: TgtClient,
+  target: TargetRef,
+  force: boolean,
+  signal: AbortSignal,
+): Promise<'removed' | 'absent' | 'in_use'> {
+  const { tid } = target;
+  const states = new TargetStates(daemon.folder.state);
+  const known = await knownTarget(client, states, target, signal);
+  if (!known) return 'absent';
+  if (!force && (await connectionsOf(client, tid, signal)).length > 0) return 'in_use';
+  await states.unsettle(tid);
+  for (;;) {
+    if (force) await endConnections(client, tid, known.initiators, () => true, signal);
+    // Somebody came in between, or a last command is still written.
+    if (await client.tell(deleteTarget(tid), signal, 'target active', 'unit active')) break;
+    if (!force) return 'in_use';
+    signal.throwIfAborted();
+  }
+  const accounts = known.accounts.length > 0 || !known.settled;
+  if (accounts) {
+    await locked(daemon.folder, signal, () => new Accounts(client, daemon.folder.state, signal).releaseAll(tid));
+  }
+  return 'removed';
+}
+
+/** What differs from its record was changed by somebody else: the next apply looks at everything. */
+async function distrust(states: TargetStates, target: ShownTarget): Promise<void> {
+  const state = await states.read(target.tid);
+  if (!state) return;
+  const unit = target.units.find(({ lun }) => lun === state.lun);
+  const same =
+    state.iqn === target.iqn &&
+    unit?.path === state.path &&
+    unit.online &&
+    sameSet(state.initiators, target.initiators) &&
+    sameSet(state.accounts, target.accounts);
+  if (!same) await states.unsettle(target.tid);
+}
+
+const sameSet = (a: readonly string[], b: readonly string[]): boolean =>
+  a.length === b.length && a.every(item => b.includes(item));
+
+async function translated<T>(doing: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (isStorageError(error)) throw error;
+    if (signal.aborted) throw new StorageError('timeout', `${doing}: not done in time`, { cause: error });
+    // Somebody else changed it between two requests, or tgtd is out of something: a repeat looks again.
+    if (isTgtError(error)) throw new StorageError('unavailable', `${doing}: ${error.message}`, { cause: error });
+    throw new StorageError('internal', `${doing}: ${(error as Error).message}`, { cause: error });
+  }
+}
