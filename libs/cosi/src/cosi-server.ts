@@ -1,0 +1,102 @@
+import { type CustomTransportStrategy, type MessageHandler, Server, Transport } from '@nestjs/microservices';
+import { HealthImplementation } from 'grpc-health-check';
+import type { CallLogger, CosiHandler } from '#cosi/cosi-dispatch';
+import { CosiEndpoint, type CosiHandlers } from '#cosi/cosi-endpoint';
+import { COSI_SERVICES } from '#cosi/cosi-protos';
+import { createLogger } from '#platform/log';
+import type { SocketOptions } from '#platform/unix-socket';
+import type { Endpoint } from '#storage/caller';
+
+export interface CosiServerOptions {
+  /** How long running calls may still take when an endpoint closes; milliseconds. */
+  graceMs: number;
+  logger?: CallLogger;
+}
+
+/** What @GrpcMethod leaves as a pattern. */
+interface GrpcPattern {
+  service: string;
+  rpc: string;
+}
+
+/**
+ * Nest's transport for COSI: one process, any number of sockets, each bound to an Endpoint that its calls carry to the
+ * controllers as their context. Nest's own ServerGrpc knows one address, says nothing about where a call came in, and
+ * falls back to short service names, of which the two packages have the same; so the methods are registered here by
+ * full name on one plain grpc-js server per socket. Sockets open and close at any time after `listen`.
+ */
+export class CosiServer extends Server implements CustomTransportStrategy {
+  override readonly transportId = Transport.GRPC;
+  private readonly methods = new Map<string, Map<string, CosiHandler>>();
+  private readonly endpoints = new Map<string, Promise<CosiEndpoint>>();
+  private readonly health: HealthImplementation;
+  private readonly callLogger: CallLogger;
+  private listening = false;
+
+  constructor(private readonly options: CosiServerOptions) {
+    super();
+    this.callLogger = options.logger ?? createLogger('cosi');
+    this.health = new HealthImplementation();
+    this.setReady(false);
+  }
+
+  /** Takes the handlers of COSI services; those of other gRPC rooms in this process belong to their own servers. */
+  override addHandler(pattern: unknown, callback: MessageHandler): void {
+    const { service, rpc } = pattern as GrpcPattern;
+    if (!COSI_SERVICES.has(service)) {
+      if (!service?.includes('.')) throw new Error(`gRPC handler ${service}/${rpc} has no full service name`);
+      return;
+    }
+    const methods = this.methods.get(service) ?? new Map<string, CosiHandler>();
+    this.methods.set(service, methods.set(rpc, callback as unknown as CosiHandler));
+  }
+
+  listen(callback: (error?: unknown) => void): void {
+    this.listening = true;
+    callback();
+  }
+
+  /** Opens a socket. Throws ConfigError or SocketInUseError; nothing is left behind then. */
+  async open(endpoint: Endpoint, socket: SocketOptions): Promise<void> {
+    if (!this.listening) throw new Error('CosiServer: open an endpoint after the application listens');
+    if (this.endpoints.has(endpoint.id)) throw new Error(`CosiServer: endpoint ${endpoint.id} is open already`);
+    const handlers: CosiHandlers = this.methods;
+    const opening = CosiEndpoint.open(endpoint, socket, handlers, this.health, this.callLogger);
+    this.endpoints.set(endpoint.id, opening);
+    try {
+      await opening;
+    } catch (error) {
+      this.endpoints.delete(endpoint.id);
+      throw error;
+    }
+  }
+
+  /** Closes one socket and ends its calls; an unknown id is not an error. */
+  async closeEndpoint(id: string): Promise<void> {
+    const opening = this.endpoints.get(id);
+    this.endpoints.delete(id);
+    const endpoint = await opening?.catch(() => undefined); // whoever opened it got the error
+    await endpoint?.close(this.options.graceMs);
+  }
+
+  /** What grpc.health.v1 answers on every socket, for the server as a whole ('') and for each service. */
+  setReady(ready: boolean): void {
+    for (const service of ['', ...COSI_SERVICES.keys()]) {
+      this.health.setStatus(service, ready ? 'SERVING' : 'NOT_SERVING');
+    }
+  }
+
+  async close(): Promise<void> {
+    this.listening = false;
+    this.setReady(false);
+    await Promise.all([...this.endpoints.keys()].map(id => this.closeEndpoint(id)));
+  }
+
+  override on(): never {
+    throw new Error('CosiServer has no events');
+  }
+
+  override unwrap<T>(): T {
+    throw new Error('CosiServer has no single server to give away');
+  }
+}

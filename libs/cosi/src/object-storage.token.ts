@@ -1,0 +1,2 @@
+/** Whoever imports CosiModule provides an ObjectStorage under this token. */
+export const OBJECT_STORAGE = Symbol('ObjectStorage');

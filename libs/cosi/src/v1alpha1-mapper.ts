@@ -1,0 +1,112 @@
+import type { AccessMode } from '#backends/object-backend';
+import { checkId, checkMap, checkName } from '#cosi/request-checks';
+import {
+  AUTHENTICATION_NUMBERS,
+  type CreateBucketReply,
+  type CreateBucketRequest,
+  type DeleteBucketRequest,
+  type GrantBucketAccessReply,
+  type GrantBucketAccessRequest,
+  type RevokeBucketAccessRequest,
+  SIGNATURE_S3V4,
+} from '#cosi/v1alpha1-messages';
+import { invalid, isStorageError, StorageError } from '#platform/errors';
+import type { Endpoint } from '#storage/caller';
+import type { AccessView, BucketRequest, BucketView, GrantRequest } from '#storage/object-storage';
+
+/**
+ * cosi.v1alpha1 to and from the domain. The package has one bucket per grant, no protocols in its requests and no
+ * access mode; here it is S3, and the mode is a parameter of the access class.
+ */
+const ACCESS_MODES = new Map<string, AccessMode>([
+  ['ReadWrite', 'read_write'],
+  ['ReadOnly', 'read_only'],
+  ['WriteOnly', 'write_only'],
+]);
+const ACCESS_MODE_PARAMETER = 'accessMode';
+
+export function toBucketRequest(request: CreateBucketRequest): BucketRequest {
+  checkName('name', request.name);
+  checkMap('parameters', request.parameters);
+  return { name: request.name, protocols: ['s3'], parameters: request.parameters };
+}
+
+/** `delete_context` decides nothing: what the bucket was created with does. */
+export function toDeletedBucketId(request: DeleteBucketRequest): string {
+  checkId('bucket_id', request.bucketId);
+  checkMap('delete_context', request.deleteContext);
+  return request.bucketId;
+}
+
+export function toGrantRequest(request: GrantBucketAccessRequest): GrantRequest {
+  checkId('bucket_id', request.bucketId);
+  checkName('name', request.name);
+  checkAuthentication(request.authenticationType);
+  checkMap('parameters', request.parameters);
+  return {
+    name: request.name,
+    protocol: 's3',
+    authentication: 'key',
+    serviceAccount: '',
+    parameters: {},
+    buckets: [{ bucketId: request.bucketId, mode: accessMode(request.parameters) }],
+  };
+}
+
+function checkAuthentication(number: number): void {
+  switch (number) {
+    case AUTHENTICATION_NUMBERS.Key:
+      return;
+    case AUTHENTICATION_NUMBERS.IAM:
+      throw invalid('authentication_type', 'IAM is not supported by this backend, use Key');
+    case 0:
+      throw invalid('authentication_type', 'required, must not be UnknownAuthenticationType');
+    default:
+      throw invalid('authentication_type', `unknown authentication type number ${number}`);
+  }
+}
+
+function accessMode(parameters: Readonly<Record<string, string>>): AccessMode {
+  const unknown = Object.keys(parameters).find(key => key !== ACCESS_MODE_PARAMETER);
+  if (unknown !== undefined) {
+    throw invalid(`parameters[${unknown}]`, `unknown parameter, known: ${ACCESS_MODE_PARAMETER}`);
+  }
+  const value = parameters[ACCESS_MODE_PARAMETER];
+  if (value === undefined) return 'read_write';
+  const mode = ACCESS_MODES.get(value);
+  if (!mode) throw invalid(`parameters[${ACCESS_MODE_PARAMETER}]`, `must be ${[...ACCESS_MODES.keys()].join(', ')}`);
+  return mode;
+}
+
+/**
+ * What to take away; undefined when nothing was ever granted: sidecars send an empty account then, and wait for OK
+ * before anything can be deleted. `revoke_access_context` decides nothing.
+ */
+export function toRevocation(request: RevokeBucketAccessRequest): { accountId: string; bucketId: string } | undefined {
+  checkMap('revoke_access_context', request.revokeAccessContext);
+  if (request.accountId === '') return undefined;
+  checkId('account_id', request.accountId);
+  checkId('bucket_id', request.bucketId);
+  return { accountId: request.accountId, bucketId: request.bucketId };
+}
+
+export function toCreateReply({ bucketId, accessPoint }: BucketView): CreateBucketReply {
+  return { bucketId, bucketInfo: { s3: { region: accessPoint.region, signatureVersion: SIGNATURE_S3V4 } } };
+}
+
+export function toGrantReply({ accountId, buckets, credentials }: AccessView): GrantBucketAccessReply {
+  const [bucket] = buckets;
+  if (!bucket) throw new StorageError('internal', `account ${accountId} came back without its bucket`);
+  const { endpoint, region } = bucket.accessPoint;
+  const { accessKeyId, secretAccessKey } = credentials;
+  const secrets = { accessKeyID: accessKeyId, accessSecretKey: secretAccessKey, endpoint, region };
+  return { accountId, credentials: { s3: { secrets } } };
+}
+
+/** The stock sidecar dereferences nothing and dies on ALREADY_EXISTS here, so an endpoint may answer otherwise. */
+export function grantError(error: unknown, endpoint: Endpoint): unknown {
+  if (!isStorageError(error) || error.kind !== 'already_exists' || endpoint.grantMismatch === 'already_exists') {
+    return error;
+  }
+  return new StorageError('invalid_argument', error.message, { resource: error.resource, cause: error });
+}

@@ -1,0 +1,159 @@
+import type { ObjectAccessPoint, ObjectProtocol } from '#backends/object-backend';
+import { decodeAccessModes } from '#cosi/access-modes';
+import { checkProtocolNumber, decodeProtocol, decodeProtocols, encodeProtocols } from '#cosi/protocols';
+import {
+  checkCount,
+  checkId,
+  checkMap,
+  checkName,
+  checkSize,
+  checkV1alpha2Id,
+  MAX_BUCKETS,
+  MAX_NAME,
+} from '#cosi/request-checks';
+import {
+  ADDRESSING_NUMBERS,
+  AUTHENTICATION_NUMBERS,
+  type BucketInfo,
+  type BucketReply,
+  type CreateBucketRequest,
+  type DeleteBucketRequest,
+  type GetInfoReply,
+  type GrantBucketAccessReply,
+  type GrantBucketAccessRequest,
+  type ObjectProtocol as ProtocolMessage,
+  type RevokeBucketAccessRequest,
+} from '#cosi/v1alpha2-messages';
+import { invalid, StorageError } from '#platform/errors';
+import type { Endpoint } from '#storage/caller';
+import type { AccessView, BucketRequest, BucketView, GrantRequest } from '#storage/object-storage';
+
+/** sigs.k8s.io.cosi.v1alpha2 to and from the domain, in all its wire revisions. */
+export function toGetInfoReply(endpoint: Endpoint): GetInfoReply {
+  return { name: endpoint.driverName, supportedProtocols: encodeProtocols(endpoint.protocols) };
+}
+
+export function toBucketRequest(request: CreateBucketRequest, endpoint: Endpoint): BucketRequest {
+  checkName('name', request.name);
+  return withProtocols(request.name, request, endpoint);
+}
+
+/** `field` is what the caller's revision calls the id. */
+export function toExistingBucketRequest(
+  field: 'existing_bucket_id' | 'bucket_id',
+  id: string,
+  rest: { protocols: ProtocolMessage[]; parameters: Record<string, string> },
+  endpoint: Endpoint,
+): BucketRequest {
+  checkV1alpha2Id(field, id);
+  return withProtocols(id, rest, endpoint);
+}
+
+function withProtocols(
+  name: string,
+  rest: { protocols: ProtocolMessage[]; parameters: Record<string, string> },
+  endpoint: Endpoint,
+): BucketRequest {
+  const protocols = decodeProtocols('protocols', rest.protocols, endpoint);
+  checkMap('parameters', rest.parameters);
+  return { name, protocols, parameters: rest.parameters };
+}
+
+/** `parameters` decide nothing: what the bucket was created with does. */
+export function toDeletedBucketId(request: DeleteBucketRequest): string {
+  checkId('bucket_id', request.bucketId);
+  checkMap('parameters', request.parameters);
+  return request.bucketId;
+}
+
+export function toGrantRequest(request: GrantBucketAccessRequest, endpoint: Endpoint): GrantRequest {
+  checkName('account_name', request.accountName);
+  const protocol = decodeProtocol('protocol', request.protocol, endpoint);
+  checkAuthentication(request);
+  checkMap('parameters', request.parameters);
+  const [parameter] = Object.keys(request.parameters);
+  if (parameter !== undefined) throw invalid(`parameters[${parameter}]`, 'unknown parameter, an access has none');
+  return {
+    name: request.accountName,
+    protocol,
+    authentication: 'key',
+    serviceAccount: '',
+    parameters: {},
+    buckets: accessedBuckets(request, endpoint),
+  };
+}
+
+function checkAuthentication({ authenticationType, serviceAccountName }: GrantBucketAccessRequest): void {
+  const number = authenticationType?.type ?? 0;
+  checkSize('service_account_name', serviceAccountName, MAX_NAME);
+  switch (number) {
+    case AUTHENTICATION_NUMBERS.key:
+      if (serviceAccountName === '') return;
+      throw invalid('service_account_name', 'must be empty with authentication type KEY');
+    case AUTHENTICATION_NUMBERS.service_account:
+      if (serviceAccountName === '') throw invalid('service_account_name', 'required with SERVICE_ACCOUNT');
+      throw invalid('authentication_type', 'SERVICE_ACCOUNT is not supported by this backend, use KEY');
+    case 0:
+      throw invalid('authentication_type', 'required, must not be UNKNOWN');
+    default:
+      throw invalid('authentication_type', `unknown authentication type number ${number}`);
+  }
+}
+
+function accessedBuckets({ buckets }: GrantBucketAccessRequest, endpoint: Endpoint): GrantRequest['buckets'] {
+  if (buckets.length === 0) throw invalid('buckets', 'required, must not be empty');
+  checkCount('buckets', buckets, MAX_BUCKETS);
+  const seen = new Set<string>();
+  buckets.forEach(({ bucketId }, index) => {
+    checkV1alpha2Id(`buckets[${index}].bucket_id`, bucketId);
+    if (seen.has(bucketId)) throw invalid(`buckets[${index}].bucket_id`, 'must not be listed twice');
+    seen.add(bucketId);
+  });
+  const modes = decodeAccessModes(buckets, endpoint.accessModeNumbers);
+  return buckets.map(({ bucketId }, index) => ({ bucketId, mode: modes[index] as (typeof modes)[number] }));
+}
+
+/**
+ * The account decides alone; the repeated fields of its grant are only checked for being legal. No list of buckets is
+ * the whole account.
+ */
+export function toRevocation(request: RevokeBucketAccessRequest): { accountId: string; bucketIds?: string[] } {
+  checkId('account_id', request.accountId);
+  checkProtocolNumber('protocol', request.protocol);
+  const authentication = request.authenticationType?.type ?? 0;
+  if (authentication < 0 || authentication > AUTHENTICATION_NUMBERS.service_account) {
+    throw invalid('authentication_type', `unknown authentication type number ${authentication}`);
+  }
+  checkSize('service_account_name', request.serviceAccountName, MAX_NAME);
+  checkMap('parameters', request.parameters);
+  checkCount('buckets', request.buckets, MAX_BUCKETS);
+  const bucketIds = request.buckets.map(({ bucketId }, index) => {
+    checkId(`buckets[${index}].bucket_id`, bucketId);
+    return bucketId;
+  });
+  return { accountId: request.accountId, bucketIds: bucketIds.length > 0 ? [...new Set(bucketIds)] : undefined };
+}
+
+export function toBucketReply({ bucketId, protocols, accessPoint }: BucketView): BucketReply {
+  const infos = protocols.map(protocol => bucketInfo(protocol, bucketId, accessPoint));
+  return { bucketId, protocols: Object.assign({}, ...infos) };
+}
+
+/** Sidecars refuse the info of any other protocol than the granted one. */
+export function toGrantReply(view: AccessView, protocol: ObjectProtocol): GrantBucketAccessReply {
+  const { accessKeyId, secretAccessKey } = view.credentials;
+  return {
+    accountId: view.accountId,
+    buckets: view.buckets.map(({ bucketId, accessPoint }) => ({
+      bucketId,
+      bucketInfo: bucketInfo(protocol, bucketId, accessPoint),
+    })),
+    credentials: { s3: { accessKeyId, accessSecretKey: secretAccessKey } },
+  };
+}
+
+function bucketInfo(protocol: ObjectProtocol, bucketId: string, accessPoint: ObjectAccessPoint): BucketInfo {
+  if (protocol !== 's3') throw new StorageError('internal', `no reply is defined for protocol ${protocol}`);
+  const { endpoint, region, addressing } = accessPoint;
+  return { s3: { bucketId, endpoint, region, addressingStyle: { style: ADDRESSING_NUMBERS[addressing] } } };
+}
