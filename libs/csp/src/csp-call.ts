@@ -1,0 +1,92 @@
+import { createParamDecorator, type ExecutionContext, SetMetadata } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { BusyStatus } from '#csp/csp-errors';
+import type { CspWaits } from '#csp/csp-options';
+import type { BlockCaller } from '#storage/block-storage';
+import type { Session, SessionBackend } from '#tenancy/session-directory';
+
+/** What a route says about its calls; without it, those of a quick read or change. */
+export interface CallRules {
+  /** How long the call waits for its operation. */
+  wait: keyof CspWaits;
+  /** Answer when it is still busy then. */
+  busy: BusyStatus;
+  /** Viewers may only read, except where this says so. */
+  anyRole: boolean;
+}
+
+export const DEFAULT_RULES: CallRules = { wait: 'other', busy: 409, anyRole: false };
+const RULES = Symbol('CallRules');
+
+export const Rules = (rules: Partial<CallRules>): MethodDecorator => SetMetadata(RULES, { ...DEFAULT_RULES, ...rules });
+
+export const rulesOf = (handler: object): CallRules => Reflect.getMetadata(RULES, handler) ?? DEFAULT_RULES;
+
+/** version 00 of W3C trace context; anything else is not passed on. */
+const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
+
+export const isRead = (method: string): boolean => method === 'GET' || method === 'HEAD';
+
+/** One authenticated request: who calls, until when it waits, and how its reply is written. */
+export class CspCall {
+  readonly caller: BlockCaller;
+  private readonly began = Date.now();
+
+  constructor(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    readonly session: Session,
+    backend: SessionBackend,
+    readonly rules: CallRules,
+    private readonly waits: CspWaits,
+  ) {
+    const trace = request.headers.traceparent;
+    this.caller = {
+      tenantId: session.tenantId,
+      backendId: backend.backendId,
+      backendKind: backend.backendKind,
+      deadline: this.began + waits[rules.wait],
+      signal: isRead(request.method) ? undefined : leaving(reply),
+      traceparent: typeof trace === 'string' && TRACEPARENT.test(trace) ? trace : undefined,
+      actor: session.username,
+      operationId: undefined,
+    };
+  }
+
+  /** For a call whose body says that it is of another class than its route. */
+  waitAs(wait: keyof CspWaits): void {
+    this.caller.deadline = this.began + this.waits[wait];
+  }
+
+  /** In the envelope of the session. */
+  reply<T>(body: T): T | { data: T } {
+    return this.session.enveloped ? { data: body } : body;
+  }
+}
+
+/** Aborts when the client closes its connection before it has its answer. Reads are over sooner than this pays. */
+function leaving(reply: FastifyReply): AbortSignal {
+  const left = new AbortController();
+  const { raw } = reply;
+  raw.once('close', () => {
+    if (!raw.writableFinished) left.abort();
+  });
+  return left.signal;
+}
+
+const CALL = Symbol('CspCall');
+type WithCall = FastifyRequest & { [CALL]?: CspCall };
+
+export const setCall = (request: FastifyRequest, call: CspCall): void => {
+  (request as WithCall)[CALL] = call;
+};
+
+/** Absent before authentication and on routes that need none. */
+export const callOf = (request: FastifyRequest): CspCall | undefined => (request as WithCall)[CALL];
+
+/** The call that TokenGuard made. */
+export const Call = createParamDecorator((_: unknown, context: ExecutionContext): CspCall => {
+  const call = callOf(context.switchToHttp().getRequest());
+  if (!call) throw new Error('a route without TokenGuard has no call');
+  return call;
+});

@@ -1,0 +1,30 @@
+import { z } from 'zod';
+import { sizeNumber } from '#csp/byte-size';
+import { config } from '#csp/config-values';
+import { description, id, name } from '#csp/request-body';
+import { ourId } from '#csp/resource-id';
+import type { SnapshotRequest, SnapshotView } from '#storage/block-storage';
+
+export const seconds = (date: Date): number => Math.floor(date.getTime() / 1000);
+
+export const snapshotBody = z.object({ name, volume_id: id, description: description.optional(), config });
+
+export const toSnapshotRequest = (body: z.output<typeof snapshotBody>): SnapshotRequest => ({
+  name: body.name,
+  volumeId: ourId('Volume', body.volume_id),
+  description: body.description ?? '',
+  config: body.config,
+});
+
+export const toSnapshot = (view: SnapshotView) => ({
+  id: view.id,
+  name: view.name,
+  size: sizeNumber(view.sizeBytes),
+  description: view.description,
+  volume_id: view.volumeId,
+  volume_name: view.volumeName,
+  creation_time: seconds(view.createdAt),
+  ready_to_use: view.ready,
+  in_use: view.inUse,
+  config: { online: false, writable: false, ...view.config },
+});

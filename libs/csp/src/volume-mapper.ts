@@ -1,0 +1,79 @@
+import { sizeNumber } from '#csp/byte-size';
+import { invalid } from '#platform/errors';
+import type { PublicationView, VolumeConfig, VolumeView } from '#storage/block-storage';
+
+export interface VolumeReply {
+  id: string;
+  name: string;
+  size: number;
+  description: string;
+  published: boolean;
+  base_snapshot_id: string;
+  parent_volume_id: string;
+  volume_group_id: string;
+  config: VolumeConfig;
+}
+
+/** `lun_id` and `target_port` are missing on purpose: as numbers they break the driver's decoding of a volume. */
+export const toVolume = (view: VolumeView): VolumeReply => ({
+  id: view.id,
+  name: view.name,
+  size: sizeNumber(view.sizeBytes),
+  description: view.description,
+  published: view.published,
+  base_snapshot_id: view.baseSnapshotId,
+  parent_volume_id: view.parentVolumeId,
+  volume_group_id: view.volumeGroupId,
+  config: toConfig(view),
+});
+
+/** The specification's keys with what holds, under what was received, under what only Trivet knows. */
+function toConfig(view: VolumeView): VolumeConfig {
+  return {
+    pool: view.pool,
+    folder: view.folder,
+    encrypted: false,
+    thick: view.thick,
+    performance_policy: 'default',
+    dedupe_enabled: false,
+    limit_iops: -1,
+    limit_mbps: -1,
+    destroy_on_delete: view.destroyOnDelete,
+    sync_on_detach: true,
+    ...view.config,
+    clone_of: view.cloneOf,
+    // Each volume has its own target: nodes may log out of it (reference/csp.md 5).
+    target_scope: 'volume',
+    ...(view.background ? { background_operation_status: view.background } : {}),
+  };
+}
+
+const ACCESS_PROTOCOLS = ['iscsi', 'fc', 'nvmetcp'] as const;
+
+export function accessProtocolOf(given: string | undefined): PublicationView['accessProtocol'] {
+  const known = `use one of ${ACCESS_PROTOCOLS.join(', ')}`;
+  if (!given) throw invalid('access_protocol', `required, ${known}`);
+  const wanted = given.toLowerCase();
+  if (wanted === 'nfs') throw invalid('access_protocol', 'nfs is for file volumes; this one is a block volume');
+  const found = ACCESS_PROTOCOLS.find(protocol => protocol === wanted);
+  if (!found) throw invalid('access_protocol', `unknown protocol '${given.slice(0, 30)}', ${known}`);
+  return found;
+}
+
+/** Singular members are the specification's, plural ones what the driver reads. */
+export function toPublication(view: PublicationView): Record<string, unknown> {
+  const reply = {
+    access_protocol: view.accessProtocol,
+    lun_id: view.lun,
+    serial_number: view.serialNumber,
+  };
+  if (view.accessProtocol === 'fc') return reply;
+  return {
+    ...reply,
+    target_name: view.targetName,
+    target_names: [view.targetName],
+    discovery_ip: view.discoveryIps[0] ?? '',
+    discovery_ips: view.discoveryIps,
+    ...(view.chap ? { chap_user: view.chap.user, chap_password: view.chap.password } : {}),
+  };
+}
