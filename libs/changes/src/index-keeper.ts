@@ -1,0 +1,85 @@
+import type { Database, Tx } from '#platform/database';
+import { isStorageError } from '#platform/errors';
+import { createLogger } from '#platform/log';
+import { sql } from '#platform/sql';
+import { acceptInBackground } from '#storage/background-operation';
+import type { Begin } from '#storage/block-parts';
+import { indexSlot } from '#storage/snapshots/index-slot';
+
+const log = createLogger('changes');
+
+const EVERY_MS = 1_000;
+/** Of each tenant and round; the rest comes with the next one. */
+const PORTION = 100;
+
+const TENANTS = sql('changes_due', 'SELECT tenant_id AS "tenantId" FROM trivet.changes_due()');
+const UNDER_WAY = `EXISTS (SELECT FROM trivet.operation o
+                            WHERE o.tenant_id = $1 AND o.resource_id = s.id AND o.kind = 'changes.index'
+                              AND o.state IN ('pending', 'running', 'needs_attention'))`;
+const FIND = sql(
+  'changes_find',
+  `SELECT s.id, s.name, s.volume_id AS "volumeId", s.backend_id AS "backendId"
+     FROM (SELECT DISTINCT ON (p.volume_id) p.* FROM trivet.snapshot p
+            WHERE p.tenant_id = $1 AND p.cut IS NOT NULL AND p.index_state = 'pending'
+            ORDER BY p.volume_id, p.cut) AS s
+    WHERE NOT ${UNDER_WAY}
+    LIMIT $2`,
+);
+const LOCK = sql(
+  'changes_lock',
+  `SELECT FROM trivet.snapshot
+    WHERE tenant_id = $1 AND id = $2 AND cut IS NOT NULL AND index_state = 'pending' FOR UPDATE`,
+);
+const STILL = sql(
+  'changes_still',
+  `SELECT FROM trivet.snapshot s WHERE s.tenant_id = $1 AND s.id = $2 AND NOT ${UNDER_WAY}`,
+);
+
+interface Due {
+  id: string;
+  name: string;
+  volumeId: string;
+  backendId: string;
+}
+
+/**
+ * Begins `changes.index` for the first cut of each volume that is not indexed, in order of the cuts: one builder a volume
+ * (hard-cases C2). Any number of workers may do this at once.
+ */
+export class IndexKeeper {
+  private doneAt = Number.NEGATIVE_INFINITY;
+
+  constructor(private readonly database: Database) {}
+
+  async round(signal: AbortSignal): Promise<void> {
+    if (performance.now() - this.doneAt < EVERY_MS) return;
+    for (const { tenantId } of await this.database.call<{ tenantId: string }>(TENANTS, [])) {
+      const found = await this.database.withTenant(tenantId, tx => tx.query<Due>(FIND, [tenantId, PORTION]));
+      for (const due of found) {
+        if (signal.aborted) return;
+        await acceptInBackground(this.database, { tenantId, backendId: due.backendId }, (tx, begin) =>
+          beginIndex(tx, begin, tenantId, due),
+        ).catch(error => {
+          // Somebody else was faster.
+          if (!isStorageError(error)) log.error({ snapshotId: due.id, err: error }, 'defect in beginning an index');
+        });
+      }
+    }
+    this.doneAt = performance.now();
+  }
+}
+
+/** Looks again under the lock of the snapshot, which all who would begin it take. */
+async function beginIndex(tx: Tx, begin: Begin, tenantId: string, { id, name, volumeId }: Due): Promise<void> {
+  const key = [tenantId, id];
+  if ((await tx.query(LOCK, key)).length === 0 || (await tx.query(STILL, key)).length === 0) return;
+  await begin({
+    kind: 'changes.index',
+    class: 'index',
+    resourceKind: 'snapshot',
+    resourceId: id,
+    resourceName: name,
+    request: { volumeId, resources: [volumeId] },
+    slots: [indexSlot(volumeId)],
+  });
+}

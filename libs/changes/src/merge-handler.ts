@@ -1,0 +1,154 @@
+import { builtOf, keepBuilt, readPortion, writePortion } from '#changes/build-portion';
+import { type ChainCut, readChain } from '#changes/chain';
+import { type NewStep, readLists, readSpans, writeBrokenStep, writeReady } from '#changes/index-store';
+import { overlayAll } from '#changes/overlay';
+import { cheapestPath, type Span } from '#changes/span-path';
+import { StepLost, storedRanges } from '#changes/stored-ranges';
+import type { Handler } from '#operations/handler';
+import type { LeasedOperation } from '#operations/operation';
+import type { Database, Tx } from '#platform/database';
+import { StorageError } from '#platform/errors';
+import { sql } from '#platform/sql';
+import { uuidv7 } from '#platform/uuid';
+
+/** What is made of stored steps, and which of them say it, oldest first. */
+interface Product {
+  step: Omit<NewStep, 'id'>;
+  inputs: Span[];
+}
+
+interface MergeWork {
+  products: Product[];
+  /** Nothing leads over the cut that leaves: whoever asks is told that it broke. */
+  gap?: Omit<NewStep, 'id'>;
+}
+
+/** Its steps go in the background, once they lead nowhere (libs/changes/src/index-retention.ts). */
+const LEAVE = sql(
+  'changes_leave',
+  `UPDATE trivet.snapshot SET cut = CASE WHEN $4 THEN NULL ELSE cut END, active_operation = NULL
+    WHERE tenant_id = $1 AND id = $2 AND active_operation = $3`,
+);
+
+/**
+ * Two uses of one thing, the overlay of neighbouring steps. A span over several steps, so that a long delta reads few of
+ * them: `request` names its cuts. Or a deleted snapshot leaves the chain (`request.leaves`): the steps before and after it
+ * become one, and its allocated list becomes that of the next cut if a snapshot there may be asked for it.
+ */
+export function mergeHandler(database: Database): Handler<MergeWork> {
+  return {
+    kind: 'changes.merge',
+    begin: readWork,
+    steps: [
+      {
+        name: 'merge',
+        portioned: true,
+        async run({ products }, context) {
+          const { operation, progress } = context;
+          const product = products.find(({ step }) => !builtOf(progress, step.kind)?.done);
+          if (!product) return undefined;
+          const { step, inputs } = product;
+          // A portion is bounded; a lost lease is seen at its commit.
+          const { signal } = new AbortController();
+          const stored = (from: number) =>
+            overlayAll(inputs.map(input => storedRanges(database, operation.tenantId, input, from, signal)));
+          try {
+            const at = builtOf(progress, step.kind)?.at ?? 0;
+            writePortion(context, step, await readPortion(stored, at, step.kind === 'delta'));
+          } catch (error) {
+            if (!(error instanceof StepLost)) throw error;
+            throw new StorageError('aborted', `a step of the change index is lost: ${error.message}`, { cause: error });
+          }
+          return 'again';
+        },
+      },
+    ],
+    succeed(writer, operation, { products, gap }) {
+      const { tenantId, id, progress, request } = operation;
+      for (const { step } of products) {
+        const built = builtOf(progress, step.kind);
+        if (built) writeReady(writer, operation, built.stepId, built);
+      }
+      if (gap) writeBrokenStep(writer, operation, { ...gap, id: uuidv7() }, 'a snapshot in between left the index');
+      if (request.leaves !== undefined) writer.write(LEAVE, [tenantId, request.leaves, id, true]);
+      return undefined;
+    },
+    fail(writer, { tenantId, id, request }) {
+      if (request.leaves !== undefined) writer.write(LEAVE, [tenantId, request.leaves, id, false]);
+    },
+  };
+}
+
+async function readWork(tx: Tx, operation: LeasedOperation): Promise<MergeWork> {
+  const { tenantId, resourceId: volumeId, request } = operation;
+  const chain = await readChain(tx, tenantId, volumeId);
+  const work =
+    request.leaves === undefined
+      ? await spanOver(tx, operation, chain)
+      : await withoutCut(tx, operation, chain, request.leaves as string);
+  await keepBuilt(
+    tx,
+    operation,
+    work.products.map(({ step }) => step),
+  );
+  return work;
+}
+
+async function spanOver(
+  tx: Tx,
+  { tenantId, resourceId: volumeId, request }: LeasedOperation,
+  chain: readonly ChainCut[],
+): Promise<MergeWork> {
+  const [from, to] = [request.from, request.to].map(cut => chain.find(one => one.cut === cut));
+  if (!from || !to) return { products: [] };
+  const spans = await readSpans(tx, tenantId, volumeId, from.cut, to.cut);
+  const inputs = cheapestPath(spans, from.cut, to.cut);
+  if (!inputs || inputs.length < 2) return { products: [] };
+  return { products: [{ step: deltaStep(volumeId, from, to, request.level as number), inputs }] };
+}
+
+async function withoutCut(
+  tx: Tx,
+  { tenantId, resourceId: volumeId }: LeasedOperation,
+  chain: readonly ChainCut[],
+  snapshotId: string,
+): Promise<MergeWork> {
+  const at = chain.findIndex(({ id }) => id === snapshotId);
+  const [before, leaving, after] = [chain[at - 1], chain[at], chain[at + 1]];
+  if (!leaving || !after) return { products: [] };
+  const work: MergeWork = { products: [] };
+  const spans = await readSpans(tx, tenantId, volumeId, before?.cut ?? leaving.cut, after.cut);
+  if (before) {
+    const inputs = cheapestPath(spans, before.cut, after.cut);
+    const step = deltaStep(volumeId, before, after, 0);
+    if (!inputs) work.gap = step;
+    else if (!spans.some(({ from, to }) => from === before.cut && to === after.cut))
+      work.products.push({ step, inputs });
+  }
+  const [list] = await readLists(tx, tenantId, volumeId, after.cut, 1);
+  const path = cheapestPath(spans, leaving.cut, after.cut);
+  if (list?.to === leaving.cut && path && chain.slice(at + 1).some(({ live }) => live))
+    work.products.push({
+      step: {
+        volumeId,
+        kind: 'allocated',
+        level: 0,
+        from: 0,
+        to: after.cut,
+        baseBytes: 0,
+        targetBytes: after.sizeBytes,
+      },
+      inputs: [list, ...path],
+    });
+  return work;
+}
+
+const deltaStep = (volumeId: string, from: ChainCut, to: ChainCut, level: number): Omit<NewStep, 'id'> => ({
+  volumeId,
+  kind: 'delta',
+  level,
+  from: from.cut,
+  to: to.cut,
+  baseBytes: from.sizeBytes,
+  targetBytes: to.sizeBytes,
+});
