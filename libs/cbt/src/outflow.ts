@@ -1,0 +1,72 @@
+import { StreamEnd } from '#cbt/stream-end';
+
+/** What may be under way to a caller: enough that its connection never waits for us, and all that it can cost us. */
+const MAX_BYTES = 256 * 1024;
+const MAX_MESSAGES = 64;
+
+/**
+ * Messages on their way to one caller. A stream's own buffer counts messages, whatever their size, so what the caller has
+ * not taken is counted here, by bytes. `write` hands a message over and calls back when the connection has taken it.
+ */
+export class Outflow {
+  private bytes = 0;
+  private messages = 0;
+  private onTaken: (() => void) | undefined;
+
+  /** @param stallMs without any progress for so long while we wait, the stream ends with StreamEnd `stalled` */
+  constructor(
+    private readonly write: (message: Buffer, taken: () => void) => void,
+    private readonly stallMs: number,
+    private readonly signal: AbortSignal,
+  ) {}
+
+  /**
+   * Resolves when another message may come; undefined when that is now. Rejects with the signal's reason. `taken` is
+   * called when the message is needed no more, unless the stream ends before.
+   */
+  send(message: Buffer, taken?: (message: Buffer) => void): Promise<void> | undefined {
+    const { length } = message;
+    this.bytes += length;
+    this.messages++;
+    this.write(message, () => {
+      taken?.(message);
+      this.bytes -= length;
+      this.messages--;
+      this.onTaken?.();
+    });
+    return this.hasRoom() ? undefined : this.until(() => this.hasRoom());
+  }
+
+  /** Resolves when all is taken. */
+  async flushed(): Promise<void> {
+    if (this.messages > 0) await this.until(() => this.messages === 0);
+  }
+
+  private hasRoom(): boolean {
+    return this.bytes < MAX_BYTES && this.messages < MAX_MESSAGES;
+  }
+
+  private until(enough: () => boolean): Promise<void> {
+    const { signal, stallMs } = this;
+    return new Promise((resolve, reject) => {
+      const done = (settle: () => void): void => {
+        clearTimeout(stalled);
+        signal.removeEventListener('abort', aborted);
+        this.onTaken = undefined;
+        settle();
+      };
+      const stalled = setTimeout(
+        () => done(() => reject(new StreamEnd('stalled', `nothing was read for ${stallMs} ms`))),
+        stallMs,
+      );
+      const aborted = (): void => done(() => reject(signal.reason));
+      signal.addEventListener('abort', aborted, { once: true });
+      this.onTaken = () => {
+        if (enough()) done(resolve);
+        else stalled.refresh();
+      };
+      if (signal.aborted) aborted();
+      else if (enough()) done(resolve);
+    });
+  }
+}
