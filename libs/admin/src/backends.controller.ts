@@ -1,0 +1,76 @@
+import { Controller, Inject } from '@nestjs/common';
+import { type AdminCall, Call } from '#admin/admin-call';
+import { ADMIN_OPTIONS, type AdminOptions } from '#admin/admin-options';
+import { type BackendReply, backendRoutes } from '#admin/contract/backends';
+import type { ReplyOf } from '#admin/contract/route';
+import { answerPage } from '#admin/paging';
+import { Refusal } from '#admin/problems';
+import { Serves } from '#admin/serves';
+import type { BackendView } from '#storage/backends/backend-view';
+
+@Controller()
+export class BackendsController {
+  constructor(@Inject(ADMIN_OPTIONS) private readonly options: AdminOptions) {}
+
+  @Serves(backendRoutes.list)
+  list(@Call() call: AdminCall<typeof backendRoutes.list>): Promise<ReplyOf<typeof backendRoutes.list>> {
+    return answerPage(call, request => this.options.backends.list(call.tenant, request), shown);
+  }
+
+  @Serves(backendRoutes.get)
+  async get(@Call() call: AdminCall<typeof backendRoutes.get>): Promise<BackendReply> {
+    return reply(call, await this.options.backends.get(call.tenant, call.params.backend));
+  }
+
+  @Serves(backendRoutes.create)
+  async create(@Call() call: AdminCall<typeof backendRoutes.create>): Promise<BackendReply> {
+    const { backends } = this.options;
+    const { body } = call;
+    const made =
+      'share' in body
+        ? await backends.share(call.actor, call.tenant, body)
+        : await backends.register(call.actor, call.tenant, body);
+    call.giveLocation(`/tenants/${call.tenant.name}/backends/${made.name}`);
+    return reply(call, made);
+  }
+
+  @Serves(backendRoutes.change)
+  async change(@Call() call: AdminCall<typeof backendRoutes.change>): Promise<BackendReply> {
+    const { backends } = this.options;
+    const found = await backends.get(call.tenant, call.params.backend);
+    call.requireMatch(found.version);
+    const changed = await backends.change(call.actor, call.tenant, found, call.body);
+    if (!changed) throw changedMeanwhile(found.name);
+    return reply(call, changed);
+  }
+
+  @Serves(backendRoutes.delete)
+  async delete(@Call() call: AdminCall<typeof backendRoutes.delete>): Promise<void> {
+    const { backends } = this.options;
+    const found = await backends.get(call.tenant, call.params.backend);
+    call.requireMatch(found.version);
+    if (!(await backends.delete(call.actor, call.tenant, found))) throw changedMeanwhile(found.name);
+  }
+
+  /** Nothing changes, so the audit log has no word of it. */
+  @Serves(backendRoutes.test)
+  test(@Call() call: AdminCall<typeof backendRoutes.test>): Promise<ReplyOf<typeof backendRoutes.test>> {
+    call.audited = true;
+    return this.options.backends.test(call.tenant, call.params.backend);
+  }
+}
+
+const changedMeanwhile = (name: string): Refusal =>
+  new Refusal('precondition_failed', `backend ${name} was changed meanwhile: read it again, and decide anew`);
+
+function reply(call: AdminCall, view: BackendView): BackendReply {
+  call.giveEtag(view.version);
+  return shown(view);
+}
+
+const shown = (view: BackendView): BackendReply => ({
+  ...view,
+  health: { ...view.health, since: view.health.since?.toISOString() ?? null },
+  createdAt: view.createdAt.toISOString(),
+  updatedAt: view.updatedAt.toISOString(),
+});

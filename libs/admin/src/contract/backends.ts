@@ -1,0 +1,273 @@
+import { z } from 'zod';
+import { bytes, count, id, name, ofTenant, pageOf, paging, reason, time } from '#admin/contract/common';
+import { route } from '#admin/contract/route';
+
+const ofBackend = ofTenant.extend({ backend: name });
+const one = { tenant: '{tenant}', backend: '{backend}' };
+const label = z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/);
+
+/** config: as the adapter of its kind checks it; docs/openapi.json names the kinds. Credentials are written and never read. */
+const config = z.record(z.string(), z.unknown());
+const credentials = z.record(z.string(), z.string()).meta({ writeOnly: true });
+
+export const backend = z
+  .object({
+    id,
+    name,
+    kind: z.string().meta({ examples: ['rgw', 'reflink'] }),
+    description: z.string(),
+    state: z.enum(['active', 'cordoned', 'draining']),
+    shared: z.boolean().meta({ description: 'A share of a backend of the appliance' }),
+    config,
+    health: z.object({
+      state: z.enum(['up', 'down', 'unknown']),
+      reason: z.string().nullable(),
+      since: time.nullable(),
+    }),
+    capabilities: z.record(z.string(), z.unknown()).nullable(),
+    holds: z.object({ volumes: count, snapshots: count, buckets: count, accesses: count, operations: count }),
+    capacity: z.object({ total: bytes, used: bytes, reserved: bytes }).nullable().meta({ description: 'Of its pools' }),
+    version: count,
+    createdAt: time,
+    updatedAt: time,
+  })
+  .meta({ id: 'Backend' });
+export type BackendReply = z.output<typeof backend>;
+
+export const backendTest = z
+  .object({
+    ok: z.boolean(),
+    checks: z.array(z.object({ name: z.string(), ok: z.boolean(), detail: z.string() })),
+    milliseconds: z.number(),
+  })
+  .meta({ id: 'BackendTest' });
+
+export const backendRoutes = {
+  list: route({
+    id: 'listBackends',
+    method: 'GET',
+    path: '/tenants/{tenant}/backends',
+    tag: 'backends',
+    summary: 'Backends of a tenant; those of the tenant `appliance` can be shared',
+    access: { scope: 'tenant', role: 'viewer' },
+    params: ofTenant,
+    query: z.strictObject({ ...paging }),
+    status: 200,
+    reply: pageOf(backend),
+    examples: [{ name: 'all', params: { tenant: '{tenant}' } }],
+  }),
+  get: route({
+    id: 'getBackend',
+    method: 'GET',
+    path: '/tenants/{tenant}/backends/{backend}',
+    tag: 'backends',
+    summary: 'One backend',
+    access: { scope: 'tenant', role: 'viewer' },
+    params: ofBackend,
+    status: 200,
+    reply: backend,
+    etag: 'gives',
+    examples: [{ name: 'one', params: one }],
+  }),
+  create: route({
+    id: 'createBackend',
+    method: 'POST',
+    path: '/tenants/{tenant}/backends',
+    tag: 'backends',
+    summary: 'Register a backend, or share one of the appliance with a tenant',
+    description:
+      'Registered with the tenant `appliance` it can be shared: give its name in `share` when registering it with another tenant.',
+    access: { scope: 'appliance', role: 'admin' },
+    params: ofTenant,
+    body: z.union([
+      z.strictObject({
+        name: label,
+        kind: z.string().max(32),
+        description: z.string().max(500).default(''),
+        config,
+        credentials: credentials.default({}),
+      }),
+      z.strictObject({ name: label, share: name, description: z.string().max(500).default('') }),
+    ]),
+    status: 201,
+    reply: backend,
+    etag: 'gives',
+    refusals: [409],
+    examples: [
+      { name: 'a shared one', params: { tenant: '{tenant}' }, body: { name: 'shared', share: '{sharedBackend}' } },
+    ],
+  }),
+  change: route({
+    id: 'changeBackend',
+    method: 'PATCH',
+    path: '/tenants/{tenant}/backends/{backend}',
+    tag: 'backends',
+    summary: 'Change a backend; cordon it, drain it, or take it back',
+    description:
+      'cordoned: nothing new is made there. draining: the same, until it holds nothing. Workers follow within seconds.',
+    access: { scope: 'appliance', role: 'admin' },
+    params: ofBackend,
+    body: z.strictObject({
+      description: z.string().max(500).optional(),
+      state: z.enum(['active', 'cordoned', 'draining']).optional(),
+      config: config.optional(),
+      credentials: credentials.optional(),
+      reason: reason.optional(),
+    }),
+    status: 200,
+    reply: backend,
+    etag: 'needs',
+    refusals: [409],
+    examples: [{ name: 'cordon', params: one, body: { state: 'cordoned', reason: 'new disks' } }],
+  }),
+  delete: route({
+    id: 'deleteBackend',
+    method: 'DELETE',
+    path: '/tenants/{tenant}/backends/{backend}',
+    tag: 'backends',
+    summary: 'Forget a backend that holds nothing of ours and has no endpoint',
+    access: { scope: 'appliance', role: 'admin' },
+    params: ofBackend,
+    status: 204,
+    etag: 'needs',
+    refusals: [409],
+    examples: [{ name: 'one', params: one }],
+  }),
+  test: route({
+    id: 'testBackend',
+    method: 'POST',
+    path: '/tenants/{tenant}/backends/{backend}/test',
+    tag: 'backends',
+    summary: 'Ask a registered backend whether it answers, knows us and can do what we need; changes nothing there',
+    access: { scope: 'tenant', role: 'operator' },
+    params: ofBackend,
+    status: 200,
+    reply: backendTest,
+    examples: [{ name: 'one', params: one }],
+  }),
+};
+
+export const endpoint = z
+  .object({
+    id,
+    name,
+    protocol: z.enum(['cosi', 'csi']),
+    backend: name
+      .nullable()
+      .meta({ description: 'null for csi: it serves the snapshots of all backends of the tenant' }),
+    driverName: z.string(),
+    state: z.enum(['active', 'suspended']),
+    socket: z.string().meta({ description: 'Path of the UNIX socket on the host of each gateway' }),
+    group: z.string().nullable().meta({ description: 'Who may connect beside root' }),
+    open: z.boolean().meta({ description: 'By the gateway that answers' }),
+    problem: z.string().nullable().meta({ description: 'Why it is not open' }),
+    version: count,
+    createdAt: time,
+    updatedAt: time,
+  })
+  .meta({ id: 'Endpoint' });
+export type EndpointReply = z.output<typeof endpoint>;
+
+const ofEndpoint = ofTenant.extend({ endpoint: name });
+const oneEndpoint = { tenant: '{tenant}', endpoint: '{endpoint}' };
+const driverName = z
+  .string()
+  .max(63)
+  .regex(/^[A-Za-z]([-A-Za-z0-9.]*[A-Za-z0-9])?$/);
+
+export const endpointRoutes = {
+  list: route({
+    id: 'listEndpoints',
+    method: 'GET',
+    path: '/tenants/{tenant}/endpoints',
+    tag: 'endpoints',
+    summary: 'Sockets of a tenant',
+    access: { scope: 'tenant', role: 'viewer' },
+    params: ofTenant,
+    query: z.strictObject({ ...paging }),
+    status: 200,
+    reply: pageOf(endpoint),
+    examples: [{ name: 'all', params: { tenant: '{tenant}' } }],
+  }),
+  create: route({
+    id: 'createEndpoint',
+    method: 'POST',
+    path: '/tenants/{tenant}/endpoints',
+    tag: 'endpoints',
+    summary: 'Open a COSI or CSI socket that is bound to this tenant, a backend and a driver name',
+    description: 'Every gateway opens it within seconds, alone in a folder of its own.',
+    access: { scope: 'appliance', role: 'admin' },
+    params: ofTenant,
+    body: z.union([
+      z.strictObject({
+        name: label,
+        protocol: z.literal('cosi'),
+        backend: name,
+        driverName: driverName.optional(),
+        group: z.string().max(32).optional(),
+        grantMismatch: z.enum(['already_exists', 'invalid_argument']).optional(),
+        accessModeNumbers: z.enum(['auto', 'r1', 'r3']).optional(),
+      }),
+      z.strictObject({
+        name: label,
+        protocol: z.literal('csi'),
+        driverName: driverName.optional(),
+        group: z.string().max(32).optional(),
+      }),
+    ]),
+    status: 201,
+    reply: endpoint,
+    etag: 'gives',
+    refusals: [409],
+    examples: [
+      {
+        name: 'of changed blocks',
+        params: { tenant: '{tenant}' },
+        body: { name: 'snapshots', protocol: 'csi', driverName: 'csi.acme.example' },
+      },
+    ],
+  }),
+  get: route({
+    id: 'getEndpoint',
+    method: 'GET',
+    path: '/tenants/{tenant}/endpoints/{endpoint}',
+    tag: 'endpoints',
+    summary: 'One endpoint',
+    access: { scope: 'tenant', role: 'viewer' },
+    params: ofEndpoint,
+    status: 200,
+    reply: endpoint,
+    etag: 'gives',
+    examples: [{ name: 'one', params: oneEndpoint }],
+  }),
+  change: route({
+    id: 'changeEndpoint',
+    method: 'PATCH',
+    path: '/tenants/{tenant}/endpoints/{endpoint}',
+    tag: 'endpoints',
+    summary: 'Suspend or resume an endpoint, give it another driver name',
+    access: { scope: 'appliance', role: 'admin' },
+    params: ofEndpoint,
+    body: z.strictObject({
+      state: z.enum(['active', 'suspended']).optional(),
+      driverName: driverName.optional(),
+      reason: reason.optional(),
+    }),
+    status: 200,
+    reply: endpoint,
+    etag: 'needs',
+    examples: [{ name: 'suspend', params: oneEndpoint, body: { state: 'suspended' } }],
+  }),
+  delete: route({
+    id: 'deleteEndpoint',
+    method: 'DELETE',
+    path: '/tenants/{tenant}/endpoints/{endpoint}',
+    tag: 'endpoints',
+    summary: 'Close a socket and remove its folder; what was made through it stays',
+    access: { scope: 'appliance', role: 'admin' },
+    params: ofEndpoint,
+    status: 204,
+    etag: 'needs',
+    examples: [{ name: 'one', params: oneEndpoint }],
+  }),
+};

@@ -1,0 +1,133 @@
+import { z } from 'zod';
+import { bytes, condition, count, id, name, ofTenant, pageOf, paging, reason, time } from '#admin/contract/common';
+import { route } from '#admin/contract/route';
+
+const read = { scope: 'tenant', role: 'viewer' } as const;
+const sort = z.enum(['name', '-name', 'createdAt', '-createdAt']).default('name');
+
+export const bucket = z
+  .object({
+    id,
+    name,
+    backend: name,
+    origin: z.enum(['created', 'registered']),
+    state: z.enum(['creating', 'ready', 'deleting']),
+    parameters: z.record(z.string(), z.string()),
+    accesses: count,
+    usedBytes: bytes.nullable().meta({ description: 'As the store counted last; null until it has' }),
+    condition,
+    operation: id.nullable(),
+    createdAt: time,
+    updatedAt: time,
+  })
+  .meta({ id: 'Bucket' });
+
+export const access = z
+  .object({
+    id,
+    name,
+    backend: name,
+    accountId: z.string(),
+    state: z.enum(['granting', 'ready', 'revoking']),
+    stale: z.boolean().meta({ description: 'The store no longer says what was granted; the next Grant heals it' }),
+    grants: z.array(
+      z.object({ bucket: name, mode: z.enum(['read_write', 'read_only', 'write_only']), state: z.string() }),
+    ),
+    operation: id.nullable(),
+    createdAt: time,
+    updatedAt: time,
+  })
+  .meta({ id: 'Access' });
+
+export const bucketRoutes = {
+  list: route({
+    id: 'listBuckets',
+    method: 'GET',
+    path: '/tenants/{tenant}/buckets',
+    tag: 'buckets',
+    summary: 'Buckets of a tenant',
+    access: read,
+    params: ofTenant,
+    query: z.strictObject({
+      ...paging,
+      sort,
+      state: z.enum(['creating', 'ready', 'deleting']).optional(),
+      backend: name.optional(),
+      search: z.string().max(100).optional(),
+      condition: z.enum(['true', 'false']).optional(),
+    }),
+    status: 200,
+    reply: pageOf(bucket),
+    examples: [{ name: 'all', params: { tenant: '{tenant}' } }],
+  }),
+  get: route({
+    id: 'getBucket',
+    method: 'GET',
+    path: '/tenants/{tenant}/buckets/{bucket}',
+    tag: 'buckets',
+    summary: 'One bucket',
+    access: read,
+    params: ofTenant.extend({ bucket: id }),
+    status: 200,
+    reply: bucket,
+    etag: 'gives',
+    examples: [{ name: 'one', params: { tenant: '{tenant}', bucket: '{bucket}' } }],
+  }),
+  delete: route({
+    id: 'deleteBucket',
+    method: 'DELETE',
+    path: '/tenants/{tenant}/buckets/{bucket}',
+    tag: 'buckets',
+    summary: 'Delete a bucket as its deletePolicy says; a registered one is only let go',
+    access: { scope: 'tenant', role: 'admin' },
+    params: ofTenant.extend({ bucket: id }),
+    status: 204,
+    etag: 'needs',
+    long: true,
+    refusals: [409],
+    examples: [{ name: 'one', params: { tenant: '{tenant}', bucket: '{bucket}' } }],
+  }),
+};
+
+export const accessRoutes = {
+  list: route({
+    id: 'listAccesses',
+    method: 'GET',
+    path: '/tenants/{tenant}/accesses',
+    tag: 'accesses',
+    summary: 'Accounts that were granted access to buckets; never their keys',
+    access: read,
+    params: ofTenant,
+    query: z.strictObject({ ...paging, sort, bucket: id.optional(), search: z.string().max(100).optional() }),
+    status: 200,
+    reply: pageOf(access),
+    examples: [{ name: 'all', params: { tenant: '{tenant}' } }],
+  }),
+  get: route({
+    id: 'getAccess',
+    method: 'GET',
+    path: '/tenants/{tenant}/accesses/{access}',
+    tag: 'accesses',
+    summary: 'One access',
+    access: read,
+    params: ofTenant.extend({ access: id }),
+    status: 200,
+    reply: access,
+    etag: 'gives',
+    examples: [{ name: 'one', params: { tenant: '{tenant}', access: '{access}' } }],
+  }),
+  revoke: route({
+    id: 'revokeAccess',
+    method: 'POST',
+    path: '/tenants/{tenant}/accesses/{access}/revoke',
+    tag: 'accesses',
+    summary: 'Revoke an access: its key ends first',
+    access: { scope: 'tenant', role: 'admin' },
+    params: ofTenant.extend({ access: id }),
+    body: z.strictObject({ reason }),
+    status: 204,
+    long: true,
+    refusals: [409],
+    examples: [{ name: 'one', params: { tenant: '{tenant}', access: '{access}' }, body: { reason: 'the key leaked' } }],
+  }),
+};

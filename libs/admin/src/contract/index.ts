@@ -1,0 +1,35 @@
+import { backendRoutes, endpointRoutes } from '#admin/contract/backends';
+import { accessRoutes, bucketRoutes } from '#admin/contract/buckets';
+import { metaRoutes } from '#admin/contract/meta';
+import { operationRoutes, workerRoutes } from '#admin/contract/operations';
+import { auditRoutes, eventRoutes, overviewRoutes } from '#admin/contract/overview';
+import { protectionRoutes, snapshotSessionRoutes } from '#admin/contract/protection';
+import type { RouteContract } from '#admin/contract/route';
+import { sessionRoutes } from '#admin/contract/session';
+import { tenantRoutes } from '#admin/contract/tenants';
+import { tokenRoutes, userRoutes } from '#admin/contract/users';
+import { hostRoutes, publicationRoutes, snapshotRoutes, volumeRoutes } from '#admin/contract/volumes';
+
+/** Every route of /api/v1. What is not here is not served, and what is here is. */
+export const ROUTES: readonly RouteContract[] = [
+  sessionRoutes,
+  overviewRoutes,
+  tenantRoutes,
+  userRoutes,
+  tokenRoutes,
+  backendRoutes,
+  endpointRoutes,
+  bucketRoutes,
+  accessRoutes,
+  volumeRoutes,
+  snapshotRoutes,
+  publicationRoutes,
+  hostRoutes,
+  protectionRoutes,
+  snapshotSessionRoutes,
+  operationRoutes,
+  workerRoutes,
+  auditRoutes,
+  eventRoutes,
+  metaRoutes,
+].flatMap(group => Object.values<RouteContract>(group));

@@ -1,0 +1,245 @@
+import { z } from 'zod';
+import { count, id, name, pageOf, paging, reason, tenantName, time } from '#admin/contract/common';
+import { route } from '#admin/contract/route';
+
+const tag = 'operations';
+export const OPERATION_STATES = ['pending', 'running', 'succeeded', 'failed', 'cancelled', 'needs_attention'] as const;
+
+const storedError = z
+  .object({
+    kind: z.string(),
+    message: z.string(),
+    retry: z.enum(['never', 'later', 'person']),
+  })
+  .nullable();
+
+export const operation = z
+  .object({
+    id,
+    tenant: tenantName,
+    kind: z.string().meta({ examples: ['volume.create'] }),
+    class: z.enum(['fast', 'copy', 'destroy', 'index']),
+    state: z.enum(OPERATION_STATES),
+    resource: z.object({ kind: z.string(), id, name: z.string() }),
+    backend: z.string().meta({ description: 'Name of the backend' }),
+    actor: z
+      .string()
+      .nullable()
+      .meta({ description: 'Who asked for it: a login, an API token, or a door; null for what comes by itself' }),
+    step: z.string().nullable(),
+    attempt: count.meta({ description: 'How often it was begun' }),
+    crashes: count.meta({ description: 'Attempts that ended with their worker' }),
+    error: storedError.meta({ description: 'Of the last attempt' }),
+    cancelRequested: z.boolean(),
+    createdAt: time,
+    startedAt: time.nullable(),
+    finishedAt: time.nullable(),
+    nextRunAt: time.nullable().meta({ description: 'Of an operation that waits for its next attempt' }),
+  })
+  .meta({ id: 'Operation' });
+export type OperationReply = z.output<typeof operation>;
+
+export const operationEvent = z
+  .object({
+    id: z.string().meta({ description: 'As in the event stream' }),
+    at: time,
+    type: z.string().meta({ examples: ['accepted', 'claimed', 'retry', 'succeeded', 'needs_attention', 'resolved'] }),
+    detail: z.record(z.string(), z.unknown()),
+  })
+  .meta({ id: 'OperationEvent' });
+
+export const operationDetail = operation
+  .extend({
+    events: z.array(operationEvent).meta({ description: 'Oldest first; the last 500' }),
+    steps: z
+      .array(z.object({ name: z.string(), state: z.enum(['done', 'current', 'waiting']) }))
+      .meta({ description: 'Of its kind, in their order; empty for a kind that is unknown here' }),
+    lease: z
+      .object({ worker: z.string(), until: time, fence: z.string() })
+      .nullable()
+      .meta({ description: 'Who has it' }),
+    dispatch: z.object({ number: count, at: time.nullable() }),
+    waitsFor: z
+      .array(z.object({ operation: id, kind: z.string(), slot: z.string() }))
+      .meta({ description: 'Operations that are before it in line' }),
+    request: z.record(z.string(), z.unknown()).meta({ description: 'What was asked; it never holds a secret' }),
+    result: z.unknown(),
+    traceparent: z.string().nullable(),
+    advice: z.string().nullable().meta({ description: 'What a person may do about it now' }),
+    actions: z.array(z.enum(['retry', 'cancel', 'resolve', 'release'])).meta({ description: 'Possible in its state' }),
+  })
+  .meta({ id: 'OperationDetail' });
+export type OperationDetailReply = z.output<typeof operationDetail>;
+
+const ofOperation = z.strictObject({ operation: id });
+const access = { scope: 'any', role: 'viewer' } as const;
+const act = (
+  verb: 'retry' | 'cancel' | 'resolve' | 'release',
+  summary: string,
+  description: string,
+  role: 'operator' | 'admin',
+) =>
+  route({
+    id: `${verb}Operation`,
+    method: 'POST',
+    path: `/operations/{operation}/${verb}`,
+    tag,
+    summary,
+    description,
+    access: { scope: 'any', role },
+    params: ofOperation,
+    body: z.strictObject({ reason: verb === 'retry' ? reason.optional() : reason }),
+    status: 200,
+    reply: operationDetail,
+    refusals: [409],
+    examples: [{ name: 'one', params: { operation: '{operation}' }, body: { reason: 'the backend is back' } }],
+  });
+
+export const operationRoutes = {
+  list: route({
+    id: 'listOperations',
+    method: 'GET',
+    path: '/operations',
+    tag,
+    summary: 'Operations, by filters',
+    description:
+      'In the order of their ids, which grow with the time of acceptance. A page takes no longer because little fits the filters: it may hold fewer items than asked for, even none, before the end, so go on while `next` is not null.',
+    access,
+    query: z.strictObject({
+      ...paging,
+      sort: z.enum(['-createdAt', 'createdAt']).default('-createdAt'),
+      state: z
+        .string()
+        .transform(text => text.split(','))
+        .pipe(z.array(z.enum(OPERATION_STATES)).max(6))
+        .optional()
+        .meta({ description: 'One or several, with commas', examples: ['pending,running'] }),
+      kind: z
+        .string()
+        .max(64)
+        .optional()
+        .meta({ description: 'A kind, or its part before the dot', examples: ['volume', 'volume.create'] }),
+      tenant: tenantName.optional(),
+      backend: name.optional(),
+      resource: name.optional().meta({ description: 'Id or name of what it is about' }),
+      error: z.string().max(64).optional().meta({ description: 'Kind of the last error' }),
+      since: time.optional(),
+      until: time.optional(),
+      stuck: z
+        .enum(['true', 'false'])
+        .optional()
+        .meta({ description: 'Waits for a person, or has failed more than three times' }),
+    }),
+    status: 200,
+    reply: pageOf(operation),
+    examples: [
+      { name: 'newest' },
+      { name: 'what is stuck', query: { stuck: 'true' } },
+      { name: 'of volumes', query: { kind: 'volume', limit: '10' } },
+    ],
+  }),
+  get: route({
+    id: 'getOperation',
+    method: 'GET',
+    path: '/operations/{operation}',
+    tag,
+    summary: 'One operation: its steps, attempts, lease and next retry',
+    access,
+    params: ofOperation,
+    status: 200,
+    reply: operationDetail,
+    examples: [{ name: 'one', params: { operation: '{operation}' } }],
+  }),
+  retry: act('retry', 'Try again now', 'Of one that waits for its next attempt or for a person.', 'operator'),
+  cancel: act(
+    'cancel',
+    'Ask it to stop',
+    'It stops between two steps and undoes what it did; only kinds that can be undone.',
+    'operator',
+  ),
+  resolve: act(
+    'resolve',
+    'Say that it needs no more attention',
+    'Ends one that waits for a person as failed, without asking the backend. `advice` of the answer says what has become of the resource; it is free for the same call again, and what was left at the backend is for the audit to find.',
+    'admin',
+  ),
+  release: act(
+    'release',
+    'Take it from its worker by force',
+    'Its lease ends now: whatever its worker writes from now on is refused. Another one begins it again as soon as what the first may have sent to the backend can have no effect any more, within TRIVET_LEASE_MS.',
+    'admin',
+  ),
+};
+
+export const workerRoutes = {
+  workers: route({
+    id: 'listWorkers',
+    method: 'GET',
+    path: '/workers',
+    tag: 'workers',
+    summary: 'Workers that said something within the last day',
+    access: { scope: 'appliance', role: 'viewer' },
+    status: 200,
+    reply: z.object({
+      items: z.array(
+        z
+          .object({
+            id,
+            host: z.string(),
+            pid: z.int(),
+            version: z.string(),
+            concurrency: count,
+            running: count,
+            state: z.enum(['up', 'lost']).meta({ description: 'lost: silent for more than 15 s' }),
+            startedAt: time,
+            seenAt: time,
+          })
+          .meta({ id: 'Worker' }),
+      ),
+    }),
+    examples: [{ name: 'all' }],
+  }),
+  queues: route({
+    id: 'listQueues',
+    method: 'GET',
+    path: '/queues',
+    tag: 'workers',
+    summary: 'Classes of operations, and how many wait and run',
+    access: { scope: 'appliance', role: 'viewer' },
+    status: 200,
+    reply: z.object({ items: z.array(queueForm()) }),
+    examples: [{ name: 'all' }],
+  }),
+  changeQueue: route({
+    id: 'changeQueue',
+    method: 'PATCH',
+    path: '/queues/{class}',
+    tag: 'workers',
+    summary: 'Pause or resume a class of operations',
+    description: 'What runs ends; what comes waits. It holds over restarts and a wiped Redis.',
+    access: { scope: 'appliance', role: 'admin' },
+    params: z.strictObject({ class: z.enum(['fast', 'copy', 'destroy', 'index']) }),
+    body: z.strictObject({ paused: z.boolean(), reason: reason.optional() }),
+    status: 200,
+    reply: queueForm(),
+    examples: [
+      { name: 'pause', params: { class: 'copy' }, body: { paused: true, reason: 'the pool is being moved' } },
+      { name: 'resume', params: { class: 'copy' }, body: { paused: false } },
+    ],
+  }),
+};
+
+function queueForm() {
+  return z
+    .object({
+      class: z.enum(['fast', 'copy', 'destroy', 'index']),
+      paused: z.boolean(),
+      reason: z.string().nullable(),
+      changedBy: z.string().nullable(),
+      changedAt: time,
+      waiting: count,
+      running: count,
+      oldestWaitingMs: z.number().nullable(),
+    })
+    .meta({ id: 'Queue' });
+}

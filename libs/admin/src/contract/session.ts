@@ -1,0 +1,79 @@
+import { z } from 'zod';
+import { tenantName, time } from '#admin/contract/common';
+import { ROLES, route } from '#admin/contract/route';
+
+const tag = 'session';
+
+export const me = z
+  .object({
+    username: z.string().meta({ description: 'As it logs in', examples: ['ann@acme'] }),
+    tenant: tenantName,
+    appliance: z
+      .boolean()
+      .meta({ description: 'Administers the appliance: sees and, by its role, changes all tenants' }),
+    role: z.enum(ROLES),
+    token: z
+      .string()
+      .nullable()
+      .meta({ description: 'Name of the API token that was sent; null for a login at the page' }),
+    expiresAt: time.nullable(),
+    csrf: z
+      .string()
+      .nullable()
+      .meta({ description: 'Sent back as x-csrf-token with every change; null for an API token' }),
+  })
+  .meta({ id: 'Me' });
+export type Me = z.output<typeof me>;
+
+export const sessionRoutes = {
+  login: route({
+    id: 'login',
+    method: 'POST',
+    path: '/session',
+    tag,
+    summary: 'Log in at the page: sets an httpOnly cookie',
+    access: { scope: 'public' },
+    body: z.strictObject({
+      username: z.string().min(1).max(200),
+      password: z.string().min(1).max(256).meta({ format: 'password' }),
+    }),
+    status: 200,
+    reply: me,
+    examples: [{ name: 'an administrator of the appliance', body: { username: '{username}', password: '{password}' } }],
+  }),
+  me: route({
+    id: 'me',
+    method: 'GET',
+    path: '/session',
+    tag,
+    summary: 'Who is calling, and with what rights',
+    access: { scope: 'self' },
+    status: 200,
+    reply: me,
+    examples: [{ name: 'whose token is this' }],
+  }),
+  logout: route({
+    id: 'logout',
+    method: 'DELETE',
+    path: '/session',
+    tag,
+    summary: 'End the login; an API token is not revoked by it',
+    access: { scope: 'self' },
+    status: 204,
+    examples: [{ name: 'log out' }],
+  }),
+  changePassword: route({
+    id: 'changePassword',
+    method: 'POST',
+    path: '/session/password',
+    tag,
+    summary: "Change one's own password; ends all other logins, keeps API tokens",
+    access: { scope: 'self' },
+    body: z.strictObject({
+      password: z.string().min(1).max(256).meta({ format: 'password', description: 'The one until now' }),
+      newPassword: z.string().min(8).max(256).meta({ format: 'password' }),
+    }),
+    status: 204,
+    examples: [{ name: 'another one', body: { password: '{password}', newPassword: '{password}' } }],
+  }),
+};

@@ -1,0 +1,179 @@
+import { z } from 'zod';
+import { id, name, ofTenant, pageOf, paging, time } from '#admin/contract/common';
+import { ROLES, route } from '#admin/contract/route';
+
+const tag = 'users';
+const ofUser = ofTenant.extend({ user: name });
+const password = z.string().min(8).max(256).meta({ format: 'password' });
+/** Users of the appliance's own tenant, `appliance`, administer the appliance. */
+export const user = z
+  .object({
+    id,
+    name,
+    username: z.string().meta({ description: 'As it logs in', examples: ['ann@acme'] }),
+    role: z.enum(ROLES),
+    state: z.enum(['active', 'disabled']),
+    createdAt: time,
+    updatedAt: time,
+    tokens: z.int().meta({ description: 'API tokens that are live' }),
+  })
+  .meta({ id: 'User' });
+export type UserReply = z.output<typeof user>;
+
+export const apiToken = z
+  .object({
+    id,
+    name,
+    user: z.string(),
+    role: z.enum(ROLES),
+    createdAt: time,
+    lastUsedAt: time.nullable(),
+    expiresAt: time.nullable().meta({ description: 'null: until it is revoked' }),
+  })
+  .meta({ id: 'ApiToken' });
+export type ApiTokenReply = z.output<typeof apiToken>;
+
+export const userRoutes = {
+  list: route({
+    id: 'listUsers',
+    method: 'GET',
+    path: '/tenants/{tenant}/users',
+    tag,
+    summary: 'Users of a tenant',
+    access: { scope: 'tenant', role: 'viewer' },
+    params: ofTenant,
+    query: z.strictObject({ ...paging }),
+    status: 200,
+    reply: pageOf(user),
+    examples: [{ name: 'all', params: { tenant: '{tenant}' } }],
+  }),
+  create: route({
+    id: 'createUser',
+    method: 'POST',
+    path: '/tenants/{tenant}/users',
+    tag,
+    summary: 'Make a user',
+    access: { scope: 'tenant', role: 'admin' },
+    params: ofTenant,
+    body: z.strictObject({
+      name: z.string().regex(/^[a-z0-9][a-z0-9._-]{0,63}$/),
+      role: z.enum(ROLES),
+      password,
+    }),
+    status: 201,
+    reply: user,
+    etag: 'gives',
+    refusals: [409],
+    examples: [
+      {
+        name: 'an operator',
+        params: { tenant: '{tenant}' },
+        body: { name: 'bob', role: 'operator', password: '{password}' },
+      },
+    ],
+  }),
+  get: route({
+    id: 'getUser',
+    method: 'GET',
+    path: '/tenants/{tenant}/users/{user}',
+    tag,
+    summary: 'One user',
+    access: { scope: 'tenant', role: 'viewer' },
+    params: ofUser,
+    status: 200,
+    reply: user,
+    etag: 'gives',
+    examples: [{ name: 'one', params: { tenant: '{tenant}', user: '{user}' } }],
+  }),
+  change: route({
+    id: 'changeUser',
+    method: 'PATCH',
+    path: '/tenants/{tenant}/users/{user}',
+    tag,
+    summary: 'Give a user another role or password, disable or enable it',
+    description:
+      'Another password, and disabling, end its logins and the tokens of its drivers; API tokens rest while it is disabled.',
+    access: { scope: 'tenant', role: 'admin' },
+    params: ofUser,
+    body: z.strictObject({
+      role: z.enum(ROLES).optional(),
+      state: z.enum(['active', 'disabled']).optional(),
+      password: password.optional(),
+    }),
+    status: 200,
+    reply: user,
+    etag: 'needs',
+    refusals: [409],
+    examples: [{ name: 'look only', params: { tenant: '{tenant}', user: '{user}' }, body: { role: 'viewer' } }],
+  }),
+  delete: route({
+    id: 'deleteUser',
+    method: 'DELETE',
+    path: '/tenants/{tenant}/users/{user}',
+    tag,
+    summary: 'Delete a user with its logins and tokens; the last administrator stays',
+    access: { scope: 'tenant', role: 'admin' },
+    params: ofUser,
+    status: 204,
+    etag: 'needs',
+    refusals: [409],
+    examples: [{ name: 'one', params: { tenant: '{tenant}', user: '{user}' } }],
+  }),
+};
+
+const ofToken = ofTenant.extend({ token: id });
+
+export const tokenRoutes = {
+  list: route({
+    id: 'listTokens',
+    method: 'GET',
+    path: '/tenants/{tenant}/tokens',
+    tag: 'tokens',
+    summary: 'API tokens of all users of a tenant',
+    access: { scope: 'tenant', role: 'viewer' },
+    params: ofTenant,
+    query: z.strictObject({ ...paging, user: name.optional() }),
+    status: 200,
+    reply: pageOf(apiToken),
+    examples: [{ name: 'all', params: { tenant: '{tenant}' } }],
+  }),
+  create: route({
+    id: 'createToken',
+    method: 'POST',
+    path: '/tenants/{tenant}/tokens',
+    tag: 'tokens',
+    summary: 'Make an API token for oneself; an administrator makes one for anybody',
+    access: { scope: 'tenant', role: 'viewer' },
+    params: ofTenant,
+    body: z.strictObject({
+      name: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._ -]{0,63}$/),
+      user: name.optional().meta({ description: 'Whose; oneself when absent' }),
+      role: z.enum(ROLES).meta({ description: 'At most that of its user' }),
+      expiresInDays: z.int().min(1).max(3_650).optional().meta({ description: 'Absent: until it is revoked' }),
+    }),
+    status: 201,
+    reply: apiToken
+      .extend({ token: z.string().meta({ description: 'The secret; shown this once' }) })
+      .meta({ id: 'NewApiToken' }),
+    secret: true,
+    refusals: [409],
+    examples: [
+      {
+        name: 'for a script',
+        params: { tenant: '{tenant}' },
+        body: { name: 'ci', user: '{user}', role: 'viewer', expiresInDays: 90 },
+      },
+    ],
+  }),
+  revoke: route({
+    id: 'revokeToken',
+    method: 'DELETE',
+    path: '/tenants/{tenant}/tokens/{token}',
+    tag: 'tokens',
+    summary: "Revoke a token; one's own, an administrator anybody's",
+    access: { scope: 'tenant', role: 'viewer' },
+    params: ofToken,
+    status: 204,
+    examples: [{ name: 'one', params: { tenant: '{tenant}', token: '{token}' } }],
+  }),
+};

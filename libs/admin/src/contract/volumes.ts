@@ -1,0 +1,381 @@
+import { z } from 'zod';
+import { bytes, condition, count, id, name, newName, ofTenant, pageOf, paging, time } from '#admin/contract/common';
+import { route } from '#admin/contract/route';
+
+const ofVolume = ofTenant.extend({ volume: id });
+const ofSnapshot = ofTenant.extend({ snapshot: id });
+const read = { scope: 'tenant', role: 'viewer' } as const;
+const operate = { scope: 'tenant', role: 'operator' } as const;
+const one = { tenant: '{tenant}', volume: '{volume}' };
+const sort = z.enum(['name', '-name', 'createdAt', '-createdAt', 'size', '-size']).default('name');
+
+export const volume = z
+  .object({
+    id,
+    name,
+    backend: name,
+    pool: z.string(),
+    folder: z.string(),
+    state: z.enum(['creating', 'ready', 'deleting', 'binned']),
+    size: bytes,
+    thick: z.boolean(),
+    description: z.string(),
+    publications: count,
+    snapshots: count,
+    cloneOf: z.string().nullable(),
+    serialNumber: z.string().nullable(),
+    protectionTemplate: z.string().nullable(),
+    condition,
+    binnedUntil: time.nullable().meta({ description: 'Of one in the recycle bin: until then it can be restored' }),
+    operation: id.nullable().meta({ description: 'That is under way' }),
+    createdAt: time,
+    updatedAt: time,
+  })
+  .meta({ id: 'Volume' });
+export type VolumeReply = z.output<typeof volume>;
+
+export const snapshot = z
+  .object({
+    id,
+    name,
+    volume: z.object({ id, name: z.string() }),
+    backend: name,
+    state: z.enum(['creating', 'ready', 'deleting']),
+    size: bytes.nullable(),
+    cut: z.string().nullable().meta({ description: 'Place among the cuts of its volume' }),
+    cutAt: time.nullable(),
+    index: z.enum(['pending', 'indexed', 'broken']).meta({ description: 'Of its changed blocks' }),
+    changedBytes: bytes.nullable().meta({ description: 'Since the cut before; null when it is not known' }),
+    template: z.string().nullable().meta({ description: 'Protection template that made it' }),
+    group: id.nullable(),
+    condition,
+    operation: id.nullable(),
+    createdAt: time,
+  })
+  .meta({ id: 'Snapshot' });
+export type SnapshotReply = z.output<typeof snapshot>;
+
+export const publication = z
+  .object({
+    id,
+    volume: z.object({ id, name: z.string() }),
+    host: z.object({ id, name: z.string() }),
+    accessProtocol: z.string(),
+    state: z.enum(['wanted', 'applied', 'removing']),
+    target: z.string().nullable(),
+    lun: z.int().nullable(),
+    createdAt: time,
+  })
+  .meta({ id: 'Publication' });
+
+export const host = z
+  .object({
+    id,
+    uuid: z.string(),
+    name: z.string(),
+    iqns: z.array(z.string()),
+    wwpns: z.array(z.string()),
+    nqns: z.array(z.string()),
+    networks: z.array(z.string()),
+    chapUser: z.string().nullable(),
+    publications: count,
+    createdAt: time,
+    updatedAt: time,
+  })
+  .meta({ id: 'Host' });
+
+export const volumeRoutes = {
+  list: route({
+    id: 'listVolumes',
+    method: 'GET',
+    path: '/tenants/{tenant}/volumes',
+    tag: 'volumes',
+    summary: 'Volumes of a tenant; state=binned for its recycle bin',
+    access: read,
+    params: ofTenant,
+    query: z.strictObject({
+      ...paging,
+      sort,
+      state: z.enum(['creating', 'ready', 'deleting', 'binned']).optional(),
+      backend: name.optional(),
+      search: z.string().max(100).optional().meta({ description: 'Part of the name' }),
+      condition: z.enum(['true', 'false']).optional().meta({ description: 'Only those with one' }),
+    }),
+    status: 200,
+    reply: pageOf(volume),
+    examples: [
+      { name: 'all', params: { tenant: '{tenant}' } },
+      { name: 'recycle bin', params: { tenant: '{tenant}' }, query: { state: 'binned' } },
+    ],
+  }),
+  get: route({
+    id: 'getVolume',
+    method: 'GET',
+    path: '/tenants/{tenant}/volumes/{volume}',
+    tag: 'volumes',
+    summary: 'One volume',
+    access: read,
+    params: ofVolume,
+    status: 200,
+    reply: volume,
+    etag: 'gives',
+    examples: [{ name: 'one', params: one }],
+  }),
+  create: route({
+    id: 'createVolume',
+    method: 'POST',
+    path: '/tenants/{tenant}/volumes',
+    tag: 'volumes',
+    summary: 'Make a volume, or clone one',
+    access: operate,
+    params: ofTenant,
+    body: z.strictObject({
+      name: newName,
+      backend: name.optional().meta({ description: "The tenant's first backend of block volumes when absent" }),
+      size: bytes.optional().meta({ description: "The source's when absent" }),
+      pool: name.optional(),
+      thick: z.boolean().default(false),
+      description: z.string().max(1_000).default(''),
+      protectionTemplate: name.optional(),
+      source: z.union([z.strictObject({ snapshot: id }), z.strictObject({ volume: id })]).optional(),
+    }),
+    status: 201,
+    reply: volume,
+    etag: 'gives',
+    long: true,
+    refusals: [409, 507],
+    examples: [
+      { name: 'a small one', params: { tenant: '{tenant}' }, body: { name: 'made-by-example', size: '1048576' } },
+    ],
+  }),
+  change: route({
+    id: 'changeVolume',
+    method: 'PATCH',
+    path: '/tenants/{tenant}/volumes/{volume}',
+    tag: 'volumes',
+    summary: 'Expand, describe or protect a volume',
+    access: operate,
+    params: ofVolume,
+    body: z.strictObject({
+      size: bytes.optional().meta({ description: 'Not below what it is' }),
+      description: z.string().max(1_000).optional(),
+      protectionTemplate: name.nullable().optional(),
+    }),
+    status: 200,
+    reply: volume,
+    etag: 'needs',
+    long: true,
+    refusals: [409, 507],
+    examples: [{ name: 'describe', params: one, body: { description: 'of the shop' } }],
+  }),
+  delete: route({
+    id: 'deleteVolume',
+    method: 'DELETE',
+    path: '/tenants/{tenant}/volumes/{volume}',
+    tag: 'volumes',
+    summary: 'Delete a volume, into the recycle bin unless it was made otherwise; one in the bin for good',
+    access: { scope: 'tenant', role: 'admin' },
+    params: ofVolume,
+    query: z.strictObject({
+      force: z
+        .enum(['true', 'false'])
+        .default('false')
+        .meta({ description: 'Ends the sessions of hosts, and takes snapshots along' }),
+    }),
+    status: 204,
+    etag: 'needs',
+    long: true,
+    refusals: [409],
+    examples: [{ name: 'one', params: one }],
+  }),
+  restore: route({
+    id: 'restoreVolume',
+    method: 'POST',
+    path: '/tenants/{tenant}/volumes/{volume}/restore',
+    tag: 'volumes',
+    summary: 'Take a volume out of the recycle bin',
+    access: operate,
+    params: ofVolume,
+    body: z.strictObject({
+      name: newName.optional().meta({ description: 'When its own is taken' }),
+    }),
+    status: 200,
+    reply: volume,
+    refusals: [409],
+    examples: [{ name: 'one', params: { tenant: '{tenant}', volume: '{binnedVolume}' }, body: {} }],
+  }),
+};
+
+export const publicationRoutes = {
+  list: route({
+    id: 'listPublications',
+    method: 'GET',
+    path: '/tenants/{tenant}/publications',
+    tag: 'publications',
+    summary: 'Which host may reach which volume',
+    access: read,
+    params: ofTenant,
+    query: z.strictObject({ ...paging, volume: id.optional(), host: id.optional() }),
+    status: 200,
+    reply: pageOf(publication),
+    examples: [{ name: 'all', params: { tenant: '{tenant}' } }],
+  }),
+  delete: route({
+    id: 'deletePublication',
+    method: 'DELETE',
+    path: '/tenants/{tenant}/publications/{publication}',
+    tag: 'publications',
+    summary: "Unpublish: ends the host's sessions with the volume",
+    access: { scope: 'tenant', role: 'admin' },
+    params: ofTenant.extend({ publication: id }),
+    status: 204,
+    long: true,
+    refusals: [409],
+    examples: [{ name: 'one', params: { tenant: '{tenant}', publication: '{publication}' } }],
+  }),
+};
+
+export const hostRoutes = {
+  list: route({
+    id: 'listHosts',
+    method: 'GET',
+    path: '/tenants/{tenant}/hosts',
+    tag: 'hosts',
+    summary: 'Hosts of a tenant',
+    access: read,
+    params: ofTenant,
+    query: z.strictObject({ ...paging, search: z.string().max(100).optional() }),
+    status: 200,
+    reply: pageOf(host),
+    examples: [{ name: 'all', params: { tenant: '{tenant}' } }],
+  }),
+  get: route({
+    id: 'getHost',
+    method: 'GET',
+    path: '/tenants/{tenant}/hosts/{host}',
+    tag: 'hosts',
+    summary: 'One host',
+    access: read,
+    params: ofTenant.extend({ host: id }),
+    status: 200,
+    reply: host,
+    etag: 'gives',
+    examples: [{ name: 'one', params: { tenant: '{tenant}', host: '{host}' } }],
+  }),
+  delete: route({
+    id: 'deleteHost',
+    method: 'DELETE',
+    path: '/tenants/{tenant}/hosts/{host}',
+    tag: 'hosts',
+    summary: 'Forget a host that no volume is published to',
+    access: { scope: 'tenant', role: 'admin' },
+    params: ofTenant.extend({ host: id }),
+    status: 204,
+    etag: 'needs',
+    refusals: [409],
+    examples: [{ name: 'one', params: { tenant: '{tenant}', host: '{host}' } }],
+  }),
+};
+
+export const snapshotRoutes = {
+  list: route({
+    id: 'listSnapshots',
+    method: 'GET',
+    path: '/tenants/{tenant}/snapshots',
+    tag: 'snapshots',
+    summary: 'Snapshots of a tenant, or of one volume in the order of their cuts',
+    access: read,
+    params: ofTenant,
+    query: z.strictObject({
+      ...paging,
+      sort: z
+        .enum(['cut', '-cut', 'createdAt', '-createdAt'])
+        .default('-createdAt')
+        .meta({ description: 'cut: with `volume` only' }),
+      volume: id.optional(),
+      search: z.string().max(100).optional(),
+    }),
+    status: 200,
+    reply: pageOf(snapshot),
+    examples: [
+      { name: 'all', params: { tenant: '{tenant}' } },
+      { name: 'of a volume', params: { tenant: '{tenant}' }, query: { volume: '{volume}', sort: 'cut' } },
+    ],
+  }),
+  get: route({
+    id: 'getSnapshot',
+    method: 'GET',
+    path: '/tenants/{tenant}/snapshots/{snapshot}',
+    tag: 'snapshots',
+    summary: 'One snapshot',
+    access: read,
+    params: ofSnapshot,
+    status: 200,
+    reply: snapshot,
+    etag: 'gives',
+    examples: [{ name: 'one', params: { tenant: '{tenant}', snapshot: '{snapshot}' } }],
+  }),
+  create: route({
+    id: 'createSnapshot',
+    method: 'POST',
+    path: '/tenants/{tenant}/snapshots',
+    tag: 'snapshots',
+    summary: 'Take a snapshot',
+    access: operate,
+    params: ofTenant,
+    body: z.strictObject({
+      volume: id,
+      name: newName,
+      description: z.string().max(1_000).default(''),
+    }),
+    status: 201,
+    reply: snapshot,
+    etag: 'gives',
+    long: true,
+    refusals: [409, 507],
+    examples: [{ name: 'one', params: { tenant: '{tenant}' }, body: { volume: '{volume}', name: 'taken-by-example' } }],
+  }),
+  delete: route({
+    id: 'deleteSnapshot',
+    method: 'DELETE',
+    path: '/tenants/{tenant}/snapshots/{snapshot}',
+    tag: 'snapshots',
+    summary: 'Delete a snapshot',
+    access: { scope: 'tenant', role: 'admin' },
+    params: ofSnapshot,
+    status: 204,
+    etag: 'needs',
+    long: true,
+    refusals: [409],
+    examples: [{ name: 'one', params: { tenant: '{tenant}', snapshot: '{snapshot}' } }],
+  }),
+  changeMap: route({
+    id: 'getChangeMap',
+    method: 'GET',
+    path: '/tenants/{tenant}/snapshots/{snapshot}/change-map',
+    tag: 'snapshots',
+    summary: 'Where a volume holds data, or changed since another snapshot: a picture in equal cells, with totals',
+    access: read,
+    params: ofSnapshot,
+    query: z.strictObject({
+      base: id.optional().meta({ description: 'Earlier snapshot of the same volume; absent: what is allocated' }),
+      cells: z.coerce.number().int().min(1).max(4_096).default(1_024),
+    }),
+    status: 200,
+    reply: z
+      .object({
+        capacity: bytes,
+        cellSize: bytes,
+        cells: z
+          .array(z.number().min(0).max(1))
+          .meta({ description: 'Share of each cell that holds data or changed, in the order of offsets' }),
+        ranges: count,
+        bytes,
+      })
+      .meta({ id: 'ChangeMap' }),
+    refusals: [409],
+    examples: [
+      { name: 'what is allocated', params: { tenant: '{tenant}', snapshot: '{snapshot}' }, query: { cells: '16' } },
+    ],
+  }),
+};

@@ -1,0 +1,168 @@
+import { Controller, Inject } from '@nestjs/common';
+import type { z } from 'zod';
+import { type AdminCall, Call } from '#admin/admin-call';
+import { ADMIN_OPTIONS, type AdminOptions } from '#admin/admin-options';
+import {
+  type OperationDetailReply,
+  type OperationReply,
+  type operationEvent,
+  operationRoutes,
+} from '#admin/contract/operations';
+import { eventId } from '#admin/events/event-id';
+import { answerPage } from '#admin/paging';
+import { Refusal } from '#admin/problems';
+import { scopeOf } from '#admin/scope';
+import { Serves } from '#admin/serves';
+import type { OperationAction, OperationDetail, OperationEventRow } from '#operations/operation-detail';
+import type { OperationFilter, OperationRow } from '#operations/operation-list';
+import type { PageRequest } from '#platform/keyset';
+import { auditWrite } from '#tenancy/audit-log';
+
+type Act = typeof operationRoutes.retry;
+
+/** Of the caller's tenant; for the appliance's administrators of all. */
+@Controller()
+export class OperationsController {
+  constructor(@Inject(ADMIN_OPTIONS) private readonly options: AdminOptions) {}
+
+  @Serves(operationRoutes.list)
+  async list(@Call() call: AdminCall<typeof operationRoutes.list>) {
+    const { desk, names } = this.options;
+    const { limit: _limit, cursor: _cursor, sort, tenant, backend, state, since, until, stuck, ...asked } = call.query;
+    const scope = await scopeOf(call, this.options, tenant);
+    const filter: OperationFilter = { ...asked };
+    if (state) filter.states = state;
+    if (since) filter.since = new Date(since);
+    if (until) filter.until = new Date(until);
+    if (stuck) filter.stuck = stuck === 'true';
+    if (backend !== undefined) filter.backendIds = await names.backendsNamed(backend, scope.tenantId);
+    if (scope.tenantId === undefined) filter.everyTenant = await names.everyTenant();
+    const read = async (request: PageRequest) => {
+      const { rows, next } = await desk.list(scope, filter, request, { descending: sort === '-createdAt' });
+      return { rows: await this.named(rows), next };
+    };
+    return answerPage(call, read, shown);
+  }
+
+  @Serves(operationRoutes.get)
+  async get(@Call() call: AdminCall<typeof operationRoutes.get>): Promise<OperationDetailReply> {
+    const { operation: id } = call.params;
+    const found = await this.options.desk.find(await scopeOf(call, this.options), id);
+    if (!found) throw new Refusal('not_found', `there is no operation ${id}`);
+    return this.detail(found);
+  }
+
+  @Serves(operationRoutes.retry)
+  retry(@Call() call: AdminCall<Act>): Promise<OperationDetailReply> {
+    return this.act('retry', call);
+  }
+
+  @Serves(operationRoutes.cancel)
+  cancel(@Call() call: AdminCall<Act>): Promise<OperationDetailReply> {
+    return this.act('cancel', call);
+  }
+
+  @Serves(operationRoutes.resolve)
+  resolve(@Call() call: AdminCall<Act>): Promise<OperationDetailReply> {
+    return this.act('resolve', call);
+  }
+
+  @Serves(operationRoutes.release)
+  release(@Call() call: AdminCall<Act>): Promise<OperationDetailReply> {
+    return this.act('release', call);
+  }
+
+  private async act(action: OperationAction, call: AdminCall<Act>): Promise<OperationDetailReply> {
+    const { desk, names } = this.options;
+    const { reason } = call.body;
+    const { actor } = call;
+    const scope = await scopeOf(call, this.options);
+    const before = await desk.find(scope, call.params.operation);
+    const tenantName = before ? (await names.ofTenants([before.tenantId])).get(before.tenantId)! : '';
+    const now = await desk.act(action, scope, call.params.operation, {
+      by: call.actorName,
+      ...(reason === undefined ? {} : { reason }),
+      note: ({ tenantId, id, kind, state, resourceName }) => [
+        auditWrite(actor, {
+          tenantId,
+          tenantName,
+          action: `operation.${action}`,
+          subject: { kind: 'operation', id, name: `${kind} ${resourceName}` },
+          before: { state },
+          ...(reason === undefined ? {} : { reason }),
+          operationId: id,
+        }),
+      ],
+    });
+    return this.detail(now);
+  }
+
+  private async detail(found: OperationDetail): Promise<OperationDetailReply> {
+    const [row] = await this.named([found]);
+    const { leaseOwner, leaseUntil, fence } = found;
+    const workers = leaseOwner === null ? [] : await this.options.workers.list();
+    const worker = workers.find(({ id }) => id === leaseOwner);
+    return {
+      ...shown(row!),
+      events: found.events.map(shownEvent),
+      steps: found.steps,
+      lease:
+        leaseOwner === null || leaseUntil === null
+          ? null
+          : {
+              worker: worker ? `${worker.host}, process ${worker.pid}` : leaseOwner,
+              until: leaseUntil.toISOString(),
+              fence,
+            },
+      dispatch: { number: found.dispatchNo, at: found.dispatchedAt?.toISOString() ?? null },
+      waitsFor: found.waitsFor,
+      request: found.request as Record<string, unknown>,
+      result: found.result,
+      traceparent: found.traceparent,
+      advice: found.advice,
+      actions: found.actions,
+    };
+  }
+
+  private async named<Row extends OperationRow>(rows: readonly Row[]): Promise<NamedRow[]> {
+    const { names } = this.options;
+    const [tenants, backends] = await Promise.all([
+      names.ofTenants(rows.map(({ tenantId }) => tenantId)),
+      names.ofBackends(rows.map(({ backendId }) => backendId)),
+    ]);
+    return rows.map(row => ({
+      ...row,
+      tenant: tenants.get(row.tenantId)!,
+      backend: backends.get(row.backendId) || row.backendId,
+    }));
+  }
+}
+
+type NamedRow = OperationRow & { tenant: string; backend: string };
+
+const shown = (row: NamedRow): OperationReply => ({
+  id: row.id,
+  tenant: row.tenant,
+  kind: row.kind,
+  class: row.class,
+  state: row.state,
+  resource: { kind: row.resourceKind, id: row.resourceId, name: row.resourceName },
+  backend: row.backend,
+  actor: row.actor,
+  step: row.step,
+  attempt: row.attempt,
+  crashes: row.crashes,
+  error: row.error && { kind: row.error.kind, message: row.error.message, retry: row.error.retry },
+  cancelRequested: row.cancelRequested,
+  createdAt: row.createdAt.toISOString(),
+  startedAt: row.startedAt?.toISOString() ?? null,
+  finishedAt: row.finishedAt?.toISOString() ?? null,
+  nextRunAt: row.nextRunAt?.toISOString() ?? null,
+});
+
+const shownEvent = ({ xid, seq, at, type, detail }: OperationEventRow): z.output<typeof operationEvent> => ({
+  id: eventId({ xid, seq, source: 'o', at }),
+  at: at.toISOString(),
+  type,
+  detail,
+});

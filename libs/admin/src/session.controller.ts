@@ -1,0 +1,58 @@
+import { Controller, Inject, Res } from '@nestjs/common';
+import type { FastifyReply } from 'fastify';
+import { COOKIE, csrfOf } from '#admin/admin.guard';
+import { AdminCall, Call } from '#admin/admin-call';
+import { ADMIN_OPTIONS, type AdminOptions } from '#admin/admin-options';
+import { type Me, sessionRoutes } from '#admin/contract/session';
+import { Serves } from '#admin/serves';
+import { sessionCookie } from '#admin/session-cookie';
+import type { Principal } from '#tenancy/admin-directory';
+
+/** Logins at the page: an httpOnly cookie, and a second value that scripts of this page alone can send back. */
+@Controller()
+export class SessionController {
+  constructor(@Inject(ADMIN_OPTIONS) private readonly options: AdminOptions) {}
+
+  @Serves(sessionRoutes.login)
+  async login(
+    @Call() call: AdminCall<typeof sessionRoutes.login>,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<Me> {
+    const { principal, token } = await this.options.logins.login({ ...call.body, address: call.address });
+    call.audited = true;
+    reply.header('set-cookie', sessionCookie(token, call.encrypted, principal.expiresAt ?? undefined));
+    return shown(principal, token);
+  }
+
+  @Serves(sessionRoutes.me)
+  me(@Call() call: AdminCall<typeof sessionRoutes.me>): Me {
+    return shown(call.principal, call.cookie(COOKIE));
+  }
+
+  @Serves(sessionRoutes.logout)
+  async logout(
+    @Call() call: AdminCall<typeof sessionRoutes.logout>,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<void> {
+    call.audited = true;
+    if (call.principal.kind !== 'session') return;
+    await this.options.logins.logout(call.actor, call.principal);
+    reply.header('set-cookie', sessionCookie('', call.encrypted, new Date(0)));
+  }
+
+  @Serves(sessionRoutes.changePassword)
+  async changePassword(@Call() call: AdminCall<typeof sessionRoutes.changePassword>): Promise<void> {
+    const { password, newPassword } = call.body;
+    await this.options.logins.changePassword(call.actor, call.principal, password, newPassword);
+  }
+}
+
+const shown = (principal: Principal, cookie: string | undefined): Me => ({
+  username: principal.username,
+  tenant: principal.tenant,
+  appliance: principal.appliance,
+  role: principal.role,
+  token: principal.kind === 'token' ? principal.tokenName : null,
+  expiresAt: principal.expiresAt?.toISOString() ?? null,
+  csrf: principal.kind === 'session' && cookie ? csrfOf(cookie) : null,
+});

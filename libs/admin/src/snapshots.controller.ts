@@ -1,0 +1,144 @@
+import { Controller, Inject } from '@nestjs/common';
+import { type AdminCall, Call } from '#admin/admin-call';
+import { ADMIN_OPTIONS, type AdminOptions } from '#admin/admin-options';
+import { Change, notFound } from '#admin/change';
+import { foldChanges } from '#admin/change-map';
+import { type SnapshotReply, snapshotRoutes } from '#admin/contract/volumes';
+import { answerPage } from '#admin/paging';
+import { Refusal } from '#admin/problems';
+import type { Resources } from '#admin/resources';
+import { Serves } from '#admin/serves';
+import type { Tx } from '#platform/database';
+import { isStorageError, StorageError } from '#platform/errors';
+import { lockRow } from '#storage/lock-row';
+import { type ListedSnapshot, listSnapshots, readSnapshot } from '#storage/snapshots/snapshot-list';
+import { readVolume } from '#storage/volumes/volume-list';
+
+/** Where the index says nothing yet, images are compared. */
+const MAP_MS = 60_000;
+
+@Controller()
+export class SnapshotsController {
+  private readonly resources: Resources;
+
+  constructor(@Inject(ADMIN_OPTIONS) { resources }: AdminOptions) {
+    this.resources = resources;
+  }
+
+  @Serves(snapshotRoutes.list)
+  list(@Call() call: AdminCall<typeof snapshotRoutes.list>) {
+    const { sort, volume, search } = call.query;
+    if (volume === undefined && sort.endsWith('cut')) {
+      const message = 'cuts have an order within one volume: say which, by `volume`';
+      throw new Refusal('invalid_argument', `/query/sort: ${message}`, [{ pointer: '/query/sort', message }]);
+    }
+    const filter = {
+      sort,
+      ...(volume === undefined ? {} : { volumeId: volume }),
+      ...(search === undefined ? {} : { search }),
+    };
+    return answerPage(call, page => listSnapshots(this.resources.database, call.tenant.id, filter, page), shown);
+  }
+
+  @Serves(snapshotRoutes.get)
+  async get(@Call() call: AdminCall<typeof snapshotRoutes.get>): Promise<SnapshotReply> {
+    return this.answer(call, await this.read(call, call.params.snapshot));
+  }
+
+  @Serves(snapshotRoutes.create)
+  async create(@Call() call: AdminCall<typeof snapshotRoutes.create>): Promise<SnapshotReply> {
+    const { volume: volumeId, name, description } = call.body;
+    if (/^snap-for-clone-/.test(name))
+      throw new StorageError('invalid_argument', 'name: snapshots of such a name are hidden', { field: 'name' });
+    const { id: tenantId } = call.tenant;
+    const volume = await this.resources.database.withTenant(tenantId, tx => readVolume(tx, tenantId, volumeId));
+    if (!volume || volume.state === 'binned' || volume.state === 'deleting')
+      throw new StorageError('not_found', `there is no volume ${volumeId}`, { field: 'volume' });
+    const change = new Change(call, { action: 'snapshot.create', after: call.body });
+    const caller = change.caller(volume);
+    await change.carryOut(caller, () =>
+      this.resources.blockStorage.createSnapshot(caller, { name, volumeId: volume.id, description, config: {} }),
+    );
+    if (!change.noted)
+      throw new StorageError('already_exists', `volume ${volume.name} has a snapshot ${name} already`, {
+        field: 'name',
+      });
+    const made = await this.read(call, change.noted.resourceId);
+    if (made.state !== 'creating') call.giveLocation(`/tenants/${call.tenant.name}/snapshots/${made.id}`);
+    return this.answer(call, made);
+  }
+
+  @Serves(snapshotRoutes.delete)
+  async delete(@Call() call: AdminCall<typeof snapshotRoutes.delete>): Promise<void> {
+    const { id: tenantId } = call.tenant;
+    const snapshot = await this.read(call, call.params.snapshot);
+    const read = async (tx: Tx) => {
+      await lockRow(tx, 'snapshot', tenantId, snapshot.id);
+      const row = await readSnapshot(tx, tenantId, snapshot.id);
+      return row && { version: versionOf(row), view: shown(row) };
+    };
+    const change = new Change(call, { action: 'snapshot.delete', read, joins: true });
+    const caller = change.caller(snapshot);
+    await change.carryOut(caller, () => this.resources.blockStorage.deleteSnapshot(caller, snapshot.id));
+  }
+
+  @Serves(snapshotRoutes.changeMap)
+  async changeMap(@Call() call: AdminCall<typeof snapshotRoutes.changeMap>) {
+    const { base, cells } = call.query;
+    const query = {
+      tenantId: call.tenant.id,
+      target: { id: call.params.snapshot },
+      from: 0,
+      signal: call.patience(MAP_MS),
+    };
+    const { changes } = this.resources;
+    try {
+      const found = base === undefined ? changes.allocated(query) : changes.delta({ ...query, base: { id: base } });
+      const map = await foldChanges(await found, cells);
+      return {
+        capacity: `${map.capacity}`,
+        cellSize: `${map.cellSize}`,
+        cells: map.cells,
+        ranges: map.ranges,
+        bytes: `${map.bytes}`,
+      };
+    } catch (error) {
+      if (!isStorageError(error) || error.field !== 'base') throw error;
+      const message = error.message.replace(/^base: /, '');
+      throw new Refusal('invalid_argument', `/query/base: ${message}`, [{ pointer: '/query/base', message }]);
+    }
+  }
+
+  private async read(call: AdminCall, id: string): Promise<ListedSnapshot> {
+    const { id: tenantId } = call.tenant;
+    const row = await this.resources.database.withTenant(tenantId, tx => readSnapshot(tx, tenantId, id));
+    if (!row) throw notFound(call);
+    return row;
+  }
+
+  private answer(call: AdminCall, row: ListedSnapshot): SnapshotReply {
+    call.giveEtag(versionOf(row));
+    return shown(row);
+  }
+}
+
+/** A snapshot does not change; what its deletion would lose is itself. */
+const versionOf = ({ version, state }: ListedSnapshot): string => `${version}/${state}`;
+
+const shown = (row: ListedSnapshot): SnapshotReply => ({
+  id: row.id,
+  name: row.name,
+  volume: { id: row.volumeId, name: row.volumeName },
+  backend: row.backend,
+  state: row.state,
+  size: row.sizeBytes,
+  cut: row.cut,
+  cutAt: row.cutAt?.toISOString() ?? null,
+  index: row.indexState,
+  changedBytes: row.changedBytes,
+  template: row.template,
+  group: row.groupId,
+  condition: row.condition,
+  operation: row.activeOperation,
+  createdAt: row.createdAt.toISOString(),
+});

@@ -1,0 +1,63 @@
+import { Controller, Inject } from '@nestjs/common';
+import { type AdminCall, Call } from '#admin/admin-call';
+import { ADMIN_OPTIONS, type AdminOptions } from '#admin/admin-options';
+import { type UserReply, userRoutes } from '#admin/contract/users';
+import { answerPage } from '#admin/paging';
+import { Serves } from '#admin/serves';
+import { showLoginName } from '#tenancy/login-name';
+import type { TenantRef, UserView } from '#tenancy/user-directory';
+
+@Controller()
+export class UsersController {
+  constructor(@Inject(ADMIN_OPTIONS) private readonly options: AdminOptions) {}
+
+  @Serves(userRoutes.list)
+  list(@Call() call: AdminCall<typeof userRoutes.list>) {
+    const { tenant } = call;
+    return answerPage(
+      call,
+      page => this.options.users.list(tenant, page),
+      user => shown(tenant, user),
+    );
+  }
+
+  @Serves(userRoutes.create)
+  async create(@Call() call: AdminCall<typeof userRoutes.create>): Promise<UserReply> {
+    const made = await this.options.users.create(call.actor, call.tenant, call.body);
+    call.giveLocation(`/tenants/${call.tenant.name}/users/${made.name}`);
+    return reply(call, made);
+  }
+
+  @Serves(userRoutes.get)
+  async get(@Call() call: AdminCall<typeof userRoutes.get>): Promise<UserReply> {
+    return reply(call, await this.options.users.get(call.tenant, call.params.user));
+  }
+
+  @Serves(userRoutes.change)
+  async change(@Call() call: AdminCall<typeof userRoutes.change>): Promise<UserReply> {
+    const check = ({ version }: UserView) => call.requireMatch(version);
+    return reply(call, await this.options.users.change(call.actor, call.tenant, call.params.user, call.body, check));
+  }
+
+  @Serves(userRoutes.delete)
+  async delete(@Call() call: AdminCall<typeof userRoutes.delete>): Promise<void> {
+    const check = ({ version }: UserView) => call.requireMatch(version);
+    await this.options.users.delete(call.actor, call.tenant, call.params.user, check);
+  }
+}
+
+function reply(call: AdminCall, user: UserView): UserReply {
+  call.giveEtag(user.version);
+  return shown(call.tenant, user);
+}
+
+const shown = (tenant: TenantRef, { id, name, role, state, createdAt, updatedAt, tokens }: UserView): UserReply => ({
+  id,
+  name,
+  username: showLoginName({ tenant: tenant.name, user: name }),
+  role,
+  state,
+  createdAt: createdAt.toISOString(),
+  updatedAt: updatedAt.toISOString(),
+  tokens,
+});
