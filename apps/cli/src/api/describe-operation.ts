@@ -1,0 +1,60 @@
+import type { OperationDetailReply } from '#admin/contract/operations';
+import { ago, facts, span } from './output.js';
+
+const MARKS = { done: '✓', current: '▶', waiting: '·' } as const;
+const EVENTS = 20;
+
+/** All that a person wants to know of one operation. */
+export function describeOperation(operation: OperationDetailReply, now = Date.now()): string {
+  const { resource, lease, error, nextRunAt, steps, events, waitsFor, dispatch } = operation;
+  const until = (time: string): string => {
+    const ms = Date.parse(time) - now;
+    return ms > 0 ? `in ${span(ms)}` : `${span(-ms)} ago`;
+  };
+  const head = facts([
+    ['operation', operation.id],
+    ['kind', operation.kind],
+    ['tenant', operation.tenant],
+    ['about', `${resource.kind} ${resource.name} (${resource.id})`],
+    ['backend', operation.backend],
+    ['asked by', operation.actor],
+    ['state', operation.state + (operation.cancelRequested ? ', asked to stop' : '')],
+    ['accepted', `${operation.createdAt} (${ago(operation.createdAt, now)} ago)`],
+    ['ended', operation.finishedAt && `${operation.finishedAt}, after ${tookOf(operation)}`],
+    [
+      'attempts',
+      `${operation.attempt}${operation.crashes > 0 ? `, ${operation.crashes} ended with their worker` : ''}`,
+    ],
+    ['step', operation.step],
+    ['next attempt', operation.state === 'pending' && nextRunAt ? until(nextRunAt) : null],
+    ['lease', lease && `worker ${lease.worker}, ends ${until(lease.until)}, fence ${lease.fence}`],
+    ['dispatched', dispatch.at && `${dispatch.number} times, last ${until(dispatch.at)}`],
+    ['error', error && `${error.kind}: ${error.message}`],
+    ['advice', operation.advice],
+    ['trace', operation.traceparent?.split('-')[1]],
+    ['you may', operation.actions.map(verb => `trivet operations ${verb} ${operation.id}`).join('\n         ') || null],
+  ]);
+  const more: string[] = [];
+  if (waitsFor.length > 0)
+    more.push(
+      `before it in line:\n${waitsFor.map(({ operation: id, kind, slot }) => `  ${id}  ${kind} (${slot})`).join('\n')}`,
+    );
+  if (steps.length > 0) more.push(`steps:\n${steps.map(({ name, state }) => `  ${MARKS[state]} ${name}`).join('\n')}`);
+  if (events.length > 0) {
+    const shown = events.slice(-EVENTS);
+    const left = events.length - shown.length;
+    const lines = shown.map(({ at, type, detail }) => `  ${at}  ${type}${inWords(detail)}`);
+    more.push(`events:\n${left > 0 ? `  ${left} earlier ones\n` : ''}${lines.join('\n')}`);
+  }
+  return [head, ...more].join('\n\n');
+}
+
+const tookOf = ({ createdAt, finishedAt }: OperationDetailReply): string =>
+  span(Date.parse(finishedAt!) - Date.parse(createdAt));
+
+function inWords(detail: Readonly<Record<string, unknown>>): string {
+  const words = Object.entries(detail).map(([name, value]) =>
+    `${name} ${typeof value === 'object' ? JSON.stringify(value) : String(value)}`.slice(0, 200),
+  );
+  return words.length === 0 ? '' : `  ${words.join(', ')}`;
+}

@@ -1,0 +1,58 @@
+import { createInterface } from 'node:readline';
+import { Writable } from 'node:stream';
+import type { RouteContract } from '#admin/contract/route';
+import { sessionRoutes } from '#admin/contract/session';
+import { LauncherError } from '../home.js';
+import { readToken } from './api-address.js';
+import { ApiClient } from './api-client.js';
+import { EXIT } from './api-error.js';
+
+/** As the page does it, with a password: for whoever has no token yet. */
+export class LoginClient extends ApiClient {
+  private cookie: string | undefined;
+  private csrf: string | undefined;
+
+  constructor(url: string) {
+    super({ url, token: '' });
+  }
+
+  async within<T>(username: string, password: string, work: (api: ApiClient) => Promise<T>): Promise<T> {
+    const { reply, cookie } = await this.call(sessionRoutes.login, { body: { username, password } });
+    if (cookie === undefined || reply.csrf === null)
+      throw new LauncherError(`${this.url} gives no session`, EXIT.unavailable);
+    this.cookie = cookie;
+    this.csrf = reply.csrf;
+    try {
+      return await work(this);
+    } finally {
+      await this.call(sessionRoutes.logout);
+    }
+  }
+
+  protected override credentials(route: RouteContract): Record<string, string> {
+    if (this.cookie === undefined || this.csrf === undefined) return {};
+    return { cookie: this.cookie, ...(route.method === 'GET' ? {} : { 'x-csrf-token': this.csrf }) };
+  }
+}
+
+/** From a file or standard input; else asked for at the terminal, which does not show it. */
+export async function askPassword(username: string, file: string | undefined): Promise<string> {
+  if (file !== undefined) return readToken(file);
+  if (!process.stdin.isTTY)
+    throw new LauncherError(
+      'no terminal to ask for the password: give --password-file (- is standard input)',
+      EXIT.data,
+    );
+  process.stderr.write(`Password of ${username}: `);
+  const hidden = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const asking = createInterface({ input: process.stdin, output: hidden, terminal: true });
+  try {
+    return await new Promise<string>((resolve, reject) => {
+      asking.question('', resolve);
+      asking.once('SIGINT', () => reject(new LauncherError('nothing was done', 130)));
+    });
+  } finally {
+    asking.close();
+    process.stderr.write('\n');
+  }
+}

@@ -1,0 +1,93 @@
+import { InvalidArgumentError } from 'commander';
+import type { ZodType } from 'zod';
+import type { RouteContract } from '#admin/contract/route';
+import { table } from '../operator.js';
+import type { Answered, ApiClient, Sent } from './api-client.js';
+
+export interface Page<T> {
+  items: T[];
+  next: string | null;
+}
+type ListRoute<T> = RouteContract & { reply: ZodType<Page<T>> };
+
+/** As many as asked for, over as many pages as it takes. `next` stays null when there are no more. */
+export async function listed<T, R extends ListRoute<T>>(api: ApiClient, route: R, sent: Sent<R>, limit: number) {
+  const items: Page<T>['items'] = [];
+  let next: string | null = null;
+  do {
+    const query = { ...(sent.query as object), limit: Math.min(200, limit - items.length), cursor: next ?? undefined };
+    const { reply }: Answered<R> = await api.call(route, { ...sent, query } as Sent<R>);
+    const page = reply as Page<T>;
+    items.push(...page.items);
+    next = page.next;
+  } while (next !== null && items.length < limit);
+  return { items, next };
+}
+
+export interface Columns<T> {
+  json?: boolean;
+  /** Said when there are none: the next command. */
+  none: string;
+  columns: Readonly<Record<string, (item: T) => string>>;
+}
+
+export function showPage<T>({ items, next }: Page<T>, { json, none, columns }: Columns<T>): void {
+  if (json || items.length === 0) {
+    if (json) sayJson({ items, next });
+    else say(none);
+    return;
+  }
+  const cells = Object.values(columns);
+  process.stdout.write(
+    table(
+      Object.keys(columns),
+      items.map(item => cells.map(cell => printable(cell(item)))),
+    ),
+  );
+  if (next !== null) say(`the first ${items.length}; --limit shows more`);
+}
+
+/** One object: its JSON, or what people want to read about it. */
+export function showOne(object: unknown, json: boolean | undefined, lines: () => string): void {
+  if (json) sayJson(object);
+  else say(lines());
+}
+
+/** Named lines of one object. */
+export function facts(rows: readonly (readonly [string, string | null | undefined])[]): string {
+  const shown = rows.filter((row): row is [string, string] => row[1] !== null && row[1] !== undefined && row[1] !== '');
+  const width = Math.max(...shown.map(([name]) => name.length));
+  return shown.map(([name, value]) => `${name.padEnd(width)}  ${printable(value)}`).join('\n');
+}
+
+export const say = (line: string): void => void process.stdout.write(`${line}\n`);
+export const sayJson = (value: unknown): void => say(JSON.stringify(value ?? null, null, 2));
+
+/** What a tenant called something must not drive the terminal of an operator. */
+export const printable = (text: string): string => text.replaceAll(/[\p{Cc}\u2028-\u202e\u2066-\u2069]/gu, '\ufffd');
+
+/** How long ago, in its two largest units. */
+export function ago(time: string, now = Date.now()): string {
+  return span(Math.max(0, now - Date.parse(time)));
+}
+
+export function span(ms: number): string {
+  const seconds = Math.floor(ms / 1_000);
+  const units: [number, string][] = [
+    [Math.floor(seconds / 86_400), 'd'],
+    [Math.floor(seconds / 3_600) % 24, 'h'],
+    [Math.floor(seconds / 60) % 60, 'm'],
+    [seconds % 60, 's'],
+  ];
+  const first = units.findIndex(([value]) => value > 0);
+  if (first === -1) return '0s';
+  const shown = units.slice(first, first + 2).filter(([value]) => value > 0);
+  return shown.map(([value, unit]) => `${value}${unit}`).join('');
+}
+
+/** Of `--limit`. */
+export function limitOf(text: string): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1) throw new InvalidArgumentError('expected a whole number above 0.');
+  return value;
+}

@@ -1,0 +1,196 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { type OperationDetailReply, type OperationReply, operationRoutes } from '#admin/contract/operations';
+import { table } from '../operator.js';
+import type { ApiClient } from './api-client.js';
+import { EXIT } from './api-error.js';
+import { type Message, readEvents } from './event-reader.js';
+import { LiveLines } from './live-lines.js';
+import { ago, listed, printable, span } from './output.js';
+
+interface WatchOptions {
+  json?: boolean;
+  tenant?: string;
+}
+
+const POLL_MS = 1_000;
+/** Ended ones stay in sight for so long. */
+const ENDED_MS = 15_000;
+const MOST = 40;
+
+/** Until Ctrl-C or SIGTERM, which is no error. */
+function untilInterrupted(): AbortController {
+  const stop = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
+  return stop;
+}
+
+/** Follows one to its end: 0 when it succeeded, 1 otherwise. */
+export async function watchOne(api: ApiClient, id: string, { json }: WatchOptions): Promise<number> {
+  const stop = untilInterrupted();
+  // Scripts that read JSON get no second voice, unless somebody looks on.
+  const live = json && !process.stderr.isTTY ? undefined : new LiveLines(json ? process.stderr : process.stdout);
+  let wake = (): void => {};
+  const events = json
+    ? undefined
+    : (async () => {
+        for await (const _ of readEvents(api, { operation: id }, stop.signal)) wake();
+      })().catch(() => {
+        // The polling below says what is wrong.
+      });
+  let operation: OperationDetailReply;
+  for (;;) {
+    ({ reply: operation } = await api.call(operationRoutes.get, { params: { operation: id } }));
+    live?.show([progressLine(operation)]);
+    if (operation.finishedAt !== null || operation.state === 'needs_attention' || stop.signal.aborted) break;
+    await Promise.race([
+      delay(POLL_MS, undefined, { signal: stop.signal }).catch(() => {}),
+      new Promise<void>(resolve => {
+        wake = resolve;
+      }),
+    ]);
+  }
+  live?.end();
+  const interrupted = stop.signal.aborted;
+  stop.abort();
+  await events;
+  if (json) process.stdout.write(`${JSON.stringify(operation, null, 2)}\n`);
+  else if (operation.error && operation.state !== 'succeeded') {
+    process.stdout.write(`${printable(operation.error.message)}\n`);
+    if (operation.advice) process.stdout.write(`${operation.advice}\n`);
+  }
+  if (interrupted) return EXIT.later;
+  return operation.state === 'succeeded' ? 0 : EXIT.refused;
+}
+
+const WIDTH = 24;
+
+/** `volume.create data  [████████······] 3/5 commit  running, attempt 2, 12s`. */
+export function progressLine(operation: OperationDetailReply, now = Date.now()): string {
+  const { steps, state, kind, resource, attempt, createdAt, finishedAt, nextRunAt } = operation;
+  const done = state === 'succeeded' ? steps.length : steps.filter(step => step.state === 'done').length;
+  const filled = steps.length === 0 ? 0 : Math.round((done / steps.length) * WIDTH);
+  const bar =
+    steps.length === 0 ? '' : `  [${'█'.repeat(filled)}${'·'.repeat(WIDTH - filled)}] ${done}/${steps.length}`;
+  const step = steps.find(each => each.state === 'current')?.name;
+  const waits = state === 'pending' && nextRunAt ? Date.parse(nextRunAt) - now : 0;
+  const words = [
+    state,
+    attempt > 1 ? `attempt ${attempt}` : '',
+    waits > 0 ? `next attempt in ${span(waits)}` : '',
+    span((finishedAt ? Date.parse(finishedAt) : now) - Date.parse(createdAt)),
+  ].filter(word => word !== '');
+  return `${kind} ${printable(resource.name)}${bar}${step && state === 'running' ? ` ${step}` : ''}  ${words.join(', ')}`;
+}
+
+interface Row {
+  id: string;
+  tenant: string;
+  kind: string;
+  resource: string;
+  state: string;
+  last: string;
+  error: string;
+  at: number;
+  since: string;
+}
+
+const UNFINISHED = new Set(['pending', 'running', 'needs_attention']);
+
+/** All that happens: a live table at a terminal, else a line an event; events as NDJSON with --json. */
+export async function watchAll(api: ApiClient, { json, tenant }: WatchOptions): Promise<number> {
+  const stop = untilInterrupted();
+  const asTable = !json && process.stdout.isTTY === true;
+  const rows = new Map<string, Row>();
+  const live = new LiveLines(process.stdout);
+  let connection = '';
+  const draw = (): void => live.show(tableOf(rows, connection));
+  if (asTable) await refill(api, tenant, rows);
+  const ticking = asTable ? setInterval(draw, POLL_MS) : undefined;
+  try {
+    if (asTable) draw();
+    for await (const message of readEvents(api, { tenant }, stop.signal)) {
+      if (json) process.stdout.write(`${JSON.stringify(message.type === 'event' ? message.event : message)}\n`);
+      else if (!asTable) process.stdout.write(`${lineOf(message)}\n`);
+      else {
+        connection = message.type === 'lost' ? `connection lost (${message.why}), retrying` : '';
+        if (message.type === 'reset') await refill(api, tenant, rows);
+        else if (message.type === 'event') note(rows, message.event);
+        draw();
+      }
+    }
+  } finally {
+    clearInterval(ticking);
+    live.end();
+  }
+  return 0;
+}
+
+async function refill(api: ApiClient, tenant: string | undefined, rows: Map<string, Row>): Promise<void> {
+  rows.clear();
+  const query = { state: 'pending,running,needs_attention', tenant };
+  const { items } = await listed(api, operationRoutes.list, { query } as never, MOST);
+  for (const one of items as OperationReply[])
+    rows.set(one.id, {
+      id: one.id,
+      tenant: one.tenant,
+      kind: one.kind,
+      resource: one.resource.name,
+      state: one.state,
+      last: one.step ?? '',
+      error: one.error?.message ?? '',
+      at: Date.now(),
+      since: one.createdAt,
+    });
+}
+
+function note(rows: Map<string, Row>, event: Extract<Message, { type: 'event' }>['event']): void {
+  const { operation } = event;
+  if (!operation) return;
+  rows.set(operation.id, {
+    id: operation.id,
+    tenant: event.tenant,
+    kind: operation.kind,
+    resource: operation.resource.name,
+    state: operation.state,
+    last: operation.event,
+    error: operation.error ?? '',
+    at: Date.now(),
+    since: rows.get(operation.id)?.since ?? event.at,
+  });
+}
+
+function tableOf(rows: Map<string, Row>, connection: string): string[] {
+  const now = Date.now();
+  for (const [id, row] of rows) if (!UNFINISHED.has(row.state) && now - row.at > ENDED_MS) rows.delete(id);
+  const shown = [...rows.values()].sort((a, b) => Date.parse(a.since) - Date.parse(b.since)).slice(0, MOST);
+  const left = rows.size - shown.length;
+  const lines =
+    shown.length === 0
+      ? ['nothing is under way']
+      : table(
+          ['ID', 'TENANT', 'KIND', 'RESOURCE', 'STATE', 'LAST', 'AGE', 'ERROR'],
+          shown.map(row =>
+            [row.id, row.tenant, row.kind, row.resource, row.state, row.last, ago(row.since), row.error].map(printable),
+          ),
+        )
+          .trimEnd()
+          .split('\n');
+  if (left > 0) lines.push(`and ${left} more`);
+  lines.push(connection === '' ? 'live; Ctrl-C ends' : connection);
+  return lines;
+}
+
+function lineOf(message: Message): string {
+  if (message.type === 'lost') return `connection lost (${message.why}), retrying`;
+  if (message.type === 'reset') return 'some events are not kept any more: look at `trivet operations list`';
+  const { at, tenant, operation, audit } = message.event;
+  if (operation) {
+    const error = operation.error ? `  ${operation.error}` : '';
+    return printable(
+      `${at}  ${tenant}  ${operation.kind} ${operation.resource.name}  ${operation.event}  ${operation.state}  ${operation.id}${error}`,
+    );
+  }
+  return printable(
+    `${at}  ${tenant}  ${audit?.action ?? ''} ${audit?.subject.name ?? ''}  by ${audit?.actor.name ?? ''}`,
+  );
+}

@@ -1,0 +1,86 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { BackendReport } from '#storage/pools/pool-report';
+import type { Home } from './home.js';
+import { readEnvironmentFile } from './supervisor/apps.js';
+
+export interface PoolState {
+  name: string;
+  state: 'up' | 'down';
+  reason?: string;
+  totalBytes: number;
+  usedBytes: number;
+}
+
+/** A registered backend, as status shows it. */
+export interface BackendState {
+  name: string;
+  kind: string;
+  state: 'up' | 'down';
+  capabilities: string[];
+  /** Only of other tenants than the first. */
+  tenant?: string;
+  pools?: PoolState[];
+}
+
+const DATABASE_MS = 5_000;
+const DEFAULT_TENANT = 'default';
+/** Workers look every few seconds; what nobody has looked at for so long is not known to be up. */
+const STALE_SECONDS = 60;
+
+/** What the registry in PostgreSQL has; undefined when it cannot be read now. */
+export async function registeredBackends(home: Home): Promise<BackendState[] | undefined> {
+  if (!existsSync(home.environmentFile)) return undefined;
+  const url = readEnvironmentFile(readFileSync(home.environmentFile, 'utf8')).TRIVET_DATABASE_URL;
+  if (url === undefined) return undefined;
+  const late = delay(DATABASE_MS, undefined, { ref: false });
+  const reports = await Promise.race([readReports(url).catch(() => undefined), late]);
+  return reports && Promise.all(reports.map(stateOf));
+}
+
+async function readReports(url: string): Promise<BackendReport[]> {
+  // Slow to load, and of no use to a home that is down.
+  const [{ Database }, { reportBackends }] = await Promise.all([
+    import('#platform/database'),
+    import('#storage/pools/pool-report'),
+  ]);
+  const database = await Database.connect({ appUrl: url, poolSize: 1, applicationName: 'trivet:status' });
+  try {
+    return await reportBackends(database);
+  } finally {
+    await database.close();
+  }
+}
+
+async function stateOf({ tenant, name, kind, config, pools }: BackendReport): Promise<BackendState> {
+  const owner = tenant === DEFAULT_TENANT ? {} : { tenant };
+  if (typeof config.endpoint === 'string')
+    return { name, kind, state: await reach(config.endpoint), capabilities: ['object'], ...owner };
+  const configured = (config.pools ?? []) as { name: string }[];
+  const present = pools.filter(pool => configured.some(each => each.name === pool.name));
+  const shown = present.map(({ name, state, reason, totalBytes, usedBytes, ageSeconds }): PoolState => {
+    const stale = ageSeconds > STALE_SECONDS ? 'no worker looks at it' : undefined;
+    return {
+      name,
+      state: stale ? 'down' : state,
+      ...(stale || reason ? { reason: stale ?? reason! } : {}),
+      totalBytes: Number(totalBytes),
+      usedBytes: Number(usedBytes),
+    };
+  });
+  const state = shown.some(pool => pool.state === 'up') ? 'up' : 'down';
+  return { name, kind, state, capabilities: capabilitiesOf(present), ...owner, pools: shown };
+}
+
+/** thin and thick volumes; how clones are made, which differs by file system; the protocol that hosts reach them by. */
+function capabilitiesOf(pools: BackendReport['pools']): string[] {
+  const clones = [...new Set(pools.map(pool => `clone-${pool.clone}`))].sort();
+  const exports = pools.some(pool => pool.portals.length > 0) ? ['iscsi'] : [];
+  return ['block', 'thin', 'thick', 'snapshot', ...clones, ...exports];
+}
+
+export async function reach(endpoint: string): Promise<'up' | 'down'> {
+  const answer = await fetch(endpoint, { signal: AbortSignal.timeout(2_000) }).catch(() => undefined);
+  await answer?.body?.cancel();
+  return answer !== undefined && answer.status < 500 ? 'up' : 'down';
+}

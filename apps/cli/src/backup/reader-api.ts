@@ -1,0 +1,123 @@
+import { readFileSync } from 'node:fs';
+import { request as requestHttp } from 'node:http';
+import { request as requestHttps } from 'node:https';
+import { text } from 'node:stream/consumers';
+import { DEFAULT_TENANT, parseLoginName } from '#tenancy/login-name';
+import { LauncherError } from '../home.js';
+
+const CALL_MS = 90_000;
+const MAX_LOGINS = 3;
+
+/** Where the appliance is, and who asks. */
+export interface ReaderDoor {
+  /** `http://host:port` or `https://host:port`. */
+  url: string;
+  username: string;
+  password: string;
+  /** PEM of whom to trust over https, beside what Node trusts. */
+  caFile?: string;
+}
+
+/** An answer that was no success. */
+export class ApiError extends LauncherError {
+  constructor(
+    what: string,
+    readonly status: number,
+    message: string,
+  ) {
+    super(`${what}: ${status} ${message}`);
+  }
+}
+
+/** The REST faces of the appliance as backup software uses them: CSP, and sessions. Logs in again when its token ends. */
+export class ReaderApi {
+  #token = '';
+  #tokenId = '';
+  /** The tenant that its user belongs to, as the metadata service wants it. */
+  readonly namespace: string;
+
+  constructor(private readonly door: ReaderDoor) {
+    this.namespace = parseLoginName(door.username)?.tenant ?? DEFAULT_TENANT;
+  }
+
+  async login(): Promise<void> {
+    const { username, password } = this.door;
+    this.#token = '';
+    const reply = await this.#once<{ session_token: string; id: string }>('POST', '/containers/v1/tokens', {
+      username,
+      password,
+      array_ip: '',
+    });
+    this.#token = reply.session_token;
+    this.#tokenId = reply.id;
+  }
+
+  async logout(): Promise<void> {
+    if (this.#token !== '') await this.#once('DELETE', `/containers/v1/tokens/${this.#tokenId}`);
+  }
+
+  /** `path` begins with a slash. Throws ApiError. */
+  async call<Reply>(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body?: object): Promise<Reply> {
+    for (let logins = 0; ; logins++) {
+      try {
+        return await this.#once<Reply>(method, path, body);
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.status !== 401 || logins === MAX_LOGINS) throw error;
+        await this.login();
+      }
+    }
+  }
+
+  csp<Reply>(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body?: object): Promise<Reply> {
+    return this.call<Reply>(method, `/containers/v1/${path}`, body);
+  }
+
+  /** As `csp`, with nothing for what is not there. */
+  async find<Reply>(path: string): Promise<Reply | undefined> {
+    try {
+      return await this.csp<Reply>('GET', path);
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404) return undefined;
+      throw error;
+    }
+  }
+
+  async #once<Reply>(method: string, path: string, body?: object): Promise<Reply> {
+    const { url, caFile } = this.door;
+    const isTls = url.startsWith('https:');
+    const sent = body === undefined ? undefined : JSON.stringify(body);
+    const answer = await new Promise<{ status: number; text: string }>((resolve, reject) => {
+      const options = {
+        method,
+        headers: {
+          'content-type': 'application/json',
+          'content-length': Buffer.byteLength(sent ?? ''),
+          ...(this.#token === '' ? {} : { 'x-auth-token': this.#token }),
+        },
+        agent: false as const,
+        signal: AbortSignal.timeout(CALL_MS),
+        ...(isTls && caFile !== undefined ? { ca: readFileSync(caFile) } : {}),
+      };
+      const call = (isTls ? requestHttps : requestHttp)(`${url.replace(/\/+$/, '')}${path}`, options, reply => {
+        text(reply).then(content => resolve({ status: reply.statusCode ?? 0, text: content }), reject);
+      });
+      call.once('error', reject);
+      call.end(sent);
+    }).catch((error: Error) => {
+      throw new LauncherError(`${url} cannot be reached: ${error.message}`);
+    });
+    if (answer.status >= 200 && answer.status < 300)
+      return (answer.text === '' ? undefined : JSON.parse(answer.text)) as Reply;
+    throw new ApiError(`${method} ${path}`, answer.status, messageOf(answer.text));
+  }
+}
+
+/** CSP says it in `errors`, the sessions in `detail`. */
+function messageOf(content: string): string {
+  try {
+    const { errors, detail } = JSON.parse(content) as { errors?: { message: string }[]; detail?: string };
+    return detail ?? errors?.map(({ message }) => message).join('; ') ?? content;
+  } catch {
+    return content;
+  }
+}

@@ -1,0 +1,131 @@
+import { randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { IscsiSession } from '#backends/tgt/iscsi-session';
+import { ScsiDisk } from '#backends/tgt/scsi-disk';
+import { LauncherError } from '../home.js';
+import type { ReaderApi } from './reader-api.js';
+
+const ISCSI_PORT = 3260;
+const SECTOR = 512;
+const READ_BYTES = 256 * 1024;
+const POLL_MS = 500;
+/** A copying pool takes as long as its data. */
+const CLONE_MS = 6 * 3_600_000;
+
+export interface VolumeReply {
+  id: string;
+  name: string;
+  size: number;
+  config: Record<string, unknown>;
+}
+
+interface Publication {
+  lun_id: number;
+  target_names: string[];
+  discovery_ips: string[];
+}
+
+/** What a reader leaves at the appliance, found again by these names after a crash. */
+export interface ReaderNames {
+  /** Of the clone. */
+  clone: string;
+  hostName: string;
+  hostUuid: string;
+}
+
+/**
+ * The content of a snapshot, read as any host reads a volume: a clone of it, published to a host of our own, over iSCSI.
+ */
+export class SnapshotDisk {
+  private constructor(
+    private readonly disk: ScsiDisk,
+    /** What a host can read: whole sectors. */
+    private readonly readable: number,
+    private readonly names: ReaderNames,
+    private readonly api: ReaderApi,
+  ) {}
+
+  static async open(api: ReaderApi, snapshotId: string, names: ReaderNames): Promise<SnapshotDisk> {
+    await forgetReader(api, names);
+    try {
+      const initiator = `iqn.2026-11.dev.trivet:${names.hostName}`;
+      const chap = { user: names.hostName, password: randomBytes(8).toString('hex') };
+      await api.csp('POST', 'hosts', {
+        name: names.hostName,
+        uuid: names.hostUuid,
+        iqns: [initiator],
+        networks: [],
+        chap_user: chap.user,
+        chap_password: chap.password,
+      });
+      const clone = await api.csp<VolumeReply>('POST', 'volumes', {
+        name: names.clone,
+        clone: true,
+        base_snapshot_id: snapshotId,
+        config: { destroy_on_delete: true },
+      });
+      await isComplete(api, clone.id);
+      const publication = await api.csp<Publication>('PUT', `volumes/${clone.id}/actions/publish`, {
+        host_uuid: names.hostUuid,
+        access_protocol: 'iscsi',
+      });
+      const [portal] = publication.discovery_ips;
+      const [target] = publication.target_names;
+      if (!portal || !target) throw new LauncherError('volumes are not exported here: there is no iSCSI portal');
+      const session = await IscsiSession.open(addressOf(portal), { initiator, target, chap });
+      const disk = new ScsiDisk(session, publication.lun_id);
+      return new SnapshotDisk(disk, await disk.capacity(), names, api);
+    } catch (error) {
+      await forgetReader(api, names).catch(() => {});
+      throw error;
+    }
+  }
+
+  /** Zeros beyond what a host can read: nobody can have written there. */
+  async read(offset: number, length: number): Promise<Buffer> {
+    const content = Buffer.alloc(length);
+    const end = Math.min(offset + length, this.readable - (this.readable % SECTOR));
+    const pieces: Promise<void>[] = [];
+    for (let at = offset; at < end; at += READ_BYTES) {
+      const size = Math.min(READ_BYTES, end - at);
+      pieces.push(
+        this.disk.read(at, size).then(data => {
+          if (data.length !== size) throw new LauncherError(`the target gave ${data.length} bytes of ${size} at ${at}`);
+          data.copy(content, at - offset);
+        }),
+      );
+    }
+    await Promise.all(pieces);
+    return content;
+  }
+
+  async close(): Promise<void> {
+    if (this.disk.isOpen) await this.disk.close().catch(() => {});
+    await forgetReader(this.api, this.names);
+  }
+}
+
+/** Removes clone and host, whatever of them is there. */
+export async function forgetReader(api: ReaderApi, { clone, hostUuid }: ReaderNames): Promise<void> {
+  const [found] = (await api.find<VolumeReply[]>(`volumes?name=${clone}`)) ?? [];
+  if (found) {
+    await api.csp('PUT', `volumes/${found.id}/actions/unpublish`, { host_uuid: hostUuid });
+    await api.csp('DELETE', `volumes/${found.id}`);
+  }
+  const hosts = await api.csp<unknown[]>('GET', `hosts?uuid=${hostUuid}`);
+  if (hosts.length > 0) await api.csp('DELETE', `hosts/${hostUuid}`);
+}
+
+async function isComplete(api: ReaderApi, volumeId: string): Promise<void> {
+  for (const end = Date.now() + CLONE_MS; ; ) {
+    const volume = await api.csp<VolumeReply>('GET', `volumes/${volumeId}`);
+    if (volume.config.background_operation_status === undefined) return;
+    if (Date.now() > end) throw new LauncherError('the clone of the snapshot does not become complete');
+    await delay(POLL_MS);
+  }
+}
+
+function addressOf(portal: string): { host: string; port: number } {
+  const [, bracketed, plain, port] = /^(?:\[(.+)\]|([^:]*))(?::(\d+))?$/.exec(portal) ?? [];
+  return { host: bracketed ?? plain ?? portal, port: Number(port ?? ISCSI_PORT) };
+}

@@ -1,0 +1,67 @@
+import { once } from 'node:events';
+import type { Command } from 'commander';
+import { type DoorOptions, withApi, withDoor } from '../backup/door.js';
+import { MetadataStream, type Range } from '../backup/metadata-stream.js';
+import { humanBytes } from '../human-bytes.js';
+
+interface Options extends DoorOptions {
+  base?: string;
+  json?: boolean;
+}
+
+/** Waits while the reader of our output is slower than the stream. */
+async function print(text: string): Promise<void> {
+  if (!process.stdout.write(text)) await once(process.stdout, 'drain');
+}
+
+const row = ({ offset, length }: Range): string => `${String(offset).padStart(20)}  ${String(length).padStart(20)}\n`;
+
+export function register(program: Command): void {
+  withDoor(
+    program
+      .command('changes')
+      .description('which ranges of a snapshot hold data, or changed since another one')
+      .argument('<snapshot>', 'name or id')
+      .option('--base <snapshot>', 'an older snapshot of the same volume: name, or id, also of a deleted one')
+      .option('--json', 'for scripts'),
+  ).action((snapshot: string, options: Options) =>
+    withApi(options, async api => {
+      const { base, json } = options;
+      const stream = new MetadataStream(api, base === undefined ? [snapshot] : [base, snapshot], line =>
+        process.stderr.write(`${line}\n`),
+      );
+      const totals = { capacityBytes: 0, ranges: 0, bytes: 0 };
+      try {
+        await stream.open();
+        await print(
+          json
+            ? `{"snapshot":${JSON.stringify(snapshot)},"base":${JSON.stringify(base ?? null)},"ranges":[`
+            : `${'OFFSET'.padStart(20)}  ${'LENGTH'.padStart(20)}\n`,
+        );
+        for await (const { capacityBytes, ranges } of stream.pages(snapshot, base)) {
+          const before = totals.ranges;
+          totals.capacityBytes = capacityBytes;
+          totals.ranges += ranges.length;
+          for (const { length } of ranges) totals.bytes += length;
+          if (ranges.length === 0) continue;
+          await print(
+            json
+              ? `${before === 0 ? '' : ','}${ranges.map(range => JSON.stringify(range)).join(',')}`
+              : ranges.map(row).join(''),
+          );
+        }
+      } finally {
+        await stream.close();
+      }
+      const { capacityBytes, ranges, bytes } = totals;
+      if (json) await print(`],"totals":${JSON.stringify(totals)}}\n`);
+      else {
+        const share = capacityBytes === 0 ? 0 : (bytes / capacityBytes) * 100;
+        await print(
+          `${ranges} ranges, ${humanBytes(bytes)} of ${humanBytes(capacityBytes)} (${share.toFixed(share < 1 ? 3 : 1)} %) ` +
+            `${base === undefined ? 'hold data' : `changed since ${base}`}\n`,
+        );
+      }
+    }),
+  );
+}

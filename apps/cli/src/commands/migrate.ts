@@ -1,0 +1,56 @@
+import type { Command } from 'commander';
+import { type Config, loadConfig, readSecretFile } from '#platform/config';
+import { loadKeyring } from '#platform/kek';
+import { migrate } from '#platform/migrate';
+import { SecretBox } from '#platform/secrets';
+import { ensureLauncherToken } from '#tenancy/launcher-token';
+import { ADMIN_USER, APPLIANCE_TENANT, CSP_USER } from '#tenancy/login-name';
+import { type SetUp, setUp } from '#tenancy/setup';
+import { ADMIN_LOGIN, readCredentials, setAdminCredentials, setCspCredentials } from '../credentials.js';
+import { Home } from '../home.js';
+import { currentSettings } from '../operator.js';
+
+type OwnerConfig = Config & { TRIVET_DATABASE_OWNER_URL: string };
+
+/** Runs with the owner role, before gateway and worker of a new release start. */
+export function register(program: Command): void {
+  program
+    .command('migrate')
+    .description('bring the database to this release, and register the backends that the environment names')
+    .action(async () => {
+      const config = loadConfig(['TRIVET_DATABASE_OWNER_URL', 'TRIVET_KEK_FILE'], currentSettings());
+      const { applied } = await migrate(config.TRIVET_DATABASE_OWNER_URL);
+      const done = await setUp(config, new SecretBox(loadKeyring(config.TRIVET_KEK_FILE)));
+      // A container has no home; its people have the files.
+      const home = Home.find();
+      if (config.TRIVET_CSP_PASSWORD_FILE) tellCspPassword(home, config.TRIVET_CSP_PASSWORD_FILE, done);
+      if (config.TRIVET_ADMIN_PASSWORD_FILE) await tellAdmin(home, config, config.TRIVET_ADMIN_PASSWORD_FILE, done);
+      process.stdout.write(applied.length > 0 ? `migrated: ${applied.join(', ')}\n` : 'the schema is up to date\n');
+    });
+}
+
+function tellCspPassword(home: Home | undefined, file: string, { cspPasswordHolds }: SetUp): void {
+  if (cspPasswordHolds) {
+    if (home) setCspCredentials(home, readSecretFile('TRIVET_CSP_PASSWORD_FILE', file));
+  } else if (!home || !readCredentials(home).csp)
+    process.stdout.write(
+      `user ${CSP_USER} exists with another password than ${file} has; \`trivet user passwd ${CSP_USER}\` gives it a new one\n`,
+    );
+}
+
+async function tellAdmin(
+  home: Home | undefined,
+  config: OwnerConfig,
+  file: string,
+  { adminPasswordHolds }: SetUp,
+): Promise<void> {
+  if (adminPasswordHolds) {
+    if (home) setAdminCredentials(home, { password: readSecretFile('TRIVET_ADMIN_PASSWORD_FILE', file) });
+  } else if (!home || !readCredentials(home).admin)
+    process.stdout.write(
+      `${file} does not have the password of ${ADMIN_LOGIN}; \`trivet user passwd ${ADMIN_USER} --tenant ${APPLIANCE_TENANT}\` gives it a new one\n`,
+    );
+  if (!home) return;
+  const token = await ensureLauncherToken(config.TRIVET_DATABASE_OWNER_URL, readCredentials(home).admin?.token);
+  if (token !== undefined) setAdminCredentials(home, { token });
+}

@@ -1,0 +1,194 @@
+import { spawn } from 'node:child_process';
+import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Command } from 'commander';
+import { loadConfig } from '#platform/config';
+import { describeDoors } from '../doors.js';
+import { environment, settings } from '../environment.js';
+import { Home, LauncherError } from '../home.js';
+import { livingState, readState, type State } from '../state.js';
+import { Appliance } from '../supervisor/appliance.js';
+import { takeHome } from '../supervisor/home-lock.js';
+import { rotateClosed } from '../supervisor/log-file.js';
+import { isAlive } from '../supervisor/process.js';
+
+interface UpOptions {
+  detach?: boolean;
+  partsOnly?: boolean;
+  install: boolean;
+  /** Only for the launcher itself: this process is the supervisor that --detach leaves behind. */
+  behind?: boolean;
+}
+
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
+
+export function register(program: Command): void {
+  program
+    .command('up')
+    .description('start what is not configured by an address, then gateway and worker')
+    .option('--detach', 'return when ready, and leave the supervisor behind')
+    .option('--parts-only', 'start only the parts, and print the file with the settings for a gateway of your own')
+    .option('--no-install', 'install no system packages')
+    .addOption(program.createOption('--behind').hideHelp())
+    .action(async (options: UpOptions, command: Command) => up(options, command.parent?.version() ?? ''));
+}
+
+async function up(options: UpOptions, version: string): Promise<void> {
+  const given = givenSettings();
+  const home = Home.open();
+  const lock = await takeHome(home);
+  if (lock === undefined) {
+    if (options.behind) throw new LauncherError(`another supervisor of ${home.path} was faster`);
+    return joinFirst(home, options);
+  }
+  if (options.detach) {
+    lock.close();
+    return detach(home, options);
+  }
+  await supervise(home, given, options, version);
+}
+
+/**
+ * The caller's settings, checked before anything runs. An address given as a file is read here: the supervisor has to know
+ * which parts are somewhere else, and each process which logins it may have.
+ */
+function givenSettings(): Record<string, string> {
+  const given = settings();
+  const ownDatabase = given.TRIVET_DATABASE_URL ?? given.TRIVET_DATABASE_URL_FILE;
+  const config: Record<string, unknown> = loadConfig(ownDatabase ? ['TRIVET_DATABASE_ENGINE_URL'] : [], given);
+  for (const variable of Object.keys(given)) {
+    if (!/_URL_FILE$/.test(variable)) continue;
+    delete given[variable];
+    const name = variable.slice(0, -'_FILE'.length);
+    const address = config[name];
+    if (typeof address === 'string') given[name] = address;
+  }
+  return given;
+}
+
+async function supervise(
+  home: Home,
+  given: Record<string, string>,
+  options: UpOptions,
+  version: string,
+): Promise<void> {
+  const appliance = new Appliance(home, {
+    given,
+    partsOnly: options.partsOnly ?? false,
+    install: options.install,
+    version,
+    say,
+  });
+  const asked = new Promise<void>(resolve => {
+    for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => resolve());
+  });
+  // The terminal is gone, the appliance is not.
+  process.on('SIGHUP', () => {});
+  const begin = performance.now();
+  const started = appliance.start();
+  started.catch(() => {});
+  const first = await Promise.race([started.then(() => 'ready' as const), asked.then(() => 'asked' as const)]);
+  if (first === 'ready') {
+    say(`ready after ${((performance.now() - begin) / 1000).toFixed(1)} s`);
+    if (!options.behind) {
+      say(describeDoors(home, readState(home) as State));
+      say('Ctrl-C stops it.');
+    }
+    await asked;
+  }
+  say('stopping');
+  await appliance.stop();
+  await started.catch(() => {});
+  say('stopped');
+  process.exit(0);
+}
+
+/** Starts the supervisor as a process of its own, and shows what it says until it is ready. */
+async function detach(home: Home, options: UpOptions): Promise<void> {
+  const logFile = home.log('supervisor');
+  rotateClosed(logFile);
+  const log = openSync(logFile, 'a', 0o600);
+  const from = statSync(logFile).size;
+  const args = [
+    'up',
+    '--behind',
+    ...(options.partsOnly ? ['--parts-only'] : []),
+    ...(options.install ? [] : ['--no-install']),
+  ];
+  const child = spawn(process.execPath, [process.argv[1] as string, ...args], {
+    cwd: '/',
+    env: { ...environment, TRIVET_HOME: home.path },
+    detached: true,
+    stdio: ['ignore', log, log],
+  });
+  closeSync(log);
+  child.unref();
+  let ended: number | undefined;
+  child.once('exit', code => {
+    ended = code ?? 1;
+  });
+  const follow = follower(logFile, from);
+  const interrupted = (): void => {
+    child.kill('SIGTERM');
+  };
+  process.once('SIGINT', interrupted);
+  process.once('SIGTERM', interrupted);
+  const ready = await waitUntilReady(home, child.pid ?? 0, () => ended !== undefined, follow);
+  if (ready === undefined) {
+    throw new LauncherError(`up failed; ${logFile} has the whole story`, ended || 1);
+  }
+  say(describeDoors(home, ready));
+}
+
+/** A second `up` waits for the first to be ready, and shows its doors. */
+async function joinFirst(home: Home, options: UpOptions): Promise<void> {
+  const living = livingState(home);
+  if (living === undefined) throw new LauncherError(`the supervisor of ${home.path} has just ended`);
+  if (living.partsOnly && !options.partsOnly) {
+    throw new LauncherError(`${home.path} runs with --parts-only; ./trivet down, then up`);
+  }
+  say(`already up, supervisor ${living.supervisor.pid}`);
+  const ready = await waitUntilReady(
+    home,
+    living.supervisor.pid,
+    () => !isAlive(living.supervisor),
+    () => {},
+  );
+  if (ready === undefined)
+    throw new LauncherError(`the running up did not become ready: ${readState(home)?.failure ?? ''}`);
+  say(describeDoors(home, ready));
+}
+
+async function waitUntilReady(
+  home: Home,
+  pid: number,
+  isOver: () => boolean,
+  follow: () => void,
+): Promise<State | undefined> {
+  for (;;) {
+    const over = isOver();
+    follow();
+    const state = readState(home);
+    if (state?.supervisor.pid === pid && state.state === 'ready') return state;
+    if (over) return undefined;
+    await delay(100);
+  }
+}
+
+/** Prints what a log file has got since the last call. */
+function follower(path: string, from: number): () => void {
+  let position = from;
+  return () => {
+    if (!existsSync(path)) return;
+    const { size } = statSync(path);
+    if (size <= position) return;
+    const buffer = Buffer.alloc(size - position);
+    const file = openSync(path, 'r');
+    try {
+      position += readSync(file, buffer, 0, buffer.length, position);
+    } finally {
+      closeSync(file);
+    }
+    process.stdout.write(buffer);
+  };
+}

@@ -1,0 +1,60 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { findProgram } from '../parts/command.js';
+import { type Finding, findings, ok, warn } from './check.js';
+import { auditFindings, moverFindings, pathOfPool, poolFindings } from './pools.js';
+
+const MOST = 1_000;
+
+/** Pools, what the audit reported, and hosts that nothing but their name protects; of all tenants. */
+export function checkBlock(url: string): Promise<Finding[]> {
+  return findings('pools', 'see the check of postgres', async () => {
+    const [{ Database }, { reportBackends }, { reportFindings }, { reportHostsWithoutChap }] = await Promise.all([
+      import('#platform/database'),
+      import('#storage/pools/pool-report'),
+      import('#storage/volumes/finding-report'),
+      import('#storage/hosts/host-report'),
+    ]);
+    const database = await Database.connect({ appUrl: url, poolSize: 1, applicationName: 'trivet:doctor' });
+    try {
+      const backends = (await reportBackends(database)).filter(({ config }) => Array.isArray(config.pools));
+      const found = backends.flatMap(backend =>
+        backend.pools.flatMap(pool => poolFindings(pool, pathOfPool(backend, pool.name))),
+      );
+      const paths = backends.flatMap(backend => backend.pools.map(pool => pathOfPool(backend, pool.name)));
+      found.push(...moverFindings(paths.filter(path => path !== undefined && existsSync(path)) as string[]));
+      for (const tenantId of new Set(backends.map(backend => backend.tenantId))) {
+        found.push(...auditFindings(await reportFindings(database, tenantId, MOST)));
+        for (const { name, pool } of await reportHostsWithoutChap(database, tenantId)) {
+          const detail = `has no CHAP account, and pool ${pool} is served beyond loopback: its name alone protects its volumes`;
+          found.push(warn(`host ${name}`, detail, 'give it chap_user and chap_password (README, CHAP)'));
+        }
+      }
+      return found;
+    } finally {
+      await database.close();
+    }
+  });
+}
+
+export interface BlockNeeds {
+  /** The pool is an XFS image that `up` made. */
+  image: boolean;
+  exported: boolean;
+}
+
+/** Programs that the block leg calls, or that its operators need. */
+export function checkBlockTools(needs: BlockNeeds, has = (name: string) => findProgram(name) !== undefined): Finding[] {
+  const wanted: [name: string, debianPackage: string, use: string][] = [
+    ...(needs.exported ? [['tgtd', 'tgt', 'volumes cannot be published'] as [string, string, string]] : []),
+    ...(needs.image ? [['xfs_growfs', 'xfsprogs', 'the pool cannot be grown'] as [string, string, string]] : []),
+    ['chattr', 'e2fsprogs', 'orphaned snapshots cannot be made writable to be removed'],
+  ];
+  const missing = wanted.filter(([name]) => !has(name));
+  if (missing.length === 0) return [ok('block tools', wanted.map(([name]) => name).join(', '))];
+  return missing.map(([name, debianPackage, use]) =>
+    warn('block tools', `${name} is not installed: ${use}`, `apt-get install ${debianPackage}`),
+  );
+}
+
+export const hasImage = (home: string): boolean => existsSync(join(home, 'pool.xfs'));

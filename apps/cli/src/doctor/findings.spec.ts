@@ -1,0 +1,77 @@
+import { describe, expect, it } from 'vitest';
+import { SCHEMA_VERSION } from '#platform/database';
+import type { Finding } from './check.js';
+import { clockFinding, clockState } from './clock.js';
+import { engineFindings, schemaFindings, secretFindings } from './database.js';
+import { leftProcesses } from './leftovers.js';
+import { endpointFindings } from './through-api.js';
+
+const shown = (findings: readonly Finding[]) => findings.map(({ level, detail }) => `${level} ${detail}`);
+
+describe('doctor', () => {
+  it('knows an engine role that sees too much, or too little', () => {
+    const role = { name: 'trivet_engine', bypasses: false, operations: true, secrets: false };
+    expect(shown(engineFindings(role))).toEqual(['ok trivet_engine']);
+    expect(shown(engineFindings({ ...role, bypasses: true }))[0]).toContain('fail');
+    expect(shown(engineFindings({ ...role, operations: false }))[0]).toBe('fail trivet_engine may not read operations');
+    expect(shown(engineFindings({ ...role, secrets: true }))[0]).toBe('fail trivet_engine may read secrets');
+  });
+
+  it('tells an older schema from none and from a newer one', () => {
+    expect(shown(schemaFindings(SCHEMA_VERSION))).toEqual(['ok of this release']);
+    expect(shown(schemaFindings(SCHEMA_VERSION - 1))).toEqual(['fail the database is older than this program']);
+    expect(shown(schemaFindings(SCHEMA_VERSION + 1))).toEqual(['warn the database is newer than this program']);
+    expect(schemaFindings(null)).toMatchObject([{ level: 'fail', remedy: expect.stringContaining('migrate') }]);
+  });
+
+  it('says how many stored secrets the key file does not open', () => {
+    expect(shown(secretFindings(0, 0))).toEqual(['ok there are none']);
+    expect(shown(secretFindings(7, 0))).toEqual(['ok 7 of 7 opened']);
+    expect(shown(secretFindings(2, 5))).toEqual(['fail the key file opens 2 of 7 that were tried']);
+  });
+
+  it('asks the kernel whether its clock follows a time server', () => {
+    expect(['follows', 'free', 'unknown']).toContain(clockState());
+    expect(clockFinding('free')).toMatchObject({ level: 'warn', remedy: expect.stringContaining('chrony') });
+    expect(clockFinding('follows').level).toBe('ok');
+    expect(clockFinding('unknown').level).toBe('ok');
+  });
+
+  it('knows which processes belong to what runs', () => {
+    // 10 is kept, 11 its child, 12 the child of that; 20 has a parent that is nobody's.
+    const parents = new Map([
+      [10, 1],
+      [11, 10],
+      [12, 11],
+      [20, 19],
+      [19, 1],
+    ]);
+    const marked = [10, 11, 12, 20].map(pid => ({ pid }));
+    expect(leftProcesses(marked, new Set([10]), pid => parents.get(pid) ?? 0)).toEqual([20]);
+    expect(leftProcesses(marked, new Set(), pid => parents.get(pid) ?? 0)).toEqual([10, 11, 12, 20]);
+  });
+
+  it('says why a socket is not open', () => {
+    const endpoint = {
+      id: '00000000-0000-4000-8000-000000000000',
+      name: 'k8s',
+      protocol: 'cosi' as const,
+      backend: 'rgw',
+      driverName: 'cosi.trivet.dev',
+      state: 'active' as const,
+      socket: '/run/k8s/cosi.sock',
+      group: null,
+      open: true,
+      problem: null,
+      version: 1,
+      createdAt: '2026-11-20T00:00:00Z',
+      updatedAt: '2026-11-20T00:00:00Z',
+    };
+    expect(shown(endpointFindings('acme', endpoint))).toEqual(['ok /run/k8s/cosi.sock']);
+    const shut = { ...endpoint, open: false, problem: 'there is no group k8s on this host' };
+    expect(shown(endpointFindings('acme', shut))).toEqual(['fail there is no group k8s on this host']);
+    expect(endpointFindings('acme', { ...endpoint, state: 'suspended' })).toMatchObject([
+      { level: 'warn', remedy: 'trivet endpoint resume k8s --tenant acme' },
+    ]);
+  });
+});

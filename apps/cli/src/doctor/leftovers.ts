@@ -1,0 +1,44 @@
+import { readFileSync } from 'node:fs';
+import type { Home } from '../home.js';
+import type { State } from '../state.js';
+import { mountsBelow } from '../supervisor/mounts.js';
+import { commandOf, type ProcessId, processesOf } from '../supervisor/process.js';
+import { type Finding, ok, warn } from './check.js';
+
+/**
+ * Processes that bear the home's mark and belong to nobody: neither the supervisor, nor what it keeps running, nor their
+ * children. Without a supervisor that lives all of them, and what is mounted, are left over.
+ */
+export function checkLeftovers(home: Home, state: State | undefined): Finding[] {
+  const known = new Set(state ? [state.supervisor.pid, ...state.processes.map(({ pid }) => pid ?? 0)] : []);
+  const found = leftProcesses(processesOf(home.path), known, parentOf).map(pid =>
+    warn('leftover process', `${commandOf(pid)}, pid ${pid}`, state ? `kill ${pid}` : REMEDY),
+  );
+  if (!state)
+    for (const point of mountsBelow(home.path)) found.push(warn('leftover mount', `${point} is mounted`, REMEDY));
+  return found.length > 0 ? found : [ok('leftovers', 'none')];
+}
+
+const REMEDY = './trivet up clears what an earlier run left; so does ./trivet down';
+
+export function leftProcesses(
+  marked: readonly Pick<ProcessId, 'pid'>[],
+  known: ReadonlySet<number>,
+  parent: (pid: number) => number,
+): number[] {
+  const belongs = (pid: number): boolean => {
+    // No chain of parents is longer than this.
+    for (let at = pid, depth = 0; at > 1 && depth < 64; at = parent(at), depth++) if (known.has(at)) return true;
+    return false;
+  };
+  return marked.map(({ pid }) => pid).filter(pid => !belongs(pid));
+}
+
+function parentOf(pid: number): number {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
+  } catch {
+    return 0;
+  }
+}

@@ -1,0 +1,164 @@
+import { randomBytes } from 'node:crypto';
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir, userInfo } from 'node:os';
+import { join, resolve } from 'node:path';
+import { EXIT_CONFIG } from '#platform/config';
+import { PACKAGE_ROOT } from '#platform/package-root';
+import { type Environment, environment } from './environment.js';
+
+/** Leaves room for names that daemons add, e.g. Ceph's `ceph-client.rgw.a.4194304.94012345678901.asok`. */
+const LONGEST_NAME = 'ceph/ceph-client.rgw.a.4194304.asok';
+/** sun_path ends at 107 bytes; appliance rule: below 100. */
+const SHORT = 100;
+
+export const isRoot = (): boolean => process.getuid?.() === 0;
+
+/** What cannot go on for a reason that the user can remedy: one line, no stack. */
+export class LauncherError extends Error {
+  constructor(
+    message: string,
+    readonly exitCode = 1,
+  ) {
+    super(message);
+  }
+}
+
+/** Without blanks, commas and the like: Ceph reads several of its paths as lists, and a URL does not hold them either. */
+export const isPlain = (path: string): boolean => /^[\w./+@=-]+$/.test(path);
+
+/** Replaces a file as a whole, so that a reader or a crash never sees a half. */
+export function writeWhole(path: string, text: string, mode = 0o600): void {
+  const temporary = `${path}.${process.pid}.tmp`;
+  writeFileSync(temporary, text, { mode });
+  chmodSync(temporary, mode);
+  renameSync(temporary, path);
+}
+
+/**
+ * TRIVET_HOME: all state of one appliance.
+ *
+ *   state.json  what runs; ports.json  ports kept; env  for a shell; credentials.json, kek, secrets/  mode 0600
+ *   log/ postgres/ redis/ ceph/        one folder a part
+ *   run/        sockets and pid files, elsewhere when the path is too long (see #chooseRun)
+ */
+export class Home {
+  readonly path: string;
+  /** Stays the same when the folder is moved; names what lies outside it. */
+  readonly id: string;
+  readonly run: string;
+
+  private constructor(path: string, id: string, run: string) {
+    this.path = path;
+    this.id = id;
+    this.run = run;
+  }
+
+  /** Where the home is, whether it exists or not. */
+  static locate(from: Environment = environment): string {
+    return from.TRIVET_HOME ? resolve(from.TRIVET_HOME) : join(PACKAGE_ROOT, '.trivet');
+  }
+
+  /** The existing home, or undefined. Changes nothing. */
+  static find(path = Home.locate()): Home | undefined {
+    const idFile = join(path, 'id');
+    if (!existsSync(idFile)) return undefined;
+    const runFile = join(path, 'run-dir');
+    const run = existsSync(runFile) ? readFileSync(runFile, 'utf8').trim() : join(path, 'run');
+    return new Home(path, readFileSync(idFile, 'utf8').trim(), run);
+  }
+
+  /** Creates what is missing. The folder itself is 0711: PostgreSQL's user has to pass through it, none may list it. */
+  static open(path = Home.locate()): Home {
+    try {
+      mkdirSync(path, { recursive: true, mode: 0o711 });
+      const idFile = join(path, 'id');
+      if (!existsSync(idFile)) writeWhole(idFile, `${randomBytes(6).toString('hex')}\n`);
+      const id = readFileSync(idFile, 'utf8').trim();
+      const home = new Home(path, id, chooseRun(path, id));
+      writeWhole(join(path, 'run-dir'), `${home.run}\n`);
+      for (const folder of ['log', 'secrets']) mkdirSync(join(path, folder), { recursive: true, mode: 0o700 });
+      for (const door of ['cosi', 'csi']) mkdirSync(join(home.run, door), { recursive: true, mode: 0o755 });
+      return home;
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === undefined) throw error;
+      throw new LauncherError(`cannot write ${path} (${code}); set TRIVET_HOME to a folder of yours`, EXIT_CONFIG);
+    }
+  }
+
+  file(...names: string[]): string {
+    return join(this.path, ...names);
+  }
+
+  log(name: string): string {
+    return this.file('log', `${name}.log`);
+  }
+
+  get cosiSocket(): string {
+    return join(this.run, 'cosi', 'cosi.sock');
+  }
+
+  get csiSocket(): string {
+    return join(this.run, 'csi', 'csi.sock');
+  }
+
+  get stateFile(): string {
+    return this.file('state.json');
+  }
+
+  get environmentFile(): string {
+    return this.file('env');
+  }
+
+  get credentialsFile(): string {
+    return this.file('credentials.json');
+  }
+
+  get kekFile(): string {
+    return this.file('kek');
+  }
+
+  /** The key-encryption key, made at the first call: 32 random bytes, base64. Losing it loses every stored credential. */
+  ensureKek(): void {
+    if (!existsSync(this.kekFile)) writeWhole(this.kekFile, `${randomBytes(32).toString('base64')}\n`);
+  }
+}
+
+function chooseRun(path: string, id: string): string {
+  const inside = join(path, 'run');
+  if (isPlain(inside) && Buffer.byteLength(join(inside, LONGEST_NAME)) < SHORT) {
+    mkdirSync(inside, { recursive: true, mode: 0o711 });
+    return inside;
+  }
+  if (isRoot() && existsSync('/run')) {
+    const folder = `/run/trivet/${id}`;
+    mkdirSync(folder, { recursive: true, mode: 0o711 });
+    return folder;
+  }
+  const runFile = join(path, 'run-dir');
+  if (existsSync(runFile)) {
+    const kept = readFileSync(runFile, 'utf8').trim();
+    if (kept !== inside && isPrivate(kept)) return kept;
+  }
+  const base = Buffer.byteLength(join(tmpdir(), LONGEST_NAME)) + 16 < SHORT ? tmpdir() : '/tmp';
+  return mkdtempSync(join(base, 'trivet-'));
+}
+
+/** A folder of ours alone: in a shared one like /tmp anybody could have made it. */
+function isPrivate(folder: string): boolean {
+  try {
+    const stat = lstatSync(folder);
+    return stat.isDirectory() && stat.uid === userInfo().uid && (stat.mode & 0o077) === 0;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,45 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Command, CommanderError } from 'commander';
+import { ConfigError, EXIT_CONFIG, exitOnConfigError } from '#platform/config';
+import { isStorageError } from '#platform/errors';
+import { PACKAGE_ROOT } from '#platform/package-root';
+import { COMMANDS } from './commands/index.js';
+import { LauncherError } from './home.js';
+import { StartError } from './supervisor/supervised-process.js';
+
+// A reader such as `head` may leave early; a supervisor in the foreground goes on.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
+
+const { version } = JSON.parse(readFileSync(join(PACKAGE_ROOT, 'package.json'), 'utf8')) as { version: string };
+
+/** The disk is full or may not be written: what can be said is in the message of the system. */
+const FOLDER_ERRORS = new Set(['ENOSPC', 'EDQUOT', 'EROFS', 'EACCES', 'EPERM']);
+
+const program = new Command('trivet')
+  .description('Storage gateway: object buckets over COSI and block volumes over CSP, from real backends.')
+  .version(version)
+  .showHelpAfterError('(trivet --help lists the commands)')
+  .exitOverride();
+
+// `status` must not wait for what `bench` imports.
+const asked = process.argv[2] ?? '';
+const wanted = Object.hasOwn(COMMANDS, asked) ? [asked] : Object.keys(COMMANDS);
+for (const name of wanted) (await COMMANDS[name]?.())?.register(program);
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  if (error instanceof CommanderError) process.exitCode = error.exitCode;
+  else if (error instanceof ConfigError) exitOnConfigError(error);
+  else if (error instanceof LauncherError || error instanceof StartError) {
+    process.stderr.write(`trivet: ${error.message}\n`);
+    process.exitCode = error.exitCode;
+  } else if (isStorageError(error)) {
+    process.stderr.write(`trivet: ${error.message}\n`);
+    process.exitCode = 1;
+  } else if (FOLDER_ERRORS.has((error as NodeJS.ErrnoException).code ?? '')) {
+    process.stderr.write(`trivet: ${(error as Error).message}\n`);
+    process.exitCode = EXIT_CONFIG;
+  } else throw error;
+}

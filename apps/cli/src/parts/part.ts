@@ -1,0 +1,48 @@
+import type { Home } from '../home.js';
+import type { Ports } from '../ports.js';
+import type { Skipped } from '../state.js';
+import type { ProcessSpec } from '../supervisor/supervised-process.js';
+
+export interface PartContext {
+  home: Home;
+  ports: Ports;
+  /** The mark that every process of the home carries. */
+  mark: Readonly<Record<string, string>>;
+  /** Nothing in it outlives the home: speed before durability. */
+  throwAway: boolean;
+  /** Says a line to whoever waits. */
+  say(line: string): void;
+  /** Starts a process and keeps it running; resolves when it is ready, throws StartError when it cannot be. */
+  run(spec: ProcessSpec): Promise<void>;
+  /** Notes that data lie in a folder outside the home. */
+  keepOutside(folder: string): void;
+  /** Aborted when the appliance is to stop while it starts. */
+  signal: AbortSignal;
+}
+
+/** What check() found: what is not installed, or why it cannot run here at all. */
+export interface Lack {
+  reason: string;
+  /** Debian packages that would help. Empty: nothing can be installed that helps. */
+  packages: readonly string[];
+  remedy: string;
+}
+
+/**
+ * A real part that the launcher can start when no address for it is configured. start() may be called again after a
+ * stop, a kill or half a first start; it finds what is there. Processes are stopped by the supervisor, last started
+ * first.
+ */
+export interface Part {
+  readonly name: 'postgres' | 'redis' | 'rgw' | 'xfs' | 'tgt' | 'libiscsi' | 'chromium';
+  /** The setting which says that this part is somewhere else. */
+  readonly addressVariable: string;
+  /** Undefined: it can start. Changes nothing. */
+  check(): Promise<Lack | undefined>;
+  /** Prepares what is missing, starts, and resolves to the settings that lead to it. */
+  start(context: PartContext): Promise<Record<string, string>>;
+  /** Settings for a home without it. */
+  readonly absent: Readonly<Record<string, string>> | ((home: Home) => Record<string, string>);
+}
+
+export const skip = (part: string, lack: Lack): Skipped => ({ part, reason: lack.reason, remedy: lack.remedy });

@@ -1,0 +1,48 @@
+import { join } from 'node:path';
+import { TgtDaemons } from '#backends/tgt/tgt-daemons';
+import type { Home } from '../home.js';
+import { readState } from '../state.js';
+import { findProgram } from './command.js';
+import type { Lack, Part, PartContext } from './part.js';
+
+const STOP_MS = 30_000;
+
+/**
+ * iSCSI targets in user space. Only the program has to be there, and needs no root: the worker starts a tgtd for each
+ * tenant and pool, which outlives it.
+ */
+export const tgtPart: Part = {
+  name: 'tgt',
+  addressVariable: 'TRIVET_ISCSI_PORTALS',
+  absent: {},
+
+  async check(): Promise<Lack | undefined> {
+    if (findProgram('tgtd') !== undefined) return undefined;
+    return {
+      reason: 'tgtd is not installed; volumes are kept, and no host can be served',
+      packages: ['tgt'],
+      remedy: 'apt-get install tgt',
+    };
+  },
+
+  async start({ home, ports }: PartContext): Promise<Record<string, string>> {
+    return {
+      TRIVET_ISCSI_PORTALS: `127.0.0.1:${await ports.take('iscsi')}`,
+      // Not below the home, whose path may be too long for a socket.
+      TRIVET_TGT_DIR: tgtFolderOf(home),
+    };
+  },
+};
+
+const tgtFolderOf = (home: Home): string => join(home.run, 'tgt');
+
+/** Ends every tgtd that a worker of this home started, sessions and all. Nobody starts another one any more. */
+export async function stopTgt(home: Home, say: (line: string) => void): Promise<void> {
+  const { TRIVET_TGT_DIR: given } = readState(home)?.env ?? {};
+  // The last is where a worker goes without the setting.
+  const folders = new Set([tgtFolderOf(home), ...(given === undefined ? [] : [given]), home.file('run', 'tgt')]);
+  for (const folder of folders) {
+    const count = await new TgtDaemons(folder).stopAll(AbortSignal.timeout(STOP_MS));
+    if (count > 0) say(`ended ${count} tgtd`);
+  }
+}

@@ -1,0 +1,57 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { type Home, writeWhole } from './home.js';
+import { isAlive, type ProcessId } from './supervisor/process.js';
+import type { ProcessState } from './supervisor/supervised-process.js';
+
+export type HomeState = 'starting' | 'ready' | 'stopping' | 'stopped' | 'failed';
+
+/** A part that does not run here, why, and what would change that. */
+export interface Skipped {
+  part: string;
+  reason: string;
+  remedy: string;
+}
+
+export interface ProcessRow {
+  name: string;
+  pid: number | null;
+  startTime: string | null;
+  restarts: number;
+  state: ProcessState;
+  reason?: string;
+}
+
+/** What the supervisor leaves for the other commands; the doors are in `env`. */
+export interface State {
+  state: HomeState;
+  version: string;
+  partsOnly: boolean;
+  supervisor: ProcessId;
+  startedAt: string;
+  processes: ProcessRow[];
+  skipped: Skipped[];
+  /** Settings of gateway and worker, without those that are secret. */
+  env: Record<string, string>;
+  /** Data kept outside the home, when PostgreSQL's user cannot reach it. */
+  dataOutside?: string;
+  failure?: string;
+}
+
+export function readState(home: Home): State | undefined {
+  if (!existsSync(home.stateFile)) return undefined;
+  try {
+    return JSON.parse(readFileSync(home.stateFile, 'utf8')) as State;
+  } catch {
+    return undefined;
+  }
+}
+
+export function writeState(home: Home, state: State): void {
+  writeWhole(home.stateFile, `${JSON.stringify(state, null, 2)}\n`);
+}
+
+/** The state of a supervisor that lives; undefined when none does, whatever the file says. */
+export function livingState(home: Home): State | undefined {
+  const state = readState(home);
+  return state !== undefined && isAlive(state.supervisor) ? state : undefined;
+}

@@ -1,0 +1,279 @@
+import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { loadConfig } from '#platform/config';
+import { PACKAGE_ROOT } from '#platform/package-root';
+import { ensurePassword } from '../credentials.js';
+import { type Home, LauncherError, writeWhole } from '../home.js';
+import { cannotInstall, installPackages } from '../packages.js';
+import { cephRgwPart } from '../parts/ceph-rgw.js';
+import { chromiumPart } from '../parts/chromium.js';
+import { libiscsiPart } from '../parts/libiscsi.js';
+import { type Lack, type Part, type PartContext, skip } from '../parts/part.js';
+import { postgresPart } from '../parts/postgres.js';
+import { redisPart } from '../parts/redis.js';
+import { tgtPart } from '../parts/tgt.js';
+import { xfsPart } from '../parts/xfs-pool.js';
+import { Ports } from '../ports.js';
+import { readState, type Skipped, type State, writeState } from '../state.js';
+import { appSpec, environmentFile, isSecret, migrate } from './apps.js';
+import { clearLeftovers } from './leftovers.js';
+import { rotateOpen } from './log-file.js';
+import { mountsBelow } from './mounts.js';
+import { HOME_MARK, identify } from './process.js';
+import { type ProcessSpec, SupervisedProcess } from './supervised-process.js';
+
+export const PARTS: readonly Part[] = [postgresPart, redisPart, cephRgwPart, xfsPart, tgtPart];
+/** What only tests use. */
+const TEST_PARTS: readonly Part[] = [libiscsiPart, chromiumPart];
+const ROTATE_MS = 60_000;
+
+export interface ApplianceOptions {
+  /** Settings of the caller: they come first, and a part whose address they hold is not started. */
+  given: Readonly<Record<string, string>>;
+  partsOnly: boolean;
+  install: boolean;
+  /** A home for one run of tests: ports anywhere, speed before durability. */
+  throwAway?: boolean;
+  version: string;
+  say(line: string): void;
+}
+
+/** Everything of one home that runs: its parts, and gateway and worker over them. */
+export class Appliance {
+  readonly #processes: SupervisedProcess[] = [];
+  readonly #owner = new Map<SupervisedProcess, Part>();
+  readonly #stop = new AbortController();
+  readonly #skipped: Skipped[] = [];
+  readonly #state: State;
+  #env: Record<string, string> = {};
+  #unsaved = false;
+  #rotation: NodeJS.Timeout | undefined;
+
+  constructor(
+    readonly home: Home,
+    private readonly options: ApplianceOptions,
+  ) {
+    const supervisor = identify(process.pid);
+    if (supervisor === undefined) throw new Error('/proc is not readable');
+    this.#state = {
+      state: 'starting',
+      version: options.version,
+      partsOnly: options.partsOnly,
+      supervisor,
+      startedAt: new Date().toISOString(),
+      processes: [],
+      skipped: this.#skipped,
+      env: {},
+    };
+  }
+
+  /** Settings that lead to what runs, secrets included. */
+  get env(): Readonly<Record<string, string>> {
+    return this.#env;
+  }
+
+  get skipped(): readonly Skipped[] {
+    return this.#skipped;
+  }
+
+  /** Resolves when everything that can run here is ready. The caller holds the lock of the home. */
+  async start(): Promise<void> {
+    try {
+      writeState(this.home, this.#state);
+      await clearLeftovers(this.home, this.options.say);
+      this.home.ensureKek();
+      const ports = new Ports(this.home, !this.options.throwAway);
+      await this.#startParts(ports);
+      await this.#makeEnvironment(ports);
+      if (!this.options.partsOnly) await this.#startApps();
+      this.#rotation = setInterval(() => this.#rotateLogs(), ROTATE_MS).unref();
+      this.#state.state = 'ready';
+      this.#save();
+    } catch (error) {
+      this.#state.failure = (error as Error).message;
+      await this.stop();
+      this.#state.state = 'failed';
+      this.#save();
+      throw error;
+    }
+  }
+
+  /** Gateway, worker, then the parts; safe at any moment of the start. */
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    clearInterval(this.#rotation);
+    this.#state.state = 'stopping';
+    this.#save();
+    for (const name of ['gateway', 'worker', 'radosgw', 'ceph-osd.0', 'ceph-mon.a', 'redis', 'postgres']) {
+      await this.#processes.find(({ spec }) => spec.name === name)?.stop();
+    }
+    // A command of an interrupted start, such as initdb, and what it started.
+    await clearLeftovers(this.home, () => {});
+    this.#state.state = 'stopped';
+    this.#save();
+  }
+
+  async #startParts(ports: Ports): Promise<void> {
+    const { given, throwAway } = this.options;
+    const ours = [...PARTS, ...(throwAway ? TEST_PARTS : [])].filter(part => !given[part.addressVariable]);
+    const lacks = await this.#installMissing(ours);
+    const started = ours.map(async part => {
+      const lack = lacks.get(part);
+      if (lack !== undefined) return this.#skip(part, lack);
+      const begin = performance.now();
+      try {
+        Object.assign(this.#env, await part.start(this.#context(part, ports)));
+        this.options.say(`${part.name} is ready (${((performance.now() - begin) / 1000).toFixed(1)} s)`);
+      } catch (error) {
+        if (this.#stop.signal.aborted) throw error;
+        const reason = (error as Error).message;
+        await this.#stopProcessesOf(part);
+        this.#skip(part, { reason, packages: [], remedy: `see ${this.home.file('log')}` });
+      }
+    });
+    const results = await Promise.allSettled(started);
+    if (this.#stop.signal.aborted) throw new LauncherError('stopped');
+    for (const result of results) if (result.status === 'rejected') throw result.reason;
+  }
+
+  /** Without PostgreSQL there is nothing to run; everything else may be missing. */
+  #skip(part: Part, lack: Lack): void {
+    if (part === postgresPart) throw new LauncherError(`${lack.reason}\n${lack.remedy}`);
+    Object.assign(this.#env, typeof part.absent === 'function' ? part.absent(this.home) : part.absent);
+    this.#skipped.push(skip(part.name, lack));
+    this.options.say(`${part.name} is skipped: ${lack.reason.split('\n')[0]}; remedy: ${lack.remedy}`);
+  }
+
+  async #installMissing(parts: readonly Part[]): Promise<Map<Part, Lack>> {
+    const lacks = new Map<Part, Lack>();
+    for (const part of parts) {
+      const lack = await part.check();
+      if (lack !== undefined) lacks.set(part, lack);
+    }
+    const packages = [...lacks.values()].flatMap(lack => lack.packages);
+    if (packages.length === 0) return lacks;
+    const obstacle = this.options.install ? cannotInstall() : 'up was called with --no-install';
+    const failure = obstacle ?? (await installPackages(packages, this.options.say));
+    for (const [part, lack] of lacks) {
+      const now = await part.check();
+      if (now === undefined) lacks.delete(part);
+      else if (failure !== undefined && lack.packages.length > 0) {
+        lacks.set(part, { ...now, reason: `${now.reason} (${failure})` });
+      }
+    }
+    return lacks;
+  }
+
+  #context(part: Part, ports: Ports): PartContext {
+    return {
+      home: this.home,
+      ports,
+      mark: { [HOME_MARK]: this.home.path },
+      throwAway: this.options.throwAway ?? false,
+      say: line => this.options.say(`${part.name}: ${line}`),
+      signal: this.#stop.signal,
+      run: spec => this.#run(spec, part),
+      keepOutside: folder => {
+        this.#state.dataOutside = folder;
+      },
+    };
+  }
+
+  async #run(spec: ProcessSpec, part?: Part): Promise<void> {
+    const supervised = new SupervisedProcess(spec, () => this.#save());
+    this.#processes.push(supervised);
+    if (part !== undefined) this.#owner.set(supervised, part);
+    if (this.#stop.signal.aborted) throw new LauncherError('stopped');
+    await supervised.start();
+  }
+
+  async #stopProcessesOf(part: Part): Promise<void> {
+    for (const supervised of [...this.#processes].reverse()) {
+      if (this.#owner.get(supervised) !== part) continue;
+      await supervised.stop();
+      this.#processes.splice(this.#processes.indexOf(supervised), 1);
+    }
+  }
+
+  async #makeEnvironment(ports: Ports): Promise<void> {
+    const { given } = this.options;
+    const env: Record<string, string> = {
+      TRIVET_KEK_FILE: this.home.kekFile,
+      TRIVET_HTTP_LISTEN: `127.0.0.1:${await ports.take('http')}`,
+      TRIVET_HTTPS_LISTEN: `127.0.0.1:${await ports.take('https')}`,
+      TRIVET_CBT_LISTEN: `127.0.0.1:${await ports.take('cbt')}`,
+      TRIVET_WORKER_METRICS_LISTEN: `127.0.0.1:${await ports.take('worker')}`,
+      // The stock COSI sidecar panics at the specified code.
+      TRIVET_COSI_GRANT_MISMATCH: 'invalid_argument',
+      ...this.#env,
+      ...given,
+      TRIVET_HOME: this.home.path,
+    };
+    if (env.TRIVET_RGW_ENDPOINT || env.TRIVET_FAKE_BACKEND_FILE) {
+      env.COSI_ENDPOINT ??= `unix://${this.home.cosiSocket}`;
+    }
+    if (env.TRIVET_POOLS) env.TRIVET_CSI_ENDPOINT ??= `unix://${this.home.csiSocket}`;
+    env.TRIVET_CSP_PASSWORD_FILE ??= ensurePassword(this.home, 'csp-password');
+    env.TRIVET_ADMIN_PASSWORD_FILE ??= ensurePassword(this.home, 'admin-password');
+    loadConfig([], env);
+    this.#env = env;
+    this.#state.env = Object.fromEntries(Object.entries(env).filter(([name]) => !isSecret(name)));
+    writeWhole(this.home.environmentFile, environmentFile(env));
+    if (!existsSync(this.home.credentialsFile)) writeWhole(this.home.credentialsFile, '{}\n');
+  }
+
+  async #startApps(): Promise<void> {
+    await migrate(this.home, this.#env, this.#stop.signal, this.options.say);
+    for (const name of ['gateway', 'worker'] as const) {
+      if (!existsSync(join(PACKAGE_ROOT, 'dist', 'apps', name, 'src', 'main.js'))) {
+        throw new LauncherError(`${name} is not built; run ./trivet again`);
+      }
+    }
+    await Promise.all([
+      this.#run(appSpec('gateway', this.home, this.#env)),
+      this.#run(appSpec('worker', this.home, this.#env)),
+    ]);
+  }
+
+  #rotateLogs(): void {
+    const folder = this.home.file('log');
+    if (!existsSync(folder)) return;
+    for (const name of readdirSync(folder)) if (name.endsWith('.log')) rotateOpen(join(folder, name));
+  }
+
+  #save(): void {
+    if (!existsSync(this.home.path)) return;
+    this.#state.processes = this.#processes.map(({ spec, id, restarts, state, reason }) => ({
+      name: spec.name,
+      pid: id?.pid ?? null,
+      startTime: id?.startTime ?? null,
+      restarts,
+      state,
+      ...(reason === undefined ? {} : { reason }),
+    }));
+    try {
+      writeState(this.home, this.#state);
+      this.#unsaved = false;
+    } catch (error) {
+      // What runs goes on while the disk is full; the next change is written again.
+      if (!this.#unsaved) this.options.say(`state is not saved: ${(error as Error).message}`);
+      this.#unsaved = true;
+    }
+  }
+}
+
+/**
+ * Deletes a home and what belongs to it elsewhere; nothing of it runs any more. First it is proved that nothing is mounted
+ * below: data of a volume must not go with a folder.
+ */
+export function eraseHome(home: Home): void {
+  for (const folder of [home.path, home.run]) {
+    const mounted = mountsBelow(folder);
+    if (mounted.length > 0) throw new LauncherError(`not deleted: ${mounted.join(', ')} is mounted below ${folder}`);
+  }
+  const { dataOutside } = readState(home) ?? {};
+  // The home last: it knows the others.
+  for (const folder of [dataOutside, home.run, home.path]) {
+    if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
+  }
+}

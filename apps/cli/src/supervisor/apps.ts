@@ -1,0 +1,101 @@
+import { spawn } from 'node:child_process';
+import { closeSync, openSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { EXIT_CONFIG } from '#platform/config';
+import { NODE_FLAGS } from '#platform/node-flags';
+import { PACKAGE_ROOT } from '#platform/package-root';
+import { surroundings } from '../environment.js';
+import { type Home, LauncherError } from '../home.js';
+import { tail } from './log-file.js';
+import { HOME_MARK } from './process.js';
+import type { ProcessSpec } from './supervised-process.js';
+
+const DIST = join(PACKAGE_ROOT, 'dist', 'apps');
+const STOP_MARGIN_MS = 5_000;
+
+/** Variables that carry a password; only files of mode 0600 hold them. */
+export const isSecret = (name: string): boolean => /^TRIVET_(DATABASE\w*|REDIS)_URL$/.test(name);
+
+/** Each process has the logins it needs: migrations alone are the owner. */
+const LOGINS_WITHHELD = {
+  gateway: ['TRIVET_DATABASE_OWNER_URL'],
+  worker: ['TRIVET_DATABASE_OWNER_URL'],
+} as const;
+
+function settingsOf(name: 'gateway' | 'worker', env: Readonly<Record<string, string>>): Record<string, string> {
+  const withheld: readonly string[] = LOGINS_WITHHELD[name];
+  return Object.fromEntries(Object.entries(env).filter(([variable]) => !withheld.includes(variable)));
+}
+
+export function appSpec(name: 'gateway' | 'worker', home: Home, env: Readonly<Record<string, string>>): ProcessSpec {
+  const listen = name === 'gateway' ? env.TRIVET_HTTP_LISTEN : env.TRIVET_WORKER_METRICS_LISTEN;
+  return {
+    name,
+    command: process.execPath,
+    args: [...NODE_FLAGS, join(DIST, name, 'src', 'main.js')],
+    env: { ...surroundings(), ...settingsOf(name, env), [HOME_MARK]: home.path },
+    cwd: home.path,
+    logFile: home.log(name),
+    stopSignal: 'SIGTERM',
+    stopGraceMs: Number(env.TRIVET_SHUTDOWN_MS ?? 10_000) + STOP_MARGIN_MS,
+    readyMs: 60_000,
+    ready: () => isReady(`http://${listen}/readyz`),
+  };
+}
+
+export async function isReady(url: string): Promise<boolean> {
+  const answer = await fetch(url, { signal: AbortSignal.timeout(2_000) }).catch(() => undefined);
+  await answer?.body?.cancel();
+  return answer?.status === 200;
+}
+
+/** Brings the database to this release in a process of its own, as the only one that has the owner's login. */
+export async function migrate(
+  home: Home,
+  env: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+  say: (line: string) => void,
+): Promise<void> {
+  if (!env.TRIVET_DATABASE_OWNER_URL) {
+    say('TRIVET_DATABASE_OWNER_URL is not set: migrations are not run');
+    return;
+  }
+  const begin = performance.now();
+  const logFile = home.log('migrate');
+  const log = openSync(logFile, 'a', 0o600);
+  const logStart = statSync(logFile).size;
+  const code = await new Promise<number | null>((resolve, reject) => {
+    const child = spawn(process.execPath, [join(DIST, 'cli', 'src', 'main.js'), 'migrate'], {
+      cwd: home.path,
+      env: { ...surroundings(), ...env, [HOME_MARK]: home.path },
+      stdio: ['ignore', log, log],
+      signal,
+    });
+    child.once('exit', resolve);
+    child.once('error', reject);
+  }).finally(() => closeSync(log));
+  if (code !== 0) {
+    const why = tail(logFile, 8, logStart).replaceAll(/^/gm, '    ');
+    throw new LauncherError(
+      `migrate ended with code ${code}; log: ${logFile}\n${why}`,
+      code === EXIT_CONFIG ? code : 1,
+    );
+  }
+  say(`database is migrated (${((performance.now() - begin) / 1000).toFixed(1)} s)`);
+}
+
+const quoted = (value: string): string => `'${value.replaceAll("'", "'\\''")}'`;
+
+/** For `. .trivet/env` in a POSIX shell. */
+export function environmentFile(env: Readonly<Record<string, string>>): string {
+  const lines = Object.entries(env).map(([name, value]) => `export ${name}=${quoted(value)}`);
+  return `# Settings of this appliance; holds passwords.\n${lines.sort().join('\n')}\n`;
+}
+
+/** The settings back from environmentFile's text. */
+export function readEnvironmentFile(text: string): Record<string, string> {
+  const lines = [...text.matchAll(/^export (\w+)='((?:[^']|'\\'')*)'$/gm)];
+  return Object.fromEntries(
+    lines.map(([, name, value]) => [name as string, (value as string).replaceAll("'\\''", "'")]),
+  );
+}

@@ -1,0 +1,122 @@
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** A pid alone may be somebody else's by now; with its start time (and the boot it belongs to) it may not. */
+export interface ProcessId {
+  pid: number;
+  startTime: string;
+}
+
+/** Carried by every process of a home, so that what a killed supervisor left can be found. */
+export const HOME_MARK = 'SUPERVISED_HOME';
+
+let bootId: string | undefined;
+function boot(): string {
+  bootId ??= readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  return bootId;
+}
+
+/** Start time of a living process; undefined when it is gone, or only waits to be reaped. */
+export function startTimeOf(pid: number): string | undefined {
+  let stat: string;
+  try {
+    stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  } catch {
+    return undefined;
+  }
+  // The second field is the command in brackets, and may hold blanks and brackets itself.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  const [state] = fields;
+  if (state === 'X' || (state === 'Z' && !hasOtherThreads(pid))) return undefined;
+  return `${boot()}:${fields[19]}`;
+}
+
+/** The first thread may be gone before the others, which still hold files and ports. */
+function hasOtherThreads(pid: number): boolean {
+  try {
+    return readdirSync(`/proc/${pid}/task`).length > 1;
+  } catch {
+    return false;
+  }
+}
+
+export function identify(pid: number): ProcessId | undefined {
+  const startTime = startTimeOf(pid);
+  return startTime === undefined ? undefined : { pid, startTime };
+}
+
+export const isAlive = (id: ProcessId): boolean => startTimeOf(id.pid) === id.startTime;
+
+/** Sends a signal to exactly that process; false when it is gone. */
+export function signal(id: ProcessId, name: NodeJS.Signals): boolean {
+  if (!isAlive(id)) return false;
+  try {
+    process.kill(id.pid, name);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false;
+    throw error;
+  }
+}
+
+/** Resolves to true when the process is gone within `ms`. */
+export async function waitForExit(id: ProcessId, ms: number): Promise<boolean> {
+  const end = Date.now() + ms;
+  while (isAlive(id)) {
+    if (Date.now() >= end) return false;
+    await delay(30);
+  }
+  return true;
+}
+
+/** Asks a process to end, and kills it after `graceMs`. */
+export async function endProcess(id: ProcessId, name: NodeJS.Signals, graceMs: number): Promise<void> {
+  // A stopped process answers SIGTERM only once it runs again.
+  if (!signal(id, name)) return;
+  signal(id, 'SIGCONT');
+  if (await waitForExit(id, graceMs)) return;
+  signal(id, 'SIGKILL');
+  if (!(await waitForExit(id, 5_000))) throw new Error(`process ${id.pid} does not end, not even by SIGKILL`);
+}
+
+function markOf(pid: number): string | undefined {
+  try {
+    const prefix = `${HOME_MARK}=`;
+    const entry = readFileSync(`/proc/${pid}/environ`, 'utf8')
+      .split('\0')
+      .find(line => line.startsWith(prefix));
+    return entry?.slice(prefix.length);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Living processes started for this home, by whichever supervisor; never the caller itself. */
+export function processesOf(home: string): ProcessId[] {
+  const found: ProcessId[] = [];
+  for (const entry of readdirSync('/proc')) {
+    const pid = Number(entry);
+    if (!Number.isInteger(pid) || pid === process.pid || markOf(pid) !== home) continue;
+    const id = identify(pid);
+    if (id !== undefined) found.push(id);
+  }
+  return found;
+}
+
+/** What a process is called, for a message. */
+export function commandOf(pid: number): string {
+  try {
+    const [command = ''] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+    return command.slice(command.lastIndexOf('/') + 1);
+  } catch {
+    return '?';
+  }
+}
+
+export function workingFolderOf(pid: number): string | undefined {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`);
+  } catch {
+    return undefined;
+  }
+}

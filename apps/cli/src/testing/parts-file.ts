@@ -1,0 +1,70 @@
+import { type Home, writeWhole } from '../home.js';
+import { chromiumPath } from '../parts/chromium.js';
+import { libiscsiPart } from '../parts/libiscsi.js';
+import { superuserUrl } from '../parts/postgres.js';
+import { tgtPart } from '../parts/tgt.js';
+import { isMounted } from '../supervisor/mounts.js';
+
+/** What test files find by TRIVET_TEST_PARTS: the parts of this run, and who may do what there. */
+export interface TestParts {
+  postgres: {
+    /** May create databases, of which each test file has its own. */
+    superuserUrl: string;
+    host: string;
+    port: number;
+    ownerUrl: string;
+    appUrl: string;
+    engineUrl: string;
+  } | null;
+  redis: { url: string } | null;
+  rgw: { endpoint: string; region: string; accessKeyFile: string; secretKeyFile: string } | null;
+  /** An XFS with reflink; each test file takes folders of its own below it as pools. */
+  xfs: { path: string } | null;
+  /** tgtd is installed; a test starts its own. */
+  tgt: object | null;
+  /** Stock initiators are installed. */
+  libiscsi: object | null;
+  /** A browser is installed. */
+  chromium: { path: string } | null;
+  kekFile: string;
+  home: string;
+}
+
+export async function testParts(home: Home, env: Readonly<Record<string, string | undefined>>): Promise<TestParts> {
+  const {
+    TRIVET_DATABASE_URL: appUrl,
+    TRIVET_DATABASE_ENGINE_URL: engineUrl,
+    TRIVET_DATABASE_OWNER_URL: ownerUrl,
+  } = env;
+  const redis = env.TRIVET_REDIS_URL;
+  const endpoint = env.TRIVET_RGW_ENDPOINT;
+  const port = appUrl === undefined ? 0 : Number(new URL(appUrl).port);
+  const chromium = chromiumPath();
+  return {
+    postgres:
+      appUrl && engineUrl && ownerUrl
+        ? { superuserUrl: superuserUrl(home, port), host: '127.0.0.1', port, ownerUrl, appUrl, engineUrl }
+        : null,
+    redis: redis && redis !== 'none' ? { url: redis } : null,
+    rgw: endpoint
+      ? {
+          endpoint,
+          region: env.TRIVET_RGW_REGION ?? 'default',
+          accessKeyFile: env.TRIVET_RGW_ACCESS_KEY_FILE ?? '',
+          secretKeyFile: env.TRIVET_RGW_SECRET_KEY_FILE ?? '',
+        }
+      : null,
+    xfs: isMounted(home.file('pool')) ? { path: home.file('pool') } : null,
+    tgt: (await tgtPart.check()) === undefined ? {} : null,
+    libiscsi: (await libiscsiPart.check()) === undefined ? {} : null,
+    chromium: chromium === undefined ? null : { path: chromium },
+    kekFile: home.kekFile,
+    home: home.path,
+  };
+}
+
+export function writeTestParts(home: Home, parts: TestParts): string {
+  const path = home.file('test-parts.json');
+  writeWhole(path, `${JSON.stringify(parts, null, 2)}\n`);
+  return path;
+}

@@ -1,0 +1,160 @@
+import { spawn } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { PACKAGE_ROOT } from '#platform/package-root';
+import { environment, surroundings } from '../environment.js';
+import type { Home } from '../home.js';
+import type { Appliance } from '../supervisor/appliance.js';
+import { HOME_MARK } from '../supervisor/process.js';
+import { type TestParts, testParts, writeTestParts } from './parts-file.js';
+import {
+  add,
+  closingLine,
+  FAILED,
+  type FileTime,
+  missingParts,
+  NOTHING,
+  PASSED,
+  type ProjectResult,
+  readProject,
+  shortage,
+  slowest,
+  type Tally,
+  type VitestReport,
+} from './report.js';
+import { withThrowAwayParts } from './throw-away.js';
+
+export interface TestOptions {
+  filters: readonly string[];
+  /** One of vitest's projects; undefined: all. */
+  project?: 'unit' | 'parts';
+  install: boolean;
+  long: boolean;
+  version: string;
+}
+
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
+
+/** One run of everything in a home of its own, which is gone afterwards. Resolves to the exit code. */
+export class TestRun {
+  readonly #interrupt = new AbortController();
+  #tally: Tally = NOTHING;
+  readonly #files: FileTime[] = [];
+  readonly #totals: Record<string, number> = {};
+
+  constructor(private readonly options: TestOptions) {}
+
+  async run(): Promise<number> {
+    await withThrowAwayParts(
+      { ...this.options, say: line => say(`parts: ${line}`), interrupt: this.#interrupt },
+      (home, appliance) => this.#runAll(home, appliance),
+    );
+    if (this.#interrupt.signal.aborted) this.#fail('interrupted');
+    this.#report();
+    return this.#interrupt.signal.aborted ? 130 : this.#tally.failed === 0 ? 0 : 1;
+  }
+
+  get #isWhole(): boolean {
+    return this.options.filters.length === 0 && this.options.project === undefined;
+  }
+
+  async #runAll(home: Home, appliance: Appliance): Promise<void> {
+    const needsParts = this.options.project !== 'unit';
+    // Ceph takes its time; what needs no parts runs meanwhile.
+    const started = needsParts ? appliance.start() : Promise.resolve();
+    started.catch(() => {});
+    if (this.#isWhole) {
+      await this.#check('lint', 'biome', ['check', '.']);
+      await this.#check('type check', 'tsc', ['-p', 'tsconfig.json']);
+      await this.#check('type check of the dashboard', 'tsc', ['-p', 'apps/dashboard']);
+    }
+    if (this.options.project !== 'parts') await this.#project('unit', home);
+    if (!needsParts) return this.#requireMatch();
+    try {
+      await started;
+    } catch (error) {
+      if (!this.#interrupt.signal.aborted) this.#fail(`parts: ${(error as Error).message}`);
+      return;
+    }
+    const parts = await testParts(home, appliance.env);
+    this.#requireParts(parts, appliance);
+    await this.#project('parts', home, writeTestParts(home, parts));
+    this.#requireMatch();
+    if (this.#isWhole) this.#requireMinimum();
+  }
+
+  async #check(name: string, program: string, args: readonly string[]): Promise<void> {
+    if (this.#interrupt.signal.aborted) return;
+    const code = await this.#spawn(join(PACKAGE_ROOT, 'node_modules', '.bin', program), args, {});
+    if (code === 0) this.#tally = add(this.#tally, PASSED);
+    else if (!this.#interrupt.signal.aborted) this.#fail(`${name} failed`);
+  }
+
+  async #project(name: 'unit' | 'parts', home: Home, partsFile?: string): Promise<void> {
+    if (this.#interrupt.signal.aborted) return;
+    const output = home.file(`vitest-${name}.json`);
+    const args = [
+      ...[join(PACKAGE_ROOT, 'node_modules', 'vitest', 'vitest.mjs'), 'run', '--project', name, '--passWithNoTests'],
+      ...['--reporter=default', '--reporter=json', `--outputFile.json=${output}`, ...this.options.filters],
+    ];
+    const code = await this.#spawn(process.execPath, args, {
+      // Unit tests run while the parts start, and a start ends what bears the home's mark.
+      ...(partsFile === undefined ? {} : { [HOME_MARK]: home.path, TRIVET_TEST_PARTS: partsFile }),
+      ...(this.options.long ? { TRIVET_TEST_LONG: '1' } : {}),
+    });
+    const report = existsSync(output) ? (JSON.parse(readFileSync(output, 'utf8')) as VitestReport) : undefined;
+    if (report === undefined && this.#interrupt.signal.aborted) return;
+    const result: ProjectResult = readProject(report, code);
+    this.#tally = add(this.#tally, result);
+    this.#files.push(...result.files);
+    this.#totals[name] = result.total;
+  }
+
+  /** Output goes straight to the terminal; an interrupt ends the child, and with it its workers. */
+  #spawn(command: string, args: readonly string[], env: Record<string, string>): Promise<number | null> {
+    return new Promise((resolve, reject) => {
+      const child = spawn(command, args, {
+        cwd: PACKAGE_ROOT,
+        env: { ...surroundings(), ...(process.stdout.isTTY ? {} : { NO_COLOR: '1' }), ...env },
+        stdio: ['ignore', 'inherit', 'inherit'],
+        signal: this.#interrupt.signal,
+      });
+      child.once('exit', code => resolve(code));
+      child.once('error', error => (this.#interrupt.signal.aborted ? resolve(null) : reject(error)));
+    });
+  }
+
+  #requireParts(parts: TestParts, appliance: Appliance): void {
+    const required = (environment.TRIVET_REQUIRE ?? '').split(',').filter(name => name !== '');
+    const present = (['postgres', 'redis', 'rgw', 'xfs', 'tgt', 'libiscsi', 'chromium'] as const).filter(
+      name => parts[name] !== null,
+    );
+    for (const line of missingParts(required, present, appliance.skipped)) this.#fail(`required part ${line}`);
+  }
+
+  #requireMatch(): void {
+    if (this.options.filters.length === 0 || this.#interrupt.signal.aborted) return;
+    if (Object.values(this.#totals).every(total => total === 0) && this.#tally.failed === 0) {
+      this.#fail(`no test matches ${this.options.filters.join(' ')}`);
+    }
+  }
+
+  #requireMinimum(): void {
+    if (this.#interrupt.signal.aborted) return;
+    const file = join(PACKAGE_ROOT, 'test', 'minimum-tests.json');
+    const missing = shortage(JSON.parse(readFileSync(file, 'utf8')), this.#totals);
+    for (const line of missing) this.#fail(line);
+    if (missing.length === 0) this.#tally = add(this.#tally, PASSED);
+  }
+
+  #fail(line: string): void {
+    say(`FAILED ${line}`);
+    this.#tally = add(this.#tally, FAILED);
+  }
+
+  #report(): void {
+    const lines = slowest(this.#files, PACKAGE_ROOT);
+    if (lines.length > 0) say(`\nSlowest files:\n${lines.join('\n')}\n`);
+    say(closingLine(this.#tally));
+  }
+}

@@ -1,0 +1,76 @@
+import type { QueryClient } from '@tanstack/react-query';
+
+/** As much of an event as says what to read again. */
+export interface LiveEvent {
+  type: 'operation' | 'audit';
+  operation?: { id: string; resource: { kind: string } };
+  audit?: { action: string; subject: { kind: string } };
+}
+
+/** Lists and objects that may look different after something happened to a resource of this kind: parts of paths. */
+const TOUCHED: Readonly<Record<string, readonly string[]>> = {
+  volume: ['/volumes', '/snapshots', '/publications', '/quotas', '/backends'],
+  snapshot: ['/snapshots', '/volumes', '/quotas', '/backends'],
+  snapshot_group: ['/snapshots', '/volumes', '/quotas'],
+  publication: ['/publications', '/volumes', '/hosts'],
+  host: ['/hosts', '/publications'],
+  bucket: ['/buckets', '/accesses', '/quotas', '/backends'],
+  access: ['/accesses', '/buckets'],
+  backend: ['/backends', '/overview'],
+  endpoint: ['/endpoints'],
+  tenant: ['/tenants'],
+  quota: ['/quotas'],
+  user: ['/users', '/tokens'],
+  token: ['/tokens', '/users'],
+  protection_template: ['/protection-templates'],
+  template: ['/protection-templates'],
+  snapshot_session: ['/snapshot-sessions'],
+  session: ['/session'],
+  queue: ['/queues', '/workers', '/overview'],
+  operation: ['/operations'],
+};
+
+/** A storm of events reads a list once, not a thousand times. */
+const GATHER_MS = 400;
+
+/** Query keys begin with the path of the contract; what events are about is read again if a page shows it. */
+export class Invalidations {
+  private readonly parts = new Set<string>();
+  private timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(private readonly client: QueryClient) {}
+
+  heard({ operation, audit }: LiveEvent): void {
+    if (operation) {
+      this.touch(['/operations', '/overview', '/queues']);
+      this.touch(TOUCHED[operation.resource.kind] ?? ['']);
+    }
+    if (audit) {
+      this.touch(['/audit']);
+      this.touch(TOUCHED[audit.subject.kind] ?? ['']);
+    }
+  }
+
+  everything(): void {
+    this.touch(['']);
+  }
+
+  stop(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+  }
+
+  private touch(parts: readonly string[]): void {
+    for (const part of parts) this.parts.add(part);
+    this.timer ??= setTimeout(() => this.flush(), GATHER_MS);
+  }
+
+  private flush(): void {
+    this.timer = undefined;
+    const parts = [...this.parts];
+    this.parts.clear();
+    void this.client.invalidateQueries({
+      predicate: ({ queryKey: [path] }) => parts.some(part => String(path).includes(part)),
+    });
+  }
+}

@@ -1,0 +1,101 @@
+import { useQueryClient } from '@tanstack/react-query';
+import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useState } from 'react';
+import type { Problem } from '#admin/contract/common';
+import type { Role } from '#admin/contract/route';
+import type { Me } from '#admin/contract/session';
+import { call, setCsrf } from './client';
+import { ApiProblem, problemOf } from './problem';
+
+interface Login {
+  /** undefined: not known yet; null: nobody is logged in. */
+  me: Me | null | undefined;
+  /** It was logged in, and is no more. */
+  ended: boolean;
+  problem: Problem | undefined;
+  login(username: string, password: string): Promise<void>;
+  logout(): Promise<void>;
+  loggedOut(): void;
+}
+
+const LoginContext = createContext<Login | undefined>(undefined);
+
+export function useLogin(): Login {
+  const login = useContext(LoginContext);
+  if (!login) throw new Error('useLogin outside of LoginProvider');
+  return login;
+}
+
+/** Who is logged in; only below a page that somebody is logged in to. */
+export function useMe(): Me {
+  const { me } = useLogin();
+  if (!me) throw new Error('nobody is logged in');
+  return me;
+}
+
+const RANK: Readonly<Record<Role, number>> = { viewer: 0, operator: 1, admin: 2 };
+
+/** The API decides; the page offers what it would allow. */
+export function useMay(): (role: Role, scope?: 'appliance') => boolean {
+  const me = useMe();
+  return (role, scope) => RANK[me.role] >= RANK[role] && (scope !== 'appliance' || me.appliance);
+}
+
+export function LoginProvider({ children }: { children: ReactNode }) {
+  const client = useQueryClient();
+  const [me, setMe] = useState<Me | null>();
+  const [ended, setEnded] = useState(false);
+  const [problem, setProblem] = useState<Problem>();
+
+  const become = useCallback(
+    (who: Me | null) => {
+      setCsrf(who?.csrf ?? null);
+      setProblem(undefined);
+      // What one user has read is not for the next one.
+      client.clear();
+      setMe(who);
+    },
+    [client],
+  );
+
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const ask = (): void => {
+      call('GET', '/session', {}).then(
+        ({ data }) => become(data),
+        error => {
+          if (error instanceof ApiProblem && error.code === 'unauthenticated') return become(null);
+          setProblem(problemOf(error));
+          timer = setTimeout(ask, 3_000);
+        },
+      );
+    };
+    ask();
+    return () => clearTimeout(timer);
+  }, [become]);
+
+  const loggedOut = useCallback(() => {
+    setEnded(true);
+    become(null);
+  }, [become]);
+
+  const value = useMemo<Login>(
+    () => ({
+      me,
+      ended,
+      problem,
+      loggedOut,
+      login: async (username, password) => {
+        const { data } = await call('POST', '/session', { body: { username, password } });
+        setEnded(false);
+        become(data);
+      },
+      logout: async () => {
+        await call('DELETE', '/session', {}).catch(() => undefined);
+        setEnded(false);
+        become(null);
+      },
+    }),
+    [me, ended, problem, loggedOut, become],
+  );
+  return <LoginContext value={value}>{children}</LoginContext>;
+}

@@ -1,0 +1,167 @@
+import { Stack } from '@mantine/core';
+import { useParams } from 'react-router';
+import { call } from '../api/client';
+import { useMay } from '../api/me';
+import { useRead } from '../api/read';
+import type { ItemOf } from '../api/routes';
+import { Act } from '../parts/act';
+import { Ago } from '../parts/ago';
+import { Copy } from '../parts/copy';
+import { DataTable, Pager } from '../parts/data-table';
+import { FilterBar, type FilterField, useFilters } from '../parts/filters';
+import { To, UnderWay } from '../parts/links';
+import { LinkedOperations } from '../parts/operation-list';
+import { Empty, Facts, Loaded, Page, Section } from '../parts/page';
+import { StateBadge } from '../parts/state-badge';
+import { useTenant } from '../shell/tenant';
+
+type Access = ItemOf<'/tenants/{tenant}/accesses'>;
+
+const fields: readonly FilterField[] = [
+  { name: 'search', label: 'Name', placeholder: 'part of it' },
+  { name: 'bucket', label: 'Bucket', placeholder: 'its id' },
+  {
+    name: 'sort',
+    label: 'Order',
+    options: [
+      ['-createdAt', 'newest first'],
+      ['createdAt', 'oldest first'],
+    ],
+  },
+];
+
+export function AccessesPage() {
+  const tenant = useTenant();
+  const filters = useFilters(fields.map(({ name }) => name));
+  return (
+    <Page title="Accesses">
+      <p className="dimmed">Accounts that were granted access to buckets. Their keys are never shown.</p>
+      <FilterBar filters={filters} fields={fields} />
+      <AccessList tenant={tenant} query={filters.query} paged />
+    </Page>
+  );
+}
+
+const Grants = ({ grants }: { grants: Access['grants'] }) => (
+  <ul className="plain-list">
+    {grants.map(({ bucket, mode, state }) => (
+      <li key={bucket}>
+        {bucket}, {mode.replaceAll('_', ' ')}
+        {state === 'applied' ? '' : ` (${state})`}
+      </li>
+    ))}
+  </ul>
+);
+
+interface ListProps {
+  tenant: string;
+  query: Record<string, string>;
+  paged?: boolean;
+}
+
+export function AccessList({ tenant, query, paged }: ListProps) {
+  const list = useRead('/tenants/{tenant}/accesses', {
+    params: { tenant },
+    query: { ...(query as object), limit: 50 },
+  });
+  return (
+    <Loaded read={{ ...list, data: list.data?.data }}>
+      {({ items, next }) => (
+        <>
+          <DataTable
+            label="Accesses"
+            rows={items}
+            keyOf={({ id }) => id}
+            empty={
+              <Empty
+                what="Nobody has access. A BucketAccess of the cluster grants it."
+                command="kubectl get bucketaccess"
+              />
+            }
+            columns={[
+              { head: 'Name', cell: ({ id, name }) => <To to={`/tenants/${tenant}/accesses/${id}`}>{name}</To> },
+              {
+                head: 'State',
+                cell: ({ state, stale }) => (
+                  <span>
+                    <StateBadge state={state} /> {stale && <StateBadge state="stale" />}
+                  </span>
+                ),
+              },
+              { head: 'Account', cell: ({ accountId }) => accountId },
+              { head: 'Buckets', cell: ({ grants }) => <Grants grants={grants} /> },
+              { head: 'Backend', cell: ({ backend }) => backend },
+              { head: 'Operation', cell: ({ operation }) => <UnderWay operation={operation} /> },
+              { head: 'Granted', cell: ({ createdAt }) => <Ago at={createdAt} /> },
+            ]}
+          />
+          {paged && <Pager next={next} shown={items.length} />}
+        </>
+      )}
+    </Loaded>
+  );
+}
+
+export function AccessPage() {
+  const tenant = useTenant();
+  const { access = '' } = useParams();
+  const may = useMay();
+  const read = useRead('/tenants/{tenant}/accesses/{access}', { params: { tenant, access } });
+  const data = read.data?.data;
+  return (
+    <Page
+      title={data?.name ?? 'Access'}
+      above={{ name: 'Accesses', to: `/tenants/${tenant}/accesses` }}
+      actions={
+        data &&
+        may('admin') &&
+        data.state !== 'revoking' && (
+          <Act
+            danger
+            label="Revoke"
+            title={`Revoke access ${data.name}`}
+            explain="Its key ends first: whoever uses it is refused at once."
+            confirmName={data.name}
+            reason="required"
+            done="The access is being revoked"
+            run={async (_, reason) => {
+              await call('POST', '/tenants/{tenant}/accesses/{access}/revoke', {
+                params: { tenant, access },
+                body: { reason: reason ?? '' },
+              });
+              return undefined;
+            }}
+          />
+        )
+      }
+    >
+      <Loaded read={{ ...read, data }}>
+        {found => (
+          <Stack gap="md">
+            {found.stale && (
+              <div className="notice notice-warn" role="note">
+                <p className="notice-title">The store no longer says what was granted</p>
+                The next request of the driver for this access heals it.
+              </div>
+            )}
+            <Section title="About">
+              <Facts
+                facts={[
+                  ['State', <StateBadge key="state" state={found.state} />],
+                  ['Account', found.accountId],
+                  ['Backend', found.backend],
+                  ['Buckets', <Grants key="grants" grants={found.grants} />],
+                  ['Operation', <UnderWay key="operation" operation={found.operation} />],
+                  ['Granted', <Ago key="made" at={found.createdAt} />],
+                  ['Changed', <Ago key="changed" at={found.updatedAt} />],
+                  ['Id', <Copy key="id" text={found.id} label="the id" />],
+                ]}
+              />
+            </Section>
+            <LinkedOperations tenant={tenant} resource={found.id} />
+          </Stack>
+        )}
+      </Loaded>
+    </Page>
+  );
+}

@@ -1,0 +1,254 @@
+import { Stack, Textarea, TextInput } from '@mantine/core';
+import { useNavigate, useParams } from 'react-router';
+import type { BackendReply } from '#admin/contract/backends';
+import { call } from '../api/client';
+import { useMay } from '../api/me';
+import { useRead } from '../api/read';
+import { Act, textOf } from '../parts/act';
+import { Ago } from '../parts/ago';
+import { shareOf, showBytes, showDuration } from '../parts/amounts';
+import { Meter } from '../parts/charts';
+import { DataTable } from '../parts/data-table';
+import { To } from '../parts/links';
+import { Empty, Facts, Loaded, Page, Section } from '../parts/page';
+import { StateBadge } from '../parts/state-badge';
+import { useTenant } from '../shell/tenant';
+import { HEALTH_EVERY_MS, jsonOf } from './backends';
+
+const PATH = '/tenants/{tenant}/backends/{backend}';
+
+export function BackendPage() {
+  const tenant = useTenant();
+  const { backend = '' } = useParams();
+  const read = useRead(PATH, { params: { tenant, backend } }, { every: HEALTH_EVERY_MS });
+  const data = read.data?.data;
+  return (
+    <Page
+      title={`Backend ${backend}`}
+      above={{ name: 'Backends', to: `/tenants/${tenant}/backends` }}
+      actions={data && <Actions tenant={tenant} backend={data} etag={read.data?.etag ?? null} />}
+    >
+      <Loaded read={{ ...read, data }}>
+        {found => (
+          <Stack gap="md">
+            {found.health.state === 'down' && (
+              <div className="notice notice-bad" role="note">
+                <p className="notice-title">
+                  It does not answer, since <Ago at={found.health.since} />
+                </p>
+                {found.health.reason}. Operations wait and go on by themselves when it answers again.
+              </div>
+            )}
+            <About backend={found} />
+            <Holds tenant={tenant} backend={found} />
+            <Section title="Capabilities">
+              <Plain values={found.capabilities} empty="It has not been asked yet." />
+            </Section>
+            <Section title="Configuration">
+              <Plain values={found.config} empty="It has none." />
+            </Section>
+          </Stack>
+        )}
+      </Loaded>
+    </Page>
+  );
+}
+
+const About = ({ backend }: { backend: BackendReply }) => (
+  <Section title="About">
+    <Facts
+      facts={[
+        ['Health', <StateBadge key="health" state={backend.health.state} />],
+        ['State', <StateBadge key="state" state={backend.state} />],
+        ['Kind', backend.kind],
+        ['Belongs to', backend.shared ? 'the appliance, shared' : 'this tenant'],
+        ['Description', backend.description],
+        ['Registered', <Ago key="made" at={backend.createdAt} />],
+        ['Changed', <Ago key="changed" at={backend.updatedAt} />],
+      ]}
+    />
+    {backend.capacity && (
+      <Meter share={shareOf(backend.capacity.used, backend.capacity.total)} label="Used">
+        {showBytes(backend.capacity.used)} of {showBytes(backend.capacity.total)} used,{' '}
+        {showBytes(backend.capacity.reserved)} reserved
+      </Meter>
+    )}
+  </Section>
+);
+
+function Holds({ tenant, backend: { name, holds } }: { tenant: string; backend: BackendReply }) {
+  const of = encodeURIComponent(name);
+  return (
+    <Section title="What it holds">
+      <Facts
+        facts={[
+          [
+            'Volumes',
+            <To key="volumes" to={`/tenants/${tenant}/volumes?backend=${of}`}>
+              {holds.volumes}
+            </To>,
+          ],
+          ['Snapshots', holds.snapshots],
+          [
+            'Buckets',
+            <To key="buckets" to={`/tenants/${tenant}/buckets?backend=${of}`}>
+              {holds.buckets}
+            </To>,
+          ],
+          ['Accesses', holds.accesses],
+          [
+            'Operations under way',
+            <To key="operations" to={`/operations?tenant=${tenant}&backend=${of}&state=pending,running`}>
+              {holds.operations}
+            </To>,
+          ],
+        ]}
+      />
+    </Section>
+  );
+}
+
+const Plain = ({ values, empty }: { values: Record<string, unknown> | null; empty: string }) =>
+  values && Object.keys(values).length > 0 ? (
+    <Facts
+      facts={Object.entries(values).map(
+        ([name, value]) => [name, typeof value === 'object' ? JSON.stringify(value) : String(value)] as const,
+      )}
+    />
+  ) : (
+    <p className="dimmed">{empty}</p>
+  );
+
+const STATES = {
+  active: {
+    label: 'Take back',
+    title: (name: string) => `Take ${name} back into use`,
+    explain: 'New objects may be made there again.',
+    done: 'It is in use again',
+  },
+  cordoned: {
+    label: 'Cordon',
+    title: (name: string) => `Cordon ${name}`,
+    explain: 'Nothing new is made there. What is there goes on as before.',
+    done: 'It was cordoned',
+  },
+  draining: {
+    label: 'Drain',
+    title: (name: string) => `Drain ${name}`,
+    explain: 'Nothing new is made there, until it holds nothing. What is there stays until somebody deletes it.',
+    done: 'It is draining',
+  },
+} as const;
+
+function Actions({ tenant, backend, etag }: { tenant: string; backend: BackendReply; etag: string | null }) {
+  const may = useMay();
+  const navigate = useNavigate();
+  const params = { tenant, backend: backend.name };
+  return (
+    <>
+      {may('operator') && (
+        <Act
+          primary
+          label="Test"
+          title={`Test ${backend.name}`}
+          explain="Asks whether it answers, knows us and can do what we need. Changes nothing there."
+          verb="Test it now"
+          done="The test has ended"
+          run={async () => <TestResult {...(await call('POST', `${PATH}/test`, { params })).data} />}
+        />
+      )}
+      {may('admin', 'appliance') && (
+        <>
+          <Act
+            label="Change"
+            title={`Change ${backend.name}`}
+            verb="Save"
+            done="The backend was changed"
+            run={async form => {
+              const config = backend.shared ? {} : { config: jsonOf(form, 'config') as Record<string, unknown> };
+              const secret = textOf(form, 'credentials');
+              const credentials = secret ? { credentials: jsonOf(form, 'credentials') as Record<string, string> } : {};
+              const body = { description: textOf(form, 'description') ?? '', ...config, ...credentials };
+              await call('PATCH', PATH, { params, body }, { etag });
+              return undefined;
+            }}
+          >
+            <TextInput name="description" label="Description" defaultValue={backend.description} maxLength={500} />
+            {!backend.shared && (
+              <>
+                <Textarea
+                  name="config"
+                  label="Configuration"
+                  defaultValue={JSON.stringify(backend.config, null, 2)}
+                  autosize
+                  minRows={3}
+                />
+                <Textarea
+                  name="credentials"
+                  label="Other credentials"
+                  description="JSON of names and values; empty: they stay"
+                  autosize
+                  autoComplete="off"
+                />
+              </>
+            )}
+          </Act>
+          {(Object.keys(STATES) as (keyof typeof STATES)[])
+            .filter(state => state !== backend.state)
+            .map(state => (
+              <Act
+                key={state}
+                label={STATES[state].label}
+                title={STATES[state].title(backend.name)}
+                explain={STATES[state].explain}
+                reason="optional"
+                done={STATES[state].done}
+                run={async (_, reason) => {
+                  await call('PATCH', PATH, { params, body: { state, reason } }, { etag });
+                  return undefined;
+                }}
+              />
+            ))}
+          <Act
+            danger
+            label="Forget"
+            title={`Forget ${backend.name}`}
+            explain="Only a backend that holds nothing of ours and has no endpoint."
+            confirmName={backend.name}
+            done="The backend was forgotten"
+            run={async () => {
+              await call('DELETE', PATH, { params }, { etag });
+              void navigate(`/tenants/${tenant}/backends`);
+              return undefined;
+            }}
+          />
+        </>
+      )}
+    </>
+  );
+}
+
+interface Test {
+  ok: boolean;
+  checks: { name: string; ok: boolean; detail: string }[];
+  milliseconds: number;
+}
+
+const TestResult = ({ ok, checks, milliseconds }: Test) => (
+  <Stack gap="sm">
+    <div className={`notice ${ok ? 'notice-good' : 'notice-bad'}`}>
+      <strong>{ok ? 'It can be used.' : 'It cannot be used as it is.'}</strong> Asked for {showDuration(milliseconds)}.
+    </div>
+    <DataTable
+      label="Checks"
+      rows={checks}
+      keyOf={({ name }) => name}
+      empty={<Empty what="Nothing was checked." />}
+      columns={[
+        { head: 'Check', cell: ({ name }) => name },
+        { head: 'Result', cell: check => <StateBadge state={check.ok ? 'ok' : 'failed'} /> },
+        { head: 'Detail', cell: ({ detail }) => detail },
+      ]}
+    />
+  </Stack>
+);

@@ -1,0 +1,149 @@
+import { Stack } from '@mantine/core';
+import { useNavigate, useParams } from 'react-router';
+import { call } from '../api/client';
+import { useMay } from '../api/me';
+import { useRead } from '../api/read';
+import { Act } from '../parts/act';
+import { Ago } from '../parts/ago';
+import { showBytes } from '../parts/amounts';
+import { Copy } from '../parts/copy';
+import { DataTable, Pager } from '../parts/data-table';
+import { FilterBar, type FilterField, useFilters } from '../parts/filters';
+import { ConditionCell, ConditionNotice, To, UnderWay } from '../parts/links';
+import { LinkedOperations } from '../parts/operation-list';
+import { Empty, Facts, Loaded, Page, Section } from '../parts/page';
+import { StateBadge } from '../parts/state-badge';
+import { useTenant } from '../shell/tenant';
+import { AccessList } from './accesses';
+
+const fields: readonly FilterField[] = [
+  { name: 'search', label: 'Name', placeholder: 'part of it' },
+  {
+    name: 'state',
+    label: 'State',
+    options: [
+      ['ready', 'ready'],
+      ['creating', 'creating'],
+      ['deleting', 'deleting'],
+    ],
+  },
+  { name: 'backend', label: 'Backend' },
+  { name: 'condition', label: 'Condition', options: [['true', 'only with one']] },
+  {
+    name: 'sort',
+    label: 'Order',
+    options: [
+      ['-createdAt', 'newest first'],
+      ['createdAt', 'oldest first'],
+    ],
+  },
+];
+
+export function BucketsPage() {
+  const tenant = useTenant();
+  const filters = useFilters(fields.map(({ name }) => name));
+  const list = useRead('/tenants/{tenant}/buckets', {
+    params: { tenant },
+    query: { ...(filters.query as object), limit: 50 },
+  });
+  return (
+    <Page title="Buckets">
+      <FilterBar filters={filters} fields={fields} />
+      <Loaded read={{ ...list, data: list.data?.data }}>
+        {({ items, next }) => (
+          <>
+            <DataTable
+              label="Buckets"
+              rows={items}
+              keyOf={({ id }) => id}
+              empty={
+                <Empty
+                  what="No bucket matches. A BucketClaim of the cluster makes one."
+                  command="kubectl get bucketclaim"
+                />
+              }
+              columns={[
+                { head: 'Name', cell: ({ id, name }) => <To to={`/tenants/${tenant}/buckets/${id}`}>{name}</To> },
+                { head: 'State', cell: ({ state }) => <StateBadge state={state} /> },
+                { head: 'Used', cell: ({ usedBytes }) => showBytes(usedBytes), number: true },
+                { head: 'Backend', cell: ({ backend }) => backend },
+                { head: 'Origin', cell: ({ origin }) => origin },
+                { head: 'Accesses', cell: ({ accesses }) => accesses, number: true },
+                { head: 'Condition', cell: ({ condition }) => <ConditionCell condition={condition} /> },
+                { head: 'Operation', cell: ({ operation }) => <UnderWay operation={operation} /> },
+                { head: 'Made', cell: ({ createdAt }) => <Ago at={createdAt} /> },
+              ]}
+            />
+            <Pager next={next} shown={items.length} />
+          </>
+        )}
+      </Loaded>
+    </Page>
+  );
+}
+
+export function BucketPage() {
+  const tenant = useTenant();
+  const { bucket = '' } = useParams();
+  const may = useMay();
+  const navigate = useNavigate();
+  const read = useRead('/tenants/{tenant}/buckets/{bucket}', { params: { tenant, bucket } });
+  const data = read.data?.data;
+  return (
+    <Page
+      title={data?.name ?? 'Bucket'}
+      above={{ name: 'Buckets', to: `/tenants/${tenant}/buckets` }}
+      actions={
+        data &&
+        may('admin') &&
+        data.state !== 'deleting' && (
+          <Act
+            danger
+            label="Delete"
+            title={`Delete bucket ${data.name}`}
+            explain={
+              data.origin === 'registered'
+                ? 'It was registered, so it is only let go: the store keeps it.'
+                : 'Its deletePolicy decides whether its objects go with it.'
+            }
+            confirmName={data.name}
+            done="The bucket is being deleted"
+            run={async () => {
+              const params = { tenant, bucket };
+              await call('DELETE', '/tenants/{tenant}/buckets/{bucket}', { params }, { etag: read.data?.etag });
+              void navigate(`/tenants/${tenant}/buckets`);
+              return undefined;
+            }}
+          />
+        )
+      }
+    >
+      <Loaded read={{ ...read, data }}>
+        {found => (
+          <Stack gap="md">
+            <ConditionNotice condition={found.condition} />
+            <Section title="About">
+              <Facts
+                facts={[
+                  ['State', <StateBadge key="state" state={found.state} />],
+                  ['Used', showBytes(found.usedBytes)],
+                  ['Backend', found.backend],
+                  ['Origin', found.origin],
+                  ['Operation', <UnderWay key="operation" operation={found.operation} />],
+                  ['Made', <Ago key="made" at={found.createdAt} />],
+                  ['Changed', <Ago key="changed" at={found.updatedAt} />],
+                  ['Id', <Copy key="id" text={found.id} label="the id" />],
+                  ...Object.entries(found.parameters).map(([name, value]) => [name, value] as const),
+                ]}
+              />
+            </Section>
+            <Section title="Accesses">
+              <AccessList tenant={tenant} query={{ bucket: found.id }} />
+            </Section>
+            <LinkedOperations tenant={tenant} resource={found.id} />
+          </Stack>
+        )}
+      </Loaded>
+    </Page>
+  );
+}

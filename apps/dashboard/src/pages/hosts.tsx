@@ -1,0 +1,111 @@
+import { Stack } from '@mantine/core';
+import { useNavigate, useParams } from 'react-router';
+import { call } from '../api/client';
+import { useMay } from '../api/me';
+import { useRead } from '../api/read';
+import { Act } from '../parts/act';
+import { Ago } from '../parts/ago';
+import { Copy } from '../parts/copy';
+import { DataTable, Pager } from '../parts/data-table';
+import { FilterBar, useFilters } from '../parts/filters';
+import { To } from '../parts/links';
+import { LinkedOperations } from '../parts/operation-list';
+import { Empty, Facts, Loaded, Page, Section } from '../parts/page';
+import { useTenant } from '../shell/tenant';
+import { PublicationList } from './publications';
+
+const fields = [{ name: 'search', label: 'Name', placeholder: 'part of it' }];
+
+export function HostsPage() {
+  const tenant = useTenant();
+  const filters = useFilters(['search']);
+  const list = useRead('/tenants/{tenant}/hosts', {
+    params: { tenant },
+    query: { ...(filters.query as object), limit: 50 },
+  });
+  return (
+    <Page title="Hosts">
+      <FilterBar filters={filters} fields={fields} />
+      <Loaded read={{ ...list, data: list.data?.data }}>
+        {({ items, next }) => (
+          <>
+            <DataTable
+              label="Hosts"
+              rows={items}
+              keyOf={({ id }) => id}
+              empty={<Empty what="No host is known: drivers register them." command="trivet host list" />}
+              columns={[
+                { head: 'Name', cell: ({ id, name }) => <To to={`/tenants/${tenant}/hosts/${id}`}>{name}</To> },
+                { head: 'Initiators', cell: ({ iqns, wwpns, nqns }) => [...iqns, ...wwpns, ...nqns].join(', ') || '–' },
+                { head: 'CHAP', cell: ({ chapUser }) => (chapUser === null ? 'no' : `as ${chapUser}`) },
+                { head: 'Volumes', cell: ({ publications }) => publications, number: true },
+                { head: 'Registered', cell: ({ createdAt }) => <Ago at={createdAt} /> },
+              ]}
+            />
+            <Pager next={next} shown={items.length} />
+          </>
+        )}
+      </Loaded>
+    </Page>
+  );
+}
+
+export function HostPage() {
+  const tenant = useTenant();
+  const { host = '' } = useParams();
+  const may = useMay();
+  const navigate = useNavigate();
+  const read = useRead('/tenants/{tenant}/hosts/{host}', { params: { tenant, host } });
+  const data = read.data?.data;
+  return (
+    <Page
+      title={data?.name ?? 'Host'}
+      above={{ name: 'Hosts', to: `/tenants/${tenant}/hosts` }}
+      actions={
+        data &&
+        may('admin') && (
+          <Act
+            danger
+            label="Forget"
+            title={`Forget host ${data.name}`}
+            explain="Only a host that no volume is published to. Its driver registers it again when it needs it."
+            confirmName={data.name}
+            done="The host was forgotten"
+            run={async () => {
+              const params = { tenant, host };
+              await call('DELETE', '/tenants/{tenant}/hosts/{host}', { params }, { etag: read.data?.etag });
+              void navigate(`/tenants/${tenant}/hosts`);
+              return undefined;
+            }}
+          />
+        )
+      }
+    >
+      <Loaded read={{ ...read, data }}>
+        {found => (
+          <Stack gap="md">
+            <Section title="About">
+              <Facts
+                facts={[
+                  ['UUID', found.uuid],
+                  ['iSCSI names', found.iqns.join(', ')],
+                  ['Fibre Channel', found.wwpns.join(', ')],
+                  ['NVMe', found.nqns.join(', ')],
+                  ['Networks', found.networks.join(', ')],
+                  ['CHAP user', found.chapUser],
+                  ['Registered', <Ago key="made" at={found.createdAt} />],
+                  ['Changed', <Ago key="changed" at={found.updatedAt} />],
+                  ['Id', <Copy key="id" text={found.id} label="the id" />],
+                ]}
+              />
+            </Section>
+            <Section title="Volumes that it may reach">
+              <PublicationList tenant={tenant} query={{ host: found.id }} />
+            </Section>
+            <LinkedOperations tenant={tenant} resource={found.id} />
+          </Stack>
+        )}
+      </Loaded>
+    </Page>
+  );
+}

@@ -1,0 +1,49 @@
+import { useMe } from '../api/me';
+import { useRead } from '../api/read';
+import { Pager } from '../parts/data-table';
+import { FilterBar, type FilterField, useFilters } from '../parts/filters';
+import { OperationTable } from '../parts/operation-list';
+import { Loaded, Page } from '../parts/page';
+
+const STATES = [
+  ['pending,running', 'under way'],
+  ['pending', 'pending'],
+  ['running', 'running'],
+  ['succeeded', 'succeeded'],
+  ['failed', 'failed'],
+  ['cancelled', 'cancelled'],
+  ['needs_attention', 'needs attention'],
+] as const;
+
+const fields: readonly FilterField[] = [
+  { name: 'state', label: 'State', options: STATES },
+  { name: 'stuck', label: 'Stuck', options: [['true', 'only stuck ones']] },
+  { name: 'kind', label: 'Kind', placeholder: 'volume or volume.create' },
+  { name: 'resource', label: 'Resource', placeholder: 'name or id' },
+  { name: 'backend', label: 'Backend' },
+  { name: 'error', label: 'Error', placeholder: 'unavailable' },
+  { name: 'since', label: 'Since', type: 'datetime-local' },
+  { name: 'until', label: 'Until', type: 'datetime-local' },
+  { name: 'sort', label: 'Order', options: [['createdAt', 'oldest first']] },
+];
+const ofAppliance: FilterField = { name: 'tenant', label: 'Tenant' };
+
+export function OperationsPage() {
+  const me = useMe();
+  const shown = me.appliance ? [...fields.slice(0, 4), ofAppliance, ...fields.slice(4)] : fields;
+  const filters = useFilters(shown.map(({ name }) => name));
+  const list = useRead('/operations', { query: { ...(filters.query as object), limit: 50 } });
+  return (
+    <Page title="Operations">
+      <FilterBar filters={filters} fields={shown} />
+      <Loaded read={{ ...list, data: list.data?.data }}>
+        {({ items, next }) => (
+          <>
+            <OperationTable rows={items} label="Operations" />
+            <Pager next={next} shown={items.length} />
+          </>
+        )}
+      </Loaded>
+    </Page>
+  );
+}

@@ -1,0 +1,138 @@
+import { Button, Group, NumberInput, TextInput } from '@mantine/core';
+import { useState } from 'react';
+import { call, callFresh } from '../api/client';
+import { useMay } from '../api/me';
+import { useRead } from '../api/read';
+import type { ItemOf } from '../api/routes';
+import { Act, textOf } from '../parts/act';
+import { Ago } from '../parts/ago';
+import { showDuration } from '../parts/amounts';
+import { DataTable, Pager } from '../parts/data-table';
+import { useFilters } from '../parts/filters';
+import { Empty, Loaded, Page } from '../parts/page';
+import { useTenant } from '../shell/tenant';
+
+type Schedule = ItemOf<'/tenants/{tenant}/protection-templates'>['schedules'][number];
+
+export function ProtectionPage() {
+  const tenant = useTenant();
+  const may = useMay();
+  const { query } = useFilters([]);
+  const list = useRead('/tenants/{tenant}/protection-templates', {
+    params: { tenant },
+    query: { ...query, limit: 50 },
+  });
+  return (
+    <Page title="Protection templates" actions={may('admin') && <NewTemplate tenant={tenant} />}>
+      <p className="dimmed">Schedules of snapshots. A volume has one of them or none.</p>
+      <Loaded read={{ ...list, data: list.data?.data }}>
+        {({ items, next }) => (
+          <>
+            <DataTable
+              label="Protection templates"
+              rows={items}
+              keyOf={({ id }) => id}
+              empty={<Empty what="There is no template." command="trivet protection list" />}
+              columns={[
+                { head: 'Name', cell: ({ name, shipped }) => `${name}${shipped ? ' (shipped)' : ''}` },
+                {
+                  head: 'Snapshots',
+                  cell: ({ schedules }) => (
+                    <ul className="plain-list">
+                      {schedules.map(schedule => (
+                        <li key={schedule.name}>{words(schedule)}</li>
+                      ))}
+                    </ul>
+                  ),
+                },
+                { head: 'Volumes', cell: ({ volumes }) => volumes, number: true },
+                { head: 'Made', cell: ({ createdAt }) => <Ago at={createdAt} /> },
+                {
+                  head: 'Actions',
+                  cell: ({ name, shipped }) =>
+                    may('admin') &&
+                    !shipped && (
+                      <Act
+                        small
+                        danger
+                        label="Delete"
+                        title={`Delete template ${name}`}
+                        explain="Only a template that no volume has. Snapshots that it made stay."
+                        confirmName={name}
+                        done="The template was deleted"
+                        run={async () => {
+                          const params = { tenant, template: name };
+                          await callFresh('DELETE', '/tenants/{tenant}/protection-templates/{template}', { params });
+                          return undefined;
+                        }}
+                      />
+                    ),
+                },
+              ]}
+            />
+            <Pager next={next} shown={items.length} />
+          </>
+        )}
+      </Loaded>
+    </Page>
+  );
+}
+
+const words = ({ name, everyMinutes, atMinutes, retain }: Schedule): string =>
+  `${name}: every ${showDuration(everyMinutes * 60_000)}${atMinutes > 0 ? ` at ${showDuration(atMinutes * 60_000)}` : ''}, the last ${retain} are kept`;
+
+const MOST = 8;
+
+function NewTemplate({ tenant }: { tenant: string }) {
+  const [count, setCount] = useState(1);
+  const numbers = Array.from({ length: count }, (_, at) => at);
+  return (
+    <Act
+      label="New template"
+      title="Make a protection template"
+      verb="Make it"
+      primary
+      done="The template was made"
+      run={async form => {
+        const schedules = numbers.map(at => ({
+          name: textOf(form, `name-${at}`) ?? '',
+          everyMinutes: Number(textOf(form, `every-${at}`)),
+          atMinutes: Number(textOf(form, `at-${at}`) ?? 0),
+          retain: Number(textOf(form, `retain-${at}`)),
+        }));
+        const body = { name: textOf(form, 'name') ?? '', schedules };
+        await call('POST', '/tenants/{tenant}/protection-templates', { params: { tenant }, body });
+        return undefined;
+      }}
+    >
+      <TextInput name="name" label="Name" required maxLength={100} autoComplete="off" data-autofocus />
+      {numbers.map(at => (
+        <fieldset key={at} className="fields">
+          <legend>Schedule {at + 1}</legend>
+          <TextInput
+            name={`name-${at}`}
+            label="Name"
+            required
+            pattern="[a-z0-9][a-z0-9\-]{0,31}"
+            defaultValue={at === 0 ? 'hourly' : ''}
+          />
+          <Group grow gap="xs">
+            <NumberInput name={`every-${at}`} label="Every, minutes" min={1} max={525_600} defaultValue={60} required />
+            <NumberInput name={`at-${at}`} label="At, minutes" min={0} max={525_600} defaultValue={0} />
+            <NumberInput name={`retain-${at}`} label="Keep the last" min={1} max={10_000} defaultValue={24} required />
+          </Group>
+        </fieldset>
+      ))}
+      <Group gap="xs">
+        <Button size="xs" variant="default" disabled={count >= MOST} onClick={() => setCount(count + 1)}>
+          Another schedule
+        </Button>
+        {count > 1 && (
+          <Button size="xs" variant="default" onClick={() => setCount(count - 1)}>
+            Without the last one
+          </Button>
+        )}
+      </Group>
+    </Act>
+  );
+}

@@ -1,0 +1,86 @@
+import { call } from '../api/client';
+import { useMay } from '../api/me';
+import { useRead } from '../api/read';
+import { Act } from '../parts/act';
+import { Ago } from '../parts/ago';
+import { DataTable, Pager } from '../parts/data-table';
+import { FilterBar, type FilterField, useFilters } from '../parts/filters';
+import { To } from '../parts/links';
+import { Empty, Loaded, Page } from '../parts/page';
+import { StateBadge } from '../parts/state-badge';
+import { useTenant } from '../shell/tenant';
+
+const fields: readonly FilterField[] = [
+  { name: 'volume', label: 'Volume', placeholder: 'its id' },
+  { name: 'host', label: 'Host', placeholder: 'its id' },
+];
+
+export function PublicationsPage() {
+  const tenant = useTenant();
+  const filters = useFilters(['volume', 'host']);
+  return (
+    <Page title="Publications">
+      <p className="dimmed">Which host may reach which volume.</p>
+      <FilterBar filters={filters} fields={fields} />
+      <PublicationList tenant={tenant} query={filters.query} paged />
+    </Page>
+  );
+}
+
+interface ListProps {
+  tenant: string;
+  query: Record<string, string>;
+  paged?: boolean;
+}
+
+export function PublicationList({ tenant, query, paged }: ListProps) {
+  const may = useMay();
+  const list = useRead('/tenants/{tenant}/publications', { params: { tenant }, query: { ...query, limit: 50 } });
+  return (
+    <Loaded read={{ ...list, data: list.data?.data }}>
+      {({ items, next }) => (
+        <>
+          <DataTable
+            label="Publications"
+            rows={items}
+            keyOf={({ id }) => id}
+            empty={<Empty what="Nothing is published: drivers do it when a pod needs its volume." />}
+            columns={[
+              {
+                head: 'Volume',
+                cell: ({ volume }) => <To to={`/tenants/${tenant}/volumes/${volume.id}`}>{volume.name}</To>,
+              },
+              { head: 'Host', cell: ({ host }) => <To to={`/tenants/${tenant}/hosts/${host.id}`}>{host.name}</To> },
+              { head: 'State', cell: ({ state }) => <StateBadge state={state} /> },
+              { head: 'Protocol', cell: ({ accessProtocol }) => accessProtocol },
+              { head: 'Target', cell: ({ target }) => target ?? '–' },
+              { head: 'LUN', cell: ({ lun }) => lun ?? '–', number: true },
+              { head: 'Since', cell: ({ createdAt }) => <Ago at={createdAt} /> },
+              {
+                head: 'Actions',
+                cell: ({ id, volume, host }) =>
+                  may('admin') && (
+                    <Act
+                      small
+                      danger
+                      label="Unpublish"
+                      title={`Take ${volume.name} from ${host.name}`}
+                      explain="The host's sessions with it end at once; what it has not written yet is lost."
+                      confirmName={volume.name}
+                      done="It is being unpublished"
+                      run={async () => {
+                        const params = { tenant, publication: id };
+                        await call('DELETE', '/tenants/{tenant}/publications/{publication}', { params });
+                        return undefined;
+                      }}
+                    />
+                  ),
+              },
+            ]}
+          />
+          {paged && <Pager next={next} shown={items.length} />}
+        </>
+      )}
+    </Loaded>
+  );
+}

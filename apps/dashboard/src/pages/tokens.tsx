@@ -1,0 +1,141 @@
+import { NativeSelect, NumberInput, Stack, TextInput } from '@mantine/core';
+import type { Role } from '#admin/contract/route';
+import { call } from '../api/client';
+import { useMay, useMe } from '../api/me';
+import { useRead } from '../api/read';
+import { Act, textOf } from '../parts/act';
+import { Ago } from '../parts/ago';
+import { Copy } from '../parts/copy';
+import { DataTable, Pager } from '../parts/data-table';
+import { FilterBar, useFilters } from '../parts/filters';
+import { Empty, Loaded, Page } from '../parts/page';
+import { useTenant } from '../shell/tenant';
+import { ROLE_CHOICE } from './users';
+
+const fields = [{ name: 'user', label: 'User' }];
+
+export function TokensPage() {
+  const tenant = useTenant();
+  const me = useMe();
+  const may = useMay();
+  const filters = useFilters(['user']);
+  const list = useRead('/tenants/{tenant}/tokens', {
+    params: { tenant },
+    query: { ...filters.query, limit: 50 },
+  });
+  const isOwn = (user: string): boolean => me.username === `${user}@${tenant}` || me.username === user;
+  return (
+    <Page title="API tokens" actions={(may('admin') || me.tenant === tenant) && <NewToken tenant={tenant} />}>
+      <p className="dimmed">For automation: sent as Authorization: Bearer. A token is shown once, when it is made.</p>
+      <FilterBar filters={filters} fields={fields} />
+      <Loaded read={{ ...list, data: list.data?.data }}>
+        {({ items, next }) => (
+          <>
+            <DataTable
+              label="API tokens"
+              rows={items}
+              keyOf={({ id }) => id}
+              empty={<Empty what="There is no API token." command="trivet token create" />}
+              columns={[
+                { head: 'Name', cell: ({ name }) => name },
+                { head: 'User', cell: ({ user }) => user },
+                { head: 'Role', cell: ({ role }) => role },
+                { head: 'Last used', cell: ({ lastUsedAt }) => (lastUsedAt ? <Ago at={lastUsedAt} /> : 'never') },
+                {
+                  head: 'Expires',
+                  cell: ({ expiresAt }) => (expiresAt ? <Ago at={expiresAt} /> : 'when it is revoked'),
+                },
+                { head: 'Made', cell: ({ createdAt }) => <Ago at={createdAt} /> },
+                {
+                  head: 'Actions',
+                  cell: ({ id, name, user }) =>
+                    (may('admin') || isOwn(user)) && (
+                      <Act
+                        small
+                        danger
+                        label="Revoke"
+                        title={`Revoke token ${name} of ${user}`}
+                        explain="Whoever uses it is refused from then on."
+                        confirmName={name}
+                        done={`Token ${name} was revoked`}
+                        run={async () => {
+                          await call('DELETE', '/tenants/{tenant}/tokens/{token}', { params: { tenant, token: id } });
+                          return undefined;
+                        }}
+                      />
+                    ),
+                },
+              ]}
+            />
+            <Pager next={next} shown={items.length} />
+          </>
+        )}
+      </Loaded>
+    </Page>
+  );
+}
+
+function NewToken({ tenant }: { tenant: string }) {
+  return (
+    <Act
+      label="New token"
+      title="Make an API token"
+      verb="Make it"
+      primary
+      done="The token was made"
+      run={async form => {
+        const days = textOf(form, 'days');
+        const body = {
+          name: textOf(form, 'name') ?? '',
+          user: textOf(form, 'user'),
+          role: textOf(form, 'role') as Role,
+          ...(days ? { expiresInDays: Number(days) } : {}),
+        };
+        const { data } = await call('POST', '/tenants/{tenant}/tokens', { params: { tenant }, body });
+        return <Shown token={data.token} name={data.name} />;
+      }}
+    >
+      <NewTokenFields tenant={tenant} />
+    </Act>
+  );
+}
+
+const Shown = ({ token, name }: { token: string; name: string }) => (
+  <Stack gap="xs">
+    <div className="notice notice-warn" role="note">
+      <p className="notice-title">This is the only time that {name} is shown</p>
+      Put it where your program reads it. Whoever has it may do what it may.
+    </div>
+    <Copy text={token} label="the token" />
+  </Stack>
+);
+
+function NewTokenFields({ tenant }: { tenant: string }) {
+  const may = useMay();
+  const users = useRead('/tenants/{tenant}/users', { params: { tenant }, query: { limit: 200 } });
+  return (
+    <>
+      <TextInput
+        name="name"
+        label="Name"
+        description="What it is for"
+        required
+        maxLength={64}
+        autoComplete="off"
+        data-autofocus
+      />
+      {may('admin') && (
+        <NativeSelect name="user" label="User" data={users.data?.data.items.map(({ name }) => name) ?? []} required />
+      )}
+      <NativeSelect name="role" label="Role" description="At most that of its user" data={ROLE_CHOICE} />
+      <NumberInput
+        name="days"
+        label="Days"
+        description="Empty: until it is revoked"
+        min={1}
+        max={3650}
+        defaultValue={90}
+      />
+    </>
+  );
+}

@@ -1,0 +1,163 @@
+import { NativeSelect, PasswordInput, TextInput } from '@mantine/core';
+import type { Role } from '#admin/contract/route';
+import { call, callFresh } from '../api/client';
+import { useMay } from '../api/me';
+import { useRead } from '../api/read';
+import { Act, textOf } from '../parts/act';
+import { Ago } from '../parts/ago';
+import { DataTable, Pager } from '../parts/data-table';
+import { useFilters } from '../parts/filters';
+import { To } from '../parts/links';
+import { Empty, Loaded, Page } from '../parts/page';
+import { StateBadge } from '../parts/state-badge';
+import { useTenant } from '../shell/tenant';
+
+const PATH = '/tenants/{tenant}/users/{user}';
+export const ROLE_CHOICE = [
+  { value: 'viewer', label: 'viewer: looks only' },
+  { value: 'operator', label: 'operator: makes and repairs' },
+  { value: 'admin', label: 'admin: deletes and administers' },
+];
+
+export function UsersPage() {
+  const tenant = useTenant();
+  const may = useMay();
+  const { query } = useFilters([]);
+  const list = useRead('/tenants/{tenant}/users', { params: { tenant }, query: { ...query, limit: 50 } });
+  return (
+    <Page title="Users" actions={may('admin') && <NewUser tenant={tenant} />}>
+      {tenant === 'appliance' && (
+        <p className="dimmed">Users of the tenant appliance administer the appliance: all tenants, by their role.</p>
+      )}
+      <Loaded read={{ ...list, data: list.data?.data }}>
+        {({ items, next }) => (
+          <>
+            <DataTable
+              label="Users"
+              rows={items}
+              keyOf={({ id }) => id}
+              empty={<Empty what="This tenant has no user." command="trivet user add" />}
+              columns={[
+                { head: 'Name', cell: ({ username }) => username },
+                { head: 'Role', cell: ({ role }) => role },
+                { head: 'State', cell: ({ state }) => <StateBadge state={state} /> },
+                {
+                  head: 'API tokens',
+                  cell: ({ name, tokens }) => <To to={`/tenants/${tenant}/tokens?user=${name}`}>{tokens}</To>,
+                  number: true,
+                },
+                { head: 'Made', cell: ({ createdAt }) => <Ago at={createdAt} /> },
+                {
+                  head: 'Actions',
+                  cell: ({ name, role, state }) =>
+                    may('admin') && (
+                      <span className="row-actions">
+                        <ChangeUser tenant={tenant} name={name} role={role} />
+                        <Act
+                          small
+                          label={state === 'active' ? 'Disable' : 'Enable'}
+                          title={state === 'active' ? `Disable ${name}` : `Enable ${name}`}
+                          explain={
+                            state === 'active'
+                              ? 'Its logins end at once, and the tokens of its drivers; its API tokens rest.'
+                              : 'It may log in again; its API tokens work again.'
+                          }
+                          done={state === 'active' ? `${name} was disabled` : `${name} was enabled`}
+                          run={async () => {
+                            const body = { state: state === 'active' ? 'disabled' : 'active' } as const;
+                            await callFresh('PATCH', PATH, { params: { tenant, user: name }, body });
+                            return undefined;
+                          }}
+                        />
+                        <Act
+                          small
+                          danger
+                          label="Delete"
+                          title={`Delete user ${name}`}
+                          explain="Its logins and tokens end with it. What it did stays in the audit log."
+                          confirmName={name}
+                          done={`${name} was deleted`}
+                          run={async () => {
+                            await callFresh('DELETE', PATH, { params: { tenant, user: name } });
+                            return undefined;
+                          }}
+                        />
+                      </span>
+                    ),
+                },
+              ]}
+            />
+            <Pager next={next} shown={items.length} />
+          </>
+        )}
+      </Loaded>
+    </Page>
+  );
+}
+
+const NewUser = ({ tenant }: { tenant: string }) => (
+  <Act
+    label="New user"
+    title="Make a user"
+    verb="Make it"
+    primary
+    done="The user was made"
+    run={async form => {
+      const body = {
+        name: textOf(form, 'name') ?? '',
+        role: textOf(form, 'role') as Role,
+        password: String(form.get('password')),
+      };
+      await call('POST', '/tenants/{tenant}/users', { params: { tenant }, body });
+      return undefined;
+    }}
+  >
+    <TextInput
+      name="name"
+      label="Name"
+      description={`Logs in as name@${tenant}`}
+      required
+      pattern="[a-z0-9][a-z0-9._\-]{0,63}"
+      autoComplete="off"
+      data-autofocus
+    />
+    <NativeSelect name="role" label="Role" data={ROLE_CHOICE} />
+    <NewPassword required />
+  </Act>
+);
+
+export const NewPassword = ({ required, name = 'password' }: { required?: boolean; name?: string }) => (
+  <PasswordInput
+    name={name}
+    label={required ? 'Password' : 'Another password'}
+    description={required ? 'Eight characters or more' : 'Eight characters or more; empty: it stays'}
+    minLength={8}
+    maxLength={256}
+    required={required}
+    autoComplete="new-password"
+    visibilityToggleButtonProps={{ 'aria-label': 'Show the password' }}
+  />
+);
+
+const ChangeUser = ({ tenant, name, role }: { tenant: string; name: string; role: Role }) => (
+  <Act
+    small
+    label="Change"
+    title={`Change ${name}`}
+    verb="Save"
+    explain="Another password ends its logins and the tokens of its drivers."
+    done={`${name} was changed`}
+    run={async form => {
+      const password = String(form.get('password') ?? '');
+      const wanted = textOf(form, 'role') as Role;
+      await callFresh('PATCH', PATH, {
+        params: { tenant, user: name },
+        body: { ...(wanted === role ? {} : { role: wanted }), ...(password === '' ? {} : { password }) },
+      });
+      return undefined;
+    }}
+  >
+    <NativeSelect name="role" label="Role" defaultValue={role} data={ROLE_CHOICE} />
+    <NewPassword />
+  </Act>
+);

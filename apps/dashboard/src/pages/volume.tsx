@@ -1,0 +1,212 @@
+import { Checkbox, NativeSelect, Stack, TextInput } from '@mantine/core';
+import { useParams } from 'react-router';
+import type { VolumeReply } from '#admin/contract/volumes';
+import { call } from '../api/client';
+import { useMay } from '../api/me';
+import { useRead } from '../api/read';
+import { Act, textOf } from '../parts/act';
+import { Ago } from '../parts/ago';
+import { showBytes } from '../parts/amounts';
+import { Copy } from '../parts/copy';
+import { DataTable } from '../parts/data-table';
+import { Growth } from '../parts/growth';
+import { ConditionNotice, To, UnderWay } from '../parts/links';
+import { LinkedOperations } from '../parts/operation-list';
+import { Empty, Facts, Loaded, Page, Section } from '../parts/page';
+import { StateBadge } from '../parts/state-badge';
+import { useTenant } from '../shell/tenant';
+import { sizeOf } from './volumes';
+
+export function VolumePage() {
+  const tenant = useTenant();
+  const { volume = '' } = useParams();
+  const read = useRead('/tenants/{tenant}/volumes/{volume}', { params: { tenant, volume } });
+  const data = read.data?.data;
+  const binned = data?.state === 'binned';
+  return (
+    <Page
+      title={data?.name ?? 'Volume'}
+      above={
+        binned
+          ? { name: 'Recycle bin', to: `/tenants/${tenant}/recycle-bin` }
+          : { name: 'Volumes', to: `/tenants/${tenant}/volumes` }
+      }
+      actions={data && <Actions tenant={tenant} volume={data} etag={read.data?.etag ?? null} />}
+    >
+      <Loaded read={{ ...read, data }}>
+        {found => (
+          <Stack gap="md">
+            <ConditionNotice condition={found.condition} />
+            <About volume={found} />
+            <Publications tenant={tenant} volume={found.id} />
+            <Growth tenant={tenant} volume={found.id} />
+            <LinkedOperations tenant={tenant} resource={found.id} />
+          </Stack>
+        )}
+      </Loaded>
+    </Page>
+  );
+}
+
+const About = ({ volume }: { volume: VolumeReply }) => (
+  <Section title="About">
+    <Facts
+      facts={[
+        ['State', <StateBadge key="state" state={volume.state} />],
+        ['Size', `${showBytes(volume.size)} (${volume.size} bytes)`],
+        ['Backend', `${volume.backend} / ${volume.pool}${volume.folder ? ` / ${volume.folder}` : ''}`],
+        ['Space', volume.thick ? 'reserved' : 'as it is written'],
+        ['Protection', volume.protectionTemplate],
+        ['Clone of', volume.cloneOf],
+        ['Serial number', volume.serialNumber],
+        ['Operation', <UnderWay key="operation" operation={volume.operation} />],
+        volume.binnedUntil !== null && ['Deleted for good', <Ago key="until" at={volume.binnedUntil} />],
+        ['Description', volume.description],
+        ['Made', <Ago key="made" at={volume.createdAt} />],
+        ['Changed', <Ago key="changed" at={volume.updatedAt} />],
+        ['Id', <Copy key="id" text={volume.id} label="the id" />],
+      ]}
+    />
+  </Section>
+);
+
+function Publications({ tenant, volume }: { tenant: string; volume: string }) {
+  const read = useRead('/tenants/{tenant}/publications', { params: { tenant }, query: { volume, limit: 100 } });
+  return (
+    <Section title="Hosts that may reach it">
+      <Loaded read={{ ...read, data: read.data?.data }}>
+        {({ items }) => (
+          <DataTable
+            label="Publications of this volume"
+            rows={items}
+            keyOf={({ id }) => id}
+            empty={<Empty what="It is published to no host." />}
+            columns={[
+              { head: 'Host', cell: ({ host }) => <To to={`/tenants/${tenant}/hosts/${host.id}`}>{host.name}</To> },
+              { head: 'State', cell: ({ state }) => <StateBadge state={state} /> },
+              { head: 'Protocol', cell: ({ accessProtocol }) => accessProtocol },
+              { head: 'Target', cell: ({ target }) => target ?? '–' },
+              { head: 'LUN', cell: ({ lun }) => lun ?? '–', number: true },
+              { head: 'Since', cell: ({ createdAt }) => <Ago at={createdAt} /> },
+            ]}
+          />
+        )}
+      </Loaded>
+    </Section>
+  );
+}
+
+function Actions({ tenant, volume, etag }: { tenant: string; volume: VolumeReply; etag: string | null }) {
+  const may = useMay();
+  const params = { tenant, volume: volume.id };
+  const ready = volume.state === 'ready';
+  return (
+    <>
+      {may('operator') && ready && (
+        <Act
+          primary
+          label="Take a snapshot"
+          title={`Take a snapshot of ${volume.name}`}
+          verb="Take it"
+          done="The snapshot is being taken"
+          run={async form => {
+            await call('POST', '/tenants/{tenant}/snapshots', {
+              params: { tenant },
+              body: {
+                volume: volume.id,
+                name: textOf(form, 'name') ?? '',
+                description: textOf(form, 'description') ?? '',
+              },
+            });
+            return undefined;
+          }}
+        >
+          <TextInput name="name" label="Name" required maxLength={200} data-autofocus autoComplete="off" />
+          <TextInput name="description" label="Description" maxLength={1000} autoComplete="off" />
+        </Act>
+      )}
+      {may('operator') && ready && (
+        <Act
+          label="Change"
+          title={`Change ${volume.name}`}
+          verb="Save"
+          done="The volume was changed"
+          run={async form => {
+            const size = sizeOf(form, 'size');
+            const template = textOf(form, 'template') ?? null;
+            await call(
+              'PATCH',
+              '/tenants/{tenant}/volumes/{volume}',
+              {
+                params,
+                body: {
+                  ...(size === volume.size ? {} : { size }),
+                  ...(template === volume.protectionTemplate ? {} : { protectionTemplate: template }),
+                  description: textOf(form, 'description') ?? '',
+                },
+              },
+              { etag },
+            );
+            return undefined;
+          }}
+        >
+          <ChangeFields tenant={tenant} volume={volume} />
+        </Act>
+      )}
+      {may('admin') && volume.state !== 'deleting' && (
+        <Act
+          danger
+          label={volume.state === 'binned' ? 'Delete for good' : 'Delete'}
+          title={`Delete ${volume.name}`}
+          explain={
+            volume.state === 'binned'
+              ? 'Its data are gone then. Nothing brings them back.'
+              : 'It goes into the recycle bin, unless it was made to be deleted at once.'
+          }
+          confirmName={volume.name}
+          done="The volume is being deleted"
+          run={async form => {
+            const query = { force: form.get('force') === null ? 'false' : 'true' };
+            await call('DELETE', '/tenants/{tenant}/volumes/{volume}', { params, query }, { etag });
+            return undefined;
+          }}
+        >
+          {(volume.publications > 0 || volume.snapshots > 0) && (
+            <Checkbox name="force" label="End the sessions of hosts, and take its snapshots along" />
+          )}
+        </Act>
+      )}
+    </>
+  );
+}
+
+function ChangeFields({ tenant, volume }: { tenant: string; volume: VolumeReply }) {
+  const templates = useRead('/tenants/{tenant}/protection-templates', { params: { tenant }, query: { limit: 200 } });
+  const names = new Set(templates.data?.data.items.map(({ name }) => name) ?? []);
+  if (volume.protectionTemplate) names.add(volume.protectionTemplate);
+  return (
+    <>
+      <TextInput
+        name="size"
+        label="Size"
+        description="Not below what it is; bytes, or with a unit"
+        defaultValue={volume.size}
+        required
+        autoComplete="off"
+      />
+      <NativeSelect
+        name="template"
+        label="Protection"
+        defaultValue={volume.protectionTemplate ?? ''}
+        data={[{ value: '', label: 'none' }, ...names]}
+      />
+      <TextInput
+        name="description"
+        label="Description"
+        defaultValue={volume.description}
+        maxLength={1000}
+        autoComplete="off"
+      />
+    </>
+  );
+}

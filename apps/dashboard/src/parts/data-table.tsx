@@ -1,0 +1,77 @@
+import { Button, Group } from '@mantine/core';
+import type { ReactNode } from 'react';
+import { useSearchParams } from 'react-router';
+
+export interface Column<T> {
+  head: string;
+  cell: (row: T) => ReactNode;
+  /** Numbers stand right. */
+  number?: boolean;
+}
+
+interface TableProps<T> {
+  label: string;
+  columns: readonly Column<T>[];
+  rows: readonly T[];
+  keyOf: (row: T) => string;
+  empty: ReactNode;
+}
+
+/** Styles of narrow screens take the roles of table elements away, so they are said. */
+const as = (role: string): { role: string } => ({ role });
+
+/** A table; on a narrow screen each row is a card with named values. */
+export function DataTable<T>({ label, columns, rows, keyOf, empty }: TableProps<T>) {
+  if (rows.length === 0) return <>{empty}</>;
+  return (
+    <div className="table-scroll">
+      <table className="data-table" aria-label={label} {...as('table')}>
+        <thead {...as('rowgroup')}>
+          <tr {...as('row')}>
+            {columns.map(({ head, number }) => (
+              <th key={head} scope="col" {...as('columnheader')} className={number ? 'number' : undefined}>
+                {head}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody {...as('rowgroup')}>
+          {rows.map(row => (
+            <tr key={keyOf(row)} {...as('row')}>
+              {columns.map(({ head, cell, number }) => (
+                <td key={head} data-head={head} {...as('cell')} className={number ? 'number' : undefined}>
+                  {cell(row)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** Pages follow each other by cursors; the way back is the browser's. */
+export function Pager({ next, shown }: { next: string | null; shown: number }) {
+  const [search, setSearch] = useSearchParams();
+  const cursor = search.get('cursor');
+  const go = (to: string | null): void =>
+    setSearch(before => {
+      const after = new URLSearchParams(before);
+      if (to === null) after.delete('cursor');
+      else after.set('cursor', to);
+      return after;
+    });
+  if (cursor === null && next === null) return null;
+  return (
+    <Group component="nav" aria-label="Pages of the list" gap="xs">
+      <Button variant="default" size="xs" disabled={cursor === null} onClick={() => go(null)}>
+        First page
+      </Button>
+      <Button variant="default" size="xs" disabled={next === null} onClick={() => go(next)}>
+        Next page
+      </Button>
+      <span className="dimmed">{shown} on this page</span>
+    </Group>
+  );
+}

@@ -1,0 +1,142 @@
+import { Button, Group, NativeSelect, TextInput } from '@mantine/core';
+import { useCallback, useEffect, useState } from 'react';
+import { useSearchParams } from 'react-router';
+
+export interface Filters {
+  /** '' when it is not set. */
+  get(name: string): string;
+  set(name: string, value: string): void;
+  /** Names that have a value. */
+  active: readonly string[];
+  clear(): void;
+  /** As query of the API, with the page that is shown. */
+  query: Record<string, string>;
+}
+
+/** Filters live in the URL: a link shows another person the same list. */
+export function useFilters(names: readonly string[]): Filters {
+  const [search, setSearch] = useSearchParams();
+  const change = useCallback(
+    (values: Readonly<Record<string, string>>) =>
+      setSearch(
+        before => {
+          const after = new URLSearchParams(before);
+          // A cursor belongs to the filters that it was made with.
+          after.delete('cursor');
+          for (const [name, value] of Object.entries(values)) {
+            if (value === '') after.delete(name);
+            else after.set(name, value);
+          }
+          return after;
+        },
+        { replace: true },
+      ),
+    [setSearch],
+  );
+  const active = names.filter(name => search.get(name));
+  const query = Object.fromEntries(
+    [...active, 'cursor'].flatMap(name => (search.get(name) ? [[name, search.get(name)!]] : [])),
+  );
+  return {
+    get: name => search.get(name) ?? '',
+    set: (name, value) => change({ [name]: value }),
+    active,
+    clear: () => change(Object.fromEntries(names.map(name => [name, '']))),
+    query,
+  };
+}
+
+export interface FilterField {
+  name: string;
+  label: string;
+  /** A choice when given: value and name of each. */
+  options?: readonly (readonly [string, string])[];
+  placeholder?: string;
+  type?: 'text' | 'datetime-local';
+}
+
+export function FilterBar({ filters, fields }: { filters: Filters; fields: readonly FilterField[] }) {
+  const [opened, setOpened] = useState(false);
+  return (
+    <search>
+      <Button
+        hiddenFrom="sm"
+        variant="default"
+        size="xs"
+        aria-expanded={opened}
+        mb={opened ? 'xs' : 0}
+        onClick={() => setOpened(!opened)}
+      >
+        Filters{filters.active.length > 0 ? ` (${filters.active.length})` : ''}
+      </Button>
+      <Group gap="xs" align="flex-end" className={opened ? 'filter-bar opened' : 'filter-bar'}>
+        {fields.map(field =>
+          field.options ? (
+            <NativeSelect
+              key={field.name}
+              size="xs"
+              label={field.label}
+              value={filters.get(field.name)}
+              data={[{ value: '', label: 'any' }, ...field.options.map(([value, label]) => ({ value, label }))]}
+              onChange={event => filters.set(field.name, event.currentTarget.value)}
+            />
+          ) : (
+            <TextFilter key={field.name} field={field} value={filters.get(field.name)} onChange={filters.set} />
+          ),
+        )}
+        {filters.active.length > 0 && (
+          <Button variant="default" size="xs" onClick={filters.clear}>
+            Clear filters
+          </Button>
+        )}
+      </Group>
+    </search>
+  );
+}
+
+const SETTLE_MS = 350;
+
+/** Typed text counts when the typing stops, or at Enter. */
+function TextFilter({
+  field: { name, label, placeholder, type = 'text' },
+  value,
+  onChange,
+}: {
+  field: FilterField;
+  value: string;
+  onChange: (name: string, value: string) => void;
+}) {
+  const isTime = type === 'datetime-local';
+  const shown = isTime ? toLocal(value) : value;
+  const [text, setText] = useState(shown);
+  useEffect(() => setText(shown), [shown]);
+  const say = useCallback(
+    (typed: string) => onChange(name, isTime ? toInstant(typed) : typed.trim()),
+    [isTime, name, onChange],
+  );
+  useEffect(() => {
+    if (text === shown) return;
+    const timer = setTimeout(() => say(text), SETTLE_MS);
+    return () => clearTimeout(timer);
+  }, [text, shown, say]);
+  return (
+    <TextInput
+      size="xs"
+      type={type}
+      label={label}
+      placeholder={placeholder}
+      value={text}
+      onChange={event => setText(event.currentTarget.value)}
+      onKeyDown={event => event.key === 'Enter' && say(text)}
+    />
+  );
+}
+
+/** The URL has instants, the input local time. */
+function toLocal(instant: string): string {
+  const at = Date.parse(instant);
+  if (Number.isNaN(at)) return '';
+  return new Date(at - new Date(at).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}
+
+const toInstant = (local: string): string => (local === '' ? '' : new Date(local).toISOString());

@@ -1,0 +1,59 @@
+import { useRead } from '../api/read';
+import { Ago } from './ago';
+import { shareOf, showBytes } from './amounts';
+import { To } from './links';
+import { Empty, Loaded, Section } from './page';
+
+/** What each cut added to the one before: bars, and the same in numbers beside them. */
+export function Growth({ tenant, volume, current }: { tenant: string; volume: string; current?: string }) {
+  const read = useRead('/tenants/{tenant}/snapshots', {
+    params: { tenant },
+    query: { volume, sort: '-cut', limit: 100 },
+  });
+  return (
+    <Section title="Snapshots and what changed between them">
+      <Loaded read={{ ...read, data: read.data?.data }}>
+        {({ items, next }) => {
+          if (items.length === 0)
+            return <Empty what="There is no snapshot of it yet." command="trivet volume snapshot" />;
+          const most = items.reduce((max, { changedBytes }) => Math.max(max, Number(changedBytes ?? 0)), 0);
+          return (
+            <>
+              <table className="growth" aria-label="Growth of each increment">
+                <thead>
+                  <tr>
+                    <th scope="col">Snapshot</th>
+                    <th scope="col">Taken</th>
+                    <th scope="col">Changed since the one before</th>
+                    <th scope="col">Beside each other</th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {items.map(({ id, name, cutAt, createdAt, changedBytes, index }) => (
+                    <tr key={id} aria-current={id === current ? 'true' : undefined}>
+                      <th scope="row">
+                        <To to={`/tenants/${tenant}/snapshots/${id}`}>{name}</To>
+                      </th>
+                      <td>
+                        <Ago at={cutAt ?? createdAt} />
+                      </td>
+                      <td>{changedBytes === null ? WHY[index] : showBytes(changedBytes)}</td>
+                      <td className="bar-cell">
+                        <svg viewBox="0 0 100 14" preserveAspectRatio="none" aria-hidden="true">
+                          <rect width={100 * shareOf(changedBytes ?? '0', String(most))} height={14} />
+                        </svg>
+                      </td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+              {next && <To to={`/tenants/${tenant}/snapshots?volume=${volume}&sort=-cut`}>All of them</To>}
+            </>
+          );
+        }}
+      </Loaded>
+    </Section>
+  );
+}
+
+const WHY = { pending: 'not indexed yet', indexed: 'not known', broken: 'not known: do a full backup' } as const;

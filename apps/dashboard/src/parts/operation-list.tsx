@@ -1,0 +1,94 @@
+import { Anchor } from '@mantine/core';
+import { Link } from 'react-router';
+import type { OperationReply } from '#admin/contract/operations';
+import { useMe } from '../api/me';
+import { useRead } from '../api/read';
+import { Ago } from './ago';
+import { type Column, DataTable } from './data-table';
+import { Empty, Loaded, Section } from './page';
+import { StateBadge } from './state-badge';
+
+/** Where the page of a resource is; undefined for a kind that has none. */
+export function resourcePath(tenant: string, { kind, id }: OperationReply['resource']): string | undefined {
+  const list = PAGES[kind];
+  return list && `/tenants/${tenant}/${list}/${id}`;
+}
+
+const PAGES: Readonly<Record<string, string>> = {
+  volume: 'volumes',
+  snapshot: 'snapshots',
+  host: 'hosts',
+  bucket: 'buckets',
+  access: 'accesses',
+};
+
+export function ResourceLink({ operation: { tenant, resource } }: { operation: OperationReply }) {
+  const path = resourcePath(tenant, resource);
+  const text = `${resource.kind.replaceAll('_', ' ')} ${resource.name}`;
+  return path ? (
+    <Anchor component={Link} to={path}>
+      {text}
+    </Anchor>
+  ) : (
+    text
+  );
+}
+
+const columns: readonly Column<OperationReply>[] = [
+  {
+    head: 'Operation',
+    cell: ({ id, kind }) => (
+      <Anchor component={Link} to={`/operations/${id}`}>
+        {kind}
+      </Anchor>
+    ),
+  },
+  { head: 'State', cell: ({ state }) => <StateBadge state={state} /> },
+  { head: 'Resource', cell: operation => <ResourceLink operation={operation} /> },
+  { head: 'Step', cell: ({ step }) => step ?? '–' },
+  { head: 'Attempts', cell: ({ attempt }) => attempt, number: true },
+  { head: 'Last error', cell: ({ error }) => (error ? `${error.kind}: ${shortened(error.message)}` : '–') },
+  { head: 'Accepted', cell: ({ createdAt }) => <Ago at={createdAt} /> },
+  {
+    head: 'Next or end',
+    cell: ({ nextRunAt, finishedAt }) => <Ago at={finishedAt ?? nextRunAt} />,
+  },
+];
+
+const ofTenant: Column<OperationReply> = { head: 'Tenant', cell: ({ tenant }) => tenant };
+
+export function OperationTable({ rows, label }: { rows: readonly OperationReply[]; label: string }) {
+  const me = useMe();
+  return (
+    <DataTable
+      label={label}
+      rows={rows}
+      keyOf={({ id }) => id}
+      columns={me.appliance ? [columns[0]!, columns[1]!, ofTenant, ...columns.slice(2)] : columns}
+      empty={<Empty what="No operation matches." command="trivet operations watch" />}
+    />
+  );
+}
+
+/** What was done to one resource. */
+export function LinkedOperations({ tenant, resource }: { tenant: string; resource: string }) {
+  const read = useRead('/operations', { query: { tenant, resource, limit: 20 } });
+  return (
+    <Section title="Operations">
+      <Loaded read={{ ...read, data: read.data?.data }}>
+        {({ items, next }) => (
+          <>
+            <OperationTable rows={items} label="Operations of this resource" />
+            {next && (
+              <Anchor component={Link} to={`/operations?tenant=${tenant}&resource=${resource}`}>
+                All of them
+              </Anchor>
+            )}
+          </>
+        )}
+      </Loaded>
+    </Section>
+  );
+}
+
+const shortened = (text: string): string => (text.length > 90 ? `${text.slice(0, 89)}…` : text);

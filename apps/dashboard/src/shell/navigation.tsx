@@ -1,0 +1,103 @@
+import { NativeSelect } from '@mantine/core';
+import { NavLink, useLocation, useNavigate } from 'react-router';
+import { useMe } from '../api/me';
+import { useRead } from '../api/read';
+import { useNavigationTenant } from './tenant';
+
+type Entry = readonly [label: string, path: string];
+
+const ofTenant: readonly (readonly [group: string, entries: readonly Entry[]])[] = [
+  [
+    'Block storage',
+    [
+      ['Volumes', 'volumes'],
+      ['Recycle bin', 'recycle-bin'],
+      ['Snapshots', 'snapshots'],
+      ['Hosts', 'hosts'],
+      ['Publications', 'publications'],
+      ['Protection templates', 'protection-templates'],
+      ['Snapshot sessions', 'snapshot-sessions'],
+    ],
+  ],
+  [
+    'Object storage',
+    [
+      ['Buckets', 'buckets'],
+      ['Accesses', 'accesses'],
+    ],
+  ],
+  [
+    'Set-up',
+    [
+      ['Backends', 'backends'],
+      ['Endpoints', 'endpoints'],
+      ['Users', 'users'],
+      ['API tokens', 'tokens'],
+    ],
+  ],
+];
+
+export function Navigation({ onGo }: { onGo: () => void }) {
+  const me = useMe();
+  const tenant = useNavigationTenant();
+  const above: Entry[] = [
+    ['Overview', '/'],
+    ['Operations', '/operations'],
+    ...(me.appliance
+      ? ([
+          ['Tenants', '/tenants'],
+          ['Workers and queues', '/workers'],
+        ] as const)
+      : []),
+    ['Audit log', '/audit'],
+  ];
+  return (
+    <nav aria-label="Main">
+      <Links entries={above} onGo={onGo} />
+      {me.appliance ? <TenantSwitcher tenant={tenant} /> : <p className="nav-group">Tenant {tenant}</p>}
+      <Links entries={[['Tenant and quotas', `/tenants/${tenant}`]]} onGo={onGo} />
+      {ofTenant.map(([group, entries]) => (
+        <div key={group}>
+          <p className="nav-group">{group}</p>
+          <Links entries={entries.map(([label, path]) => [label, `/tenants/${tenant}/${path}`])} onGo={onGo} />
+        </div>
+      ))}
+    </nav>
+  );
+}
+
+const Links = ({ entries, onGo }: { entries: readonly Entry[]; onGo: () => void }) => (
+  <ul className="nav-list">
+    {entries.map(([label, path]) => (
+      <li key={path}>
+        <NavLink className="nav-link" to={path} onClick={onGo} end={path === '/' || /^\/tenants(\/[^/]+)?$/.test(path)}>
+          {label}
+        </NavLink>
+      </li>
+    ))}
+  </ul>
+);
+
+/** The tenant is a part of the URL; another one leads to the same kind of list. */
+function TenantSwitcher({ tenant }: { tenant: string }) {
+  const { data } = useRead('/tenants', { query: { limit: 200 } });
+  const navigate = useNavigate();
+  const { pathname } = useLocation();
+  const names = new Set([tenant, ...(data?.data.items.map(({ name }) => name) ?? [])]);
+  const go = (to: string): void => {
+    const list = /^\/tenants\/[^/]+(?:\/([^/]+))?/.exec(pathname)?.[1];
+    void navigate(`/tenants/${to}${list ? `/${list}` : ''}`);
+  };
+  return (
+    <NativeSelect
+      className="tenant-switcher"
+      mx="sm"
+      mt="md"
+      size="xs"
+      label="Tenant"
+      value={tenant}
+      data={[...names].sort()}
+      onChange={event => go(event.currentTarget.value)}
+    />
+  );
+}

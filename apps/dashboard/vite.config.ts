@@ -1,0 +1,35 @@
+import react from '@vitejs/plugin-react';
+import { defineConfig, type Plugin } from 'vite';
+
+/** Placeholder in index.html; the gateway puts a fresh nonce there for every page. */
+const NONCE = '__CSP_NONCE__';
+
+/**
+ * Types of the API's contract are imported from the server's rooms, values are not: they would bring a schema library and
+ * the server's code into the browser.
+ */
+const onlyTypesOfServer: Plugin = {
+  name: 'only-types-of-server',
+  enforce: 'pre',
+  resolveId(source, importer) {
+    if (source.startsWith('#') || source === 'zod')
+      this.error(`${importer} imports a value from ${source}; the page takes types alone from there`);
+  },
+};
+
+export default defineConfig({
+  root: import.meta.dirname,
+  plugins: [onlyTypesOfServer, react()],
+  html: { cspNonce: NONCE },
+  build: {
+    outDir: '../../dist/apps/dashboard/public',
+    emptyOutDir: true,
+    target: 'es2023',
+    manifest: true,
+    // A file inlined into the page would need a weaker policy.
+    assetsInlineLimit: 0,
+    reportCompressedSize: false,
+    modulePreload: { polyfill: false },
+  },
+  server: { proxy: { '/api': 'http://127.0.0.1:8740' } },
+});

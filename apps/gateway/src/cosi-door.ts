@@ -1,0 +1,72 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { CosiServer } from '#cosi/cosi-server';
+import type { ProcessContext } from '#platform/boot';
+import type { Config } from '#platform/config';
+import { isStorageError } from '#platform/errors';
+import type { ResolvedEndpoint } from '#storage/endpoints';
+
+const ENDPOINT_PATIENCE_MS = 20_000;
+/** grpc.health.v1 says what /readyz says, at most this much later. */
+const HEALTH_FOLLOWS_MS = 1_000;
+
+/** For all COSI sockets: what readiness says goes into grpc.health.v1, and all close when the process stops. */
+export function superviseCosi({ health, shutdown }: ProcessContext<Config>, cosi: CosiServer): void {
+  shutdown.add('cosi', () => cosi.close());
+  const readiness = setInterval(async () => cosi.setReady((await health.readiness()).ready), HEALTH_FOLLOWS_MS);
+  shutdown.add('cosi-readiness', () => clearInterval(readiness));
+}
+
+/**
+ * Opens the COSI socket of the configuration, and follows what decides over it: while its tenant or endpoint is suspended the
+ * socket is closed (hard-cases T4). Until it is, each call is refused by itself. Gives whether it is open.
+ */
+export async function openCosiDoor(
+  { config, log, shutdown }: ProcessContext<Config>,
+  path: string,
+  cosi: CosiServer,
+  resolve: () => Promise<ResolvedEndpoint>,
+): Promise<() => boolean> {
+  const { endpoint, serves } = await patiently(resolve, () => shutdown.stopping);
+  const socket = { path, group: config.TRIVET_COSI_SOCKET_GROUP, setting: 'COSI_ENDPOINT' };
+  let open = false;
+  const follow = async (wanted: boolean): Promise<void> => {
+    if (wanted === open || shutdown.stopping) return;
+    if (wanted) await cosi.open(endpoint, socket);
+    else await cosi.closeEndpoint(endpoint.id);
+    open = wanted;
+    if (wanted)
+      log.info({ socket: path, driver: endpoint.driverName, backendKind: endpoint.backendKind }, 'COSI is served');
+    else log.warn({ socket: path }, 'COSI is closed: its tenant or endpoint is suspended');
+  };
+  await follow(serves);
+  let looking = false;
+  const suspension = setInterval(async () => {
+    if (looking) return;
+    looking = true;
+    try {
+      const now = await resolve();
+      Object.assign(endpoint, now.endpoint);
+      await follow(now.serves);
+    } catch (error) {
+      // A database that is away says nothing about the door.
+      if (!isStorageError(error)) log.error({ err: error }, 'cannot follow the state of the COSI endpoint');
+    } finally {
+      looking = false;
+    }
+  }, config.TRIVET_ENDPOINT_CHECK_MS);
+  shutdown.add('cosi-follow', () => clearInterval(suspension));
+  return () => open;
+}
+
+/** `migrate` makes the schema first and the endpoint a moment later: a gateway that starts in between waits for it. */
+async function patiently<T>(resolve: () => Promise<T>, stopping: () => boolean): Promise<T> {
+  const until = performance.now() + ENDPOINT_PATIENCE_MS;
+  for (;;) {
+    try {
+      return await resolve();
+    } catch (error) {
+      if (!isStorageError(error) || error.kind !== 'not_found' || performance.now() > until || stopping()) throw error;
+      await delay(250);
+    }
+  }
+}

@@ -1,0 +1,106 @@
+import 'reflect-metadata';
+import { type AddressInfo, createConnection } from 'node:net';
+import { Body, Controller, Delete, type DynamicModule, Module, Post } from '@nestjs/common';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { Health } from '#platform/health';
+import { createHttp } from './http.js';
+
+const schema = z.strictObject({ name: z.string() });
+
+@Controller('probe')
+class ProbeController {
+  @Post()
+  create(@Body({ schema }) body: z.output<typeof schema>) {
+    return { got: body };
+  }
+
+  @Delete()
+  remove(@Body() body: unknown) {
+    return { body: body === undefined ? 'none' : body };
+  }
+}
+
+@Module({})
+class ProbeModule {}
+const probe: DynamicModule = { module: ProbeModule, controllers: [ProbeController] };
+
+describe('the HTTP door', () => {
+  const health = new Health();
+  let app: NestFastifyApplication;
+  beforeAll(async () => {
+    app = await createHttp({ health, imports: [probe] });
+  });
+  afterAll(() => app.close());
+
+  const send = async (method: 'GET' | 'POST' | 'DELETE', url: string, payload?: string, type = 'application/json') => {
+    const reply = await app.inject({ method, url, payload: payload ?? '', headers: { 'content-type': type } });
+    return { status: reply.statusCode, body: reply.body, type: reply.headers['content-type'] };
+  };
+
+  it('says alive, ready and metrics', async () => {
+    expect(await send('GET', '/livez')).toMatchObject({ status: 200, body: '{"alive":true}\n' });
+    expect(await send('GET', '/readyz')).toMatchObject({ status: 503, body: expect.stringContaining('"starting"') });
+    health.setStarted();
+    expect(await send('GET', '/readyz')).toMatchObject({ status: 200, type: expect.stringContaining('json') });
+    const metrics = await send('GET', '/metrics');
+    expect(metrics.type).toContain('text/plain');
+    expect(metrics.body).toContain('trivet_lease_lost_total');
+  });
+
+  it('takes an empty body under a JSON content type', async () => {
+    expect(await send('DELETE', '/probe')).toMatchObject({ status: 200, body: '{"body":"none"}' });
+    expect(await send('DELETE', '/probe', '{"a":1}')).toMatchObject({ body: '{"body":{"a":1}}' });
+  });
+
+  it('refuses what is not JSON, and JSON that is broken', async () => {
+    expect((await send('POST', '/probe', '{"name":')).status).toBe(400);
+    expect((await send('POST', '/probe', 'name=a', 'application/x-www-form-urlencoded')).status).toBe(415);
+    expect((await send('POST', '/probe', 'a', 'text/plain')).status).toBe(415);
+  });
+
+  it('holds bodies against the schema of their route', async () => {
+    expect(await send('POST', '/probe', '{"name":"a"}')).toMatchObject({ status: 201, body: '{"got":{"name":"a"}}' });
+    expect((await send('POST', '/probe', '{"name":"a","other":1}')).status).toBe(400);
+    expect((await send('POST', '/probe', '{}')).status).toBe(400);
+  });
+
+  it('refuses a body that is too large', async () => {
+    expect((await send('POST', '/probe', JSON.stringify({ name: 'x'.repeat(1024 * 1024) }))).status).toBe(413);
+  });
+
+  it('keeps whole numbers beyond 2^53, as text', async () => {
+    const { body } = await send(
+      'DELETE',
+      '/probe',
+      '{"a":9007199254740993,"b":-9223372036854775808,"c":9007199254740991}',
+    );
+    expect(JSON.parse(body)).toEqual({
+      body: { a: '9007199254740993', b: '-9223372036854775808', c: 9007199254740991 },
+    });
+    expect((await send('DELETE', '/probe', '{"a":1e21,"b":"9007199254740993"}')).body).toContain('1e+21');
+  });
+
+  it('knows no path that cannot be decoded', async () => {
+    expect(await send('GET', '/livez/%zz')).toMatchObject({ status: 404, body: expect.stringContaining('"errors"') });
+  });
+
+  it('takes a slash at the end, and two for one', async () => {
+    expect((await send('GET', '/livez/')).status).toBe(200);
+    expect((await send('GET', '//livez')).status).toBe(200);
+  });
+
+  it('answers in words what is not HTTP', async () => {
+    await app.listen(0, '127.0.0.1');
+    const { port } = app.getHttpServer().address() as AddressInfo;
+    const socket = createConnection(port, '127.0.0.1');
+    socket.end('GET /a b HTTP/1.1\r\n\r\n');
+    let text = '';
+    for await (const chunk of socket) text += chunk;
+    expect(text).toMatch(/^HTTP\/1.1 400 Bad Request\r\n/);
+    expect(JSON.parse(text.split('\r\n\r\n')[1]!)).toEqual({
+      errors: [{ code: 'Bad Request', message: 'the request is not valid HTTP' }],
+    });
+  });
+});

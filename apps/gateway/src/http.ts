@@ -1,0 +1,105 @@
+import { STATUS_CODES } from 'node:http';
+import { BadRequestException, NotFoundException, StandardSchemaValidationPipe } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from 'fastify';
+import { isOfAdmin } from '#admin/early-refusals';
+import { sendProblem } from '#admin/problem.filter';
+import type { ProcessContext } from '#platform/boot';
+import { listenError } from '#platform/health-http';
+import { NestLogger } from '#platform/nest-logger';
+import { gatewayModule, type HttpParts } from './gateway.module.js';
+import { traceRequests } from './http-tracing.js';
+import { listenHttps } from './https.js';
+
+/** Volumes and buckets are described in a few lines; nobody needs a large body here. */
+const BODY_LIMIT = 1024 * 1024;
+
+const HAS_LONG_NUMBER = /\d{16}/;
+
+/** Whole numbers beyond 2^53 come as text, because sizes are kept to the byte. */
+function parseJson(text: string): unknown {
+  if (!HAS_LONG_NUMBER.test(text)) return JSON.parse(text);
+  const exact = (_key: string, value: unknown, context?: { source?: string }): unknown =>
+    typeof value === 'number' && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? '')
+      ? context?.source
+      : value;
+  return JSON.parse(text, exact);
+}
+
+/**
+ * Clients send `content-type: application/json` with an empty body on DELETE and GET, and Fastify's own parser answers
+ * that with 400. Other types have no parser: 415.
+ */
+function parseJsonBodies(fastify: FastifyInstance): void {
+  fastify.removeAllContentTypeParsers();
+  fastify.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => {
+    if (body.length === 0) return done(null, undefined);
+    try {
+      return done(null, parseJson(body.toString()));
+    } catch {
+      return done(new BadRequestException('the body is not valid JSON'), undefined);
+    }
+  });
+}
+
+/** Any id that fits into a request line is looked up, and not found. */
+const MAX_PARAMETER = 16 * 1024;
+
+const errors = (code: string, message: string) => ({ errors: [{ code, message }] });
+
+/** A path that cannot be decoded names nothing. */
+const refuseUrl: FastifyServerOptions['frameworkErrors'] = (_error, request, reply) => {
+  const error = new NotFoundException('there is no such path');
+  if (isOfAdmin(request.url)) return sendProblem(error, request as FastifyRequest, reply as FastifyReply);
+  (reply as FastifyReply).status(404).send(errors('Not Found', 'there is no such path'));
+};
+
+/** Not HTTP at all, or no end of it: no route sees such a request. */
+const refuseConnection: FastifyServerOptions['clientErrorHandler'] = (error, socket) => {
+  if (error.code === 'ECONNRESET' || socket.destroyed) return;
+  const status = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : error.code === 'HPE_HEADER_OVERFLOW' ? 431 : 400;
+  const code = STATUS_CODES[status] as string;
+  const body = JSON.stringify(errors(code, 'the request is not valid HTTP'));
+  const head = `HTTP/1.1 ${status} ${code}\r\nConnection: close\r\nContent-Type: application/json\r\n`;
+  if (socket.writable) socket.write(`${head}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+  socket.destroy(error);
+};
+
+/** The application without a socket, as the boot test uses it too. */
+export async function createHttp(parts: HttpParts): Promise<NestFastifyApplication> {
+  const adapter = new FastifyAdapter({
+    bodyLimit: BODY_LIMIT,
+    forceCloseConnections: 'idle',
+    requestTimeout: 30_000,
+    // Contexts are pasted before paths as they stand, with and without a slash at their end.
+    routerOptions: { ignoreTrailingSlash: true, ignoreDuplicateSlashes: true, maxParamLength: MAX_PARAMETER },
+    frameworkErrors: refuseUrl,
+    clientErrorHandler: refuseConnection,
+  });
+  const app = await NestFactory.create<NestFastifyApplication>(gatewayModule(parts), adapter, {
+    logger: new NestLogger(),
+    abortOnError: false,
+  });
+  app.useGlobalPipes(new StandardSchemaValidationPipe());
+  traceRequests(app.getHttpAdapter().getInstance() as unknown as FastifyInstance);
+  await app.init();
+  parseJsonBodies(app.getHttpAdapter().getInstance() as unknown as FastifyInstance);
+  return app;
+}
+
+export async function listenHttp(
+  app: NestFastifyApplication,
+  { config, log, shutdown }: Pick<ProcessContext, 'config' | 'log' | 'shutdown'>,
+): Promise<void> {
+  shutdown.add('http', () => app.close());
+  const listen = config.TRIVET_HTTP_LISTEN;
+  try {
+    await app.listen(listen.port, listen.host);
+  } catch (error) {
+    throw listenError('TRIVET_HTTP_LISTEN', listen, error);
+  }
+  log.info({ address: `${listen.host}:${listen.port}` }, 'HTTP is served');
+  const { routing } = app.getHttpAdapter().getInstance() as unknown as FastifyInstance;
+  await listenHttps(routing, { config, log, shutdown });
+}

@@ -1,0 +1,58 @@
+import type { RequestListener } from 'node:http';
+import { createServer, type Server } from 'node:https';
+import { promisify } from 'node:util';
+import type { ProcessContext } from '#platform/boot';
+import { listenError } from '#platform/health-http';
+import { type CertificateSource, certificateSource, type KeyPair } from './certificate.js';
+
+/** A renewed certificate is used at most this much later. */
+const RELOAD_MS = 30_000;
+const CLOSE_IDLE_MS = 50;
+
+/** Serves `listener` over TLS as well, on TRIVET_HTTPS_LISTEN. */
+export async function listenHttps(
+  listener: RequestListener,
+  { config, log, shutdown }: Pick<ProcessContext, 'config' | 'log' | 'shutdown'>,
+): Promise<void> {
+  const listen = config.TRIVET_HTTPS_LISTEN;
+  if (listen === 'none') return;
+  const source = await certificateSource({
+    certFile: config.TRIVET_TLS_CERT_FILE,
+    keyFile: config.TRIVET_TLS_KEY_FILE,
+    home: config.TRIVET_HOME,
+    names: [listen.host],
+  });
+  const pair = source.read();
+  const server = createServer({ ...pair, minVersion: 'TLSv1.2', requestTimeout: 30_000 }, listener);
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', error => reject(listenError('TRIVET_HTTPS_LISTEN', listen, error)));
+    server.listen(listen.port, listen.host, resolve);
+  });
+  const reload = setInterval(() => reloadFrom(server, source, pair, log), RELOAD_MS);
+  reload.unref();
+  shutdown.add('https', () => {
+    clearInterval(reload);
+    // A kept connection is idle only after its running request.
+    const hurry = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_MS);
+    return promisify(server.close.bind(server))().finally(() => clearInterval(hurry));
+  });
+  log.info({ address: `${listen.host}:${listen.port}`, certificate: source.description }, 'HTTPS is served');
+}
+
+/** New connections get the new certificate; one that cannot be used leaves the old one in place. */
+export function reloadFrom(
+  server: Pick<Server, 'setSecureContext'>,
+  source: CertificateSource,
+  current: KeyPair,
+  log: Pick<ProcessContext['log'], 'info' | 'warn'>,
+): void {
+  try {
+    const pair = source.read();
+    if (pair.cert === current.cert && pair.key === current.key) return;
+    server.setSecureContext(pair);
+    Object.assign(current, pair);
+    log.info({ certificate: source.description }, 'the certificate was changed');
+  } catch (error) {
+    log.warn({ reason: (error as Error).message }, 'the changed certificate cannot be used, serving the old one');
+  }
+}

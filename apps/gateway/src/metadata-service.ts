@@ -1,0 +1,47 @@
+import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import type { MetadataService } from '#cbt/sessions-api';
+import { type Config, ConfigError } from '#platform/config';
+
+const KEEP_MS = 5_000;
+const ANYWHERE: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
+
+/** The door for changed blocks, as it is served: what openCbtDoors gives. */
+export interface ServedDoor {
+  port: number;
+  /** PEM of the certificate that is served now. */
+  caCert(): string;
+}
+
+type Settings = Pick<
+  Config,
+  'TRIVET_CBT_LISTEN' | 'TRIVET_CBT_PUBLIC_ADDRESS' | 'TRIVET_TLS_CA_FILE' | 'TRIVET_CSI_DRIVER_NAME'
+>;
+
+/**
+ * What sessions tell their readers about the door for changed blocks. Its certificate is trusted by itself, unless its CA
+ * is configured. Asked again after a while, since both may be renewed.
+ */
+export function metadataService(config: Settings, door: ServedDoor): () => MetadataService {
+  const address = config.TRIVET_CBT_PUBLIC_ADDRESS ?? addressOf(config, door.port);
+  const read = (): string => {
+    const file = config.TRIVET_TLS_CA_FILE;
+    if (file === undefined) return door.caCert();
+    try {
+      return readFileSync(file, 'utf8');
+    } catch (error) {
+      throw new ConfigError(`TRIVET_TLS_CA_FILE: cannot read ${file}: ${(error as NodeJS.ErrnoException).code}`);
+    }
+  };
+  let kept = { caCert: read(), until: performance.now() + KEEP_MS };
+  return () => {
+    if (performance.now() >= kept.until) kept = { caCert: read(), until: performance.now() + KEEP_MS };
+    return { address, caCert: kept.caCert, drivers: [config.TRIVET_CSI_DRIVER_NAME] };
+  };
+}
+
+/** Who listens everywhere is reached by the name of the host, which the certificate of our own has too. */
+function addressOf({ TRIVET_CBT_LISTEN: listen }: Settings, port: number): string {
+  const host = listen === 'none' || ANYWHERE.has(listen.host) ? hostname() : listen.host;
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}

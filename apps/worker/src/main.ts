@@ -1,0 +1,5 @@
+import 'reflect-metadata';
+import { runProcess } from '#platform/boot';
+import { REQUIRED, startWorker } from './worker.js';
+
+await runProcess('worker', REQUIRED, startWorker);
