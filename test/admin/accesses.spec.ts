@@ -1,0 +1,99 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Caller } from '#storage/caller';
+import { AdminHouse } from '#test/admin/admin-house';
+import { ended, operationOf, readsAllOfMoving, sidecarOf } from '#test/admin/resource-calls';
+
+let house: AdminHouse;
+let sidecar: Caller;
+const accesses = '/tenants/acme/accesses';
+
+beforeAll(async () => {
+  house = await AdminHouse.create();
+  await house.appliance.worker();
+  sidecar = await sidecarOf(house, house.acme);
+  for (const name of ['one', 'two'])
+    await house.parts.storage.createBucket(sidecar, { name, protocols: ['s3'], parameters: {} });
+}, 60_000);
+afterAll(() => house?.close());
+
+const grant = (name: string, buckets: readonly string[] = ['one']) =>
+  house.parts.storage.grantAccess(sidecar, {
+    name,
+    protocol: 's3',
+    authentication: 'key',
+    serviceAccount: '',
+    parameters: {},
+    buckets: buckets.map(bucketId => ({ bucketId, mode: 'read_write' as const })),
+  });
+const list = async (query: Record<string, string> = {}) =>
+  (await house.call(house.acme.viewer, 'GET', accesses, { query })).body.items;
+
+describe('an access by the admin API', () => {
+  it('is shown with what it may reach, and never with its key', async () => {
+    const { accountId, credentials } = await grant('shown', ['one', 'two']);
+    const [found] = await list({ search: 'shown' });
+    expect(found).toMatchObject({
+      name: 'shown',
+      accountId,
+      backend: 'fake',
+      state: 'ready',
+      stale: false,
+      grants: [
+        { bucket: 'one', mode: 'read_write', state: 'applied' },
+        { bucket: 'two', mode: 'read_write', state: 'applied' },
+      ],
+    });
+    const { body, headers } = await house.call(house.acme.viewer, 'GET', `${accesses}/${found.id}`);
+    expect(body).toEqual(found);
+    expect(headers.etag).toEqual(expect.any(String));
+    for (const secret of Object.values(credentials)) expect(JSON.stringify(body)).not.toContain(secret);
+    const [bucket] = (await house.call(house.acme.viewer, 'GET', '/tenants/acme/buckets', { query: { search: 'two' } }))
+      .body.items;
+    expect(bucket.accesses).toBe(1);
+    expect((await list({ bucket: bucket.id })).map(({ name }: { name: string }) => name)).toEqual(['shown']);
+    expect((await house.call(house.beta.admin, 'GET', `/tenants/beta/accesses/${found.id}`)).status).toBe(404);
+  });
+
+  it('is revoked with a reason, by an admin alone', async () => {
+    await grant('leaked');
+    const [{ id }] = await list({ search: 'leaked' });
+    const path = `${accesses}/${id}/revoke`;
+    const body = { reason: 'the key leaked' };
+    expect((await house.call(house.acme.operator, 'POST', path, { body })).status).toBe(403);
+    expect((await house.call(house.acme.admin, 'POST', path, { body: {} })).status).toBe(400);
+    const accepted = await house.call(house.acme.admin, 'POST', path, { body, headers: { prefer: 'wait=0' } });
+    expect(accepted.status).toBe(202);
+    expect(await ended(house, operationOf(accepted))).toBe('succeeded');
+    expect(await list({ search: 'leaked' })).toEqual([]);
+    expect((await house.call(house.acme.admin, 'POST', path, { body })).status).toBe(404);
+    const [entry] = await house.audit('access.revoke');
+    expect(entry).toMatchObject({
+      subject_id: id,
+      reason: 'the key leaked',
+      operation_id: operationOf(accepted),
+      before: expect.objectContaining({ name: 'leaked', state: 'ready' }),
+    });
+  });
+
+  it('is done at once when that is waited for', async () => {
+    await grant('waited');
+    const [{ id }] = await list({ search: 'waited' });
+    const revoked = await house.call(house.acme.admin, 'POST', `${accesses}/${id}/revoke`, {
+      body: { reason: 'over' },
+    });
+    expect(revoked.status).toBe(204);
+  });
+
+  it('is listed once over all pages while others come', async () => {
+    const many = await house.tenant('many');
+    const { missed, twice } = await readsAllOfMoving(house, many, 'accesses', {}, async ({ from, to, step }) => {
+      await house.query(
+        `INSERT INTO trivet.access (tenant_id, id, backend_id, name, account_id, state, desired, fingerprint)
+         SELECT $1, gen_random_uuid(), $2, 'page-' || lpad(n::text, 5, '0'), 'account-' || n, 'granting', '{}', 'x'
+           FROM generate_series($3::int, $4::int, $5::int) AS n`,
+        [many.id, many.backends.fake, from, to, step],
+      );
+    });
+    expect({ missed, twice }).toEqual({ missed: [], twice: 0 });
+  });
+});

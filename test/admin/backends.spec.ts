@@ -1,0 +1,320 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { decodeSealed } from '#platform/secrets';
+import { AdminHouse, type HouseTenant } from '#test/admin/admin-house';
+import { until } from '#test/support/parts';
+
+const KEYS = { accessKeyId: 'AKIDTESTBACKENDS', secretAccessKey: 'canary-secret-of-a-backend' };
+
+describe('the registry of backends', () => {
+  let house: AdminHouse;
+  beforeAll(async () => {
+    house = await AdminHouse.create();
+  });
+  afterAll(() => house?.close());
+
+  const root = () => house.root.admin;
+  const of = (tenant: string, name = '') => `/tenants/${tenant}/backends${name && `/${name}`}`;
+  const register = (tenant: string, body: object) => house.call(root(), 'POST', of(tenant), { body });
+  const rgw = (name: string, config: object = {}, credentials: object = KEYS) => ({
+    name,
+    kind: 'rgw',
+    config: { endpoint: 'http://127.0.0.1:1', ...config },
+    credentials,
+  });
+  async function stored(tenant: HouseTenant, name: string) {
+    const [row] = await house.query<{
+      id: string;
+      config: Record<string, string>;
+      version: number;
+      sealed: Buffer;
+      shared_from: string | null;
+    }>(
+      `SELECT b.*, s.sealed FROM trivet.backend b
+         JOIN trivet.secret s ON s.tenant_id = b.tenant_id AND s.owner_id = b.id
+        WHERE b.tenant_id = $1 AND b.name = $2`,
+      [tenant.id, name],
+    );
+    const place = { tenantId: tenant.id, table: 'backend', rowId: row!.id, column: 'credentials' };
+    return { ...row!, credentials: JSON.parse(house.appliance.secrets.openText(decodeSealed(row!.sealed), place)) };
+  }
+
+  it('keeps what the kind makes of it, and never shows the keys again', async () => {
+    const made = await register('acme', rgw('store', { endpoint: 'http://127.0.0.1:1/' }));
+    expect(made.status, JSON.stringify(made.body)).toBe(201);
+    expect(made.headers.location).toBe('/api/v1/tenants/acme/backends/store');
+    expect(made.body).toMatchObject({
+      name: 'store',
+      kind: 'rgw',
+      state: 'active',
+      shared: false,
+      config: { endpoint: 'http://127.0.0.1:1', region: 'default', rgwTenant: '' },
+      health: { state: 'unknown' },
+      capabilities: { protocols: ['s3'] },
+      holds: { volumes: 0, snapshots: 0, buckets: 0, accesses: 0, operations: 0 },
+      capacity: null,
+      version: 1,
+    });
+    const read = await house.call(house.acme.viewer, 'GET', of('acme', 'store'));
+    expect(read.body).toEqual(made.body);
+    expect(read.headers.etag).toBe(made.headers.etag);
+    expect((await stored(house.acme, 'store')).credentials).toEqual(KEYS);
+    const [entry] = await house.audit('backend.create');
+    expect(entry).toMatchObject({ tenant_id: house.acme.id, actor: root().username, subject_name: 'store' });
+    for (const text of [JSON.stringify([made.body, read.body, entry])])
+      expect(text).not.toContain(KEYS.secretAccessKey);
+    const again = await register('acme', rgw('store'));
+    expect(again).toMatchObject({ status: 409, body: { code: 'already_exists' } });
+  });
+
+  it.each<[string, object, RegExp | string]>([
+    ['an unknown kind', { name: 'x', kind: 'tape', config: {} }, '/body/kind'],
+    ['an unknown key', rgw('x', { endpont: 'http://127.0.0.1' }), '/body/config/endpont'],
+    ['a wrong address', rgw('x', { endpoint: 'ftp://127.0.0.1' }), '/body/config/endpoint'],
+    ['a missing key', rgw('x', {}, { accessKeyId: 'A' }), '/body/credentials/secretAccessKey'],
+    ['a key too many', rgw('x', {}, { ...KEYS, more: 'x' }), '/body/credentials/more'],
+    ['the metadata service', rgw('x', { endpoint: 'http://169.254.169.254' }), '/body/config/endpoint'],
+    ['it in other words', rgw('x', { endpoint: 'http://[::ffff:169.254.169.254]:80' }), '/body/config/endpoint'],
+    ['a link-local address', rgw('x', { endpoint: 'http://[fe80::1]' }), '/body/config/endpoint'],
+    ['keys in the address', rgw('x', { endpoint: 'http://a:b@127.0.0.1' }), '/body/config/endpoint'],
+    [
+      'credentials of a kind without',
+      { name: 'x', kind: 'fake', config: { file: '/x' }, credentials: KEYS },
+      /^\/body\/credentials/,
+    ],
+  ])('refuses %s, and says where it is', async (_, body, pointer) => {
+    const { status, body: problem } = await register('acme', body);
+    expect({ status, code: problem.code }).toEqual({ status: 400, code: 'invalid_argument' });
+    expect(problem.errors[0].pointer).toEqual(typeof pointer === 'string' ? pointer : expect.stringMatching(pointer));
+    expect(JSON.stringify(problem)).not.toContain(KEYS.secretAccessKey);
+  });
+
+  it('is for administrators of the appliance alone', async () => {
+    expect(await house.call(house.acme.admin, 'POST', of('acme'), { body: rgw('x') })).toMatchObject({ status: 403 });
+    expect(await house.call(house.beta.admin, 'GET', of('acme'))).toMatchObject({ status: 404 });
+  });
+
+  it('shares a backend of the appliance: each tenant inside a tenant of the store', async () => {
+    expect((await register('appliance', rgw('common', { ownerUid: 'somebody' }))).status).toBe(201);
+    const shares = [];
+    for (const tenant of [house.acme, house.beta]) {
+      const made = await register(tenant.name, { name: 'common', share: 'common' });
+      expect(made.status, JSON.stringify(made.body)).toBe(201);
+      expect(made.body).toMatchObject({ kind: 'rgw', shared: true });
+      const row = await stored(tenant, 'common');
+      expect(row.credentials).toEqual(KEYS);
+      expect(row.config.ownerUid).toBeUndefined();
+      shares.push(row.config.rgwTenant);
+    }
+    expect(shares[0]).toMatch(/^acme_[0-9a-f]{12}$/);
+    expect(shares[1]).toMatch(/^beta_[0-9a-f]{12}$/);
+    expect(await register('acme', { name: 'other', share: 'nothing' })).toMatchObject({ status: 404 });
+    expect(await register('appliance', { name: 'other', share: 'common' })).toMatchObject({ status: 409 });
+  });
+
+  it('lets shares follow the backend that they are shares of', async () => {
+    const before = await stored(house.acme, 'common');
+    const secretAccessKey = 'another-canary-of-a-backend';
+    const config = { endpoint: 'http://127.0.0.1:2', ownerUid: 'somebody' };
+    const body = { config, credentials: { ...KEYS, secretAccessKey }, reason: 'moved' };
+    const changed = await house.change(root(), 'PATCH', of('appliance', 'common'), { body });
+    expect(changed.status, JSON.stringify(changed.body)).toBe(200);
+    const after = await stored(house.acme, 'common');
+    expect(after.config).toEqual({ ...before.config, endpoint: 'http://127.0.0.1:2' });
+    expect(after.credentials.secretAccessKey).toBe(secretAccessKey);
+    expect(after.version).toBe(before.version + 1);
+    const entries = await house.audit('backend.follow');
+    expect(entries.map(entry => entry.tenant_name).sort()).toEqual(['acme', 'beta']);
+    expect(JSON.stringify([entries, await house.audit('backend.change')])).not.toContain(secretAccessKey);
+
+    for (const body of [{ config }, { credentials: KEYS }])
+      expect(await house.change(root(), 'PATCH', of('acme', 'common'), { body })).toMatchObject({ status: 409 });
+    expect((await stored(house.acme, 'common')).version).toBe(after.version);
+  });
+
+  it('cordons shares with the backend that they are shares of, and takes both back apart', async () => {
+    const patch = (tenant: string, state: string) =>
+      house.change(root(), 'PATCH', of(tenant, 'common'), { body: { state, reason: 'new disks' } });
+    const state = async (tenant: string) => (await house.call(root(), 'GET', of(tenant, 'common'))).body.state;
+    expect((await patch('acme', 'cordoned')).body.state).toBe('cordoned');
+    expect((await patch('appliance', 'draining')).body.state).toBe('draining');
+    expect([await state('acme'), await state('beta')]).toEqual(['draining', 'draining']);
+    expect(await patch('beta', 'active')).toMatchObject({ status: 409, body: { code: 'failed_precondition' } });
+    expect((await patch('appliance', 'active')).status).toBe(200);
+    expect([await state('acme'), await state('beta')]).toEqual(['cordoned', 'active']);
+    expect((await patch('acme', 'active')).body.state).toBe('active');
+    const [entry] = await house.audit('backend.drain');
+    expect(entry).toMatchObject({ tenant_name: 'appliance', reason: 'new disks' });
+  });
+
+  it('takes a change only from whoever knows its version', async () => {
+    const path = of('acme', 'store');
+    expect(await house.call(root(), 'PATCH', path, { body: { description: 'a' } })).toMatchObject({ status: 428 });
+    const first = await house.change(root(), 'PATCH', path, { body: { description: 'a' } });
+    expect(first.body).toMatchObject({ description: 'a', version: 2 });
+    expect(first.headers.etag).toBe('"v2"');
+    expect(await house.call(root(), 'PATCH', path, { body: {}, ifMatch: '"v1"' })).toMatchObject({ status: 412 });
+    expect(await house.call(root(), 'DELETE', path, { ifMatch: '"v1"' })).toMatchObject({ status: 412 });
+  });
+
+  it('tells what is wrong with one that cannot be reached, and what to do', async () => {
+    const { status, body } = await house.call(house.acme.operator, 'POST', `${of('acme', 'store')}/test`);
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ ok: false, checks: [{ name: 'answers', ok: false }] });
+    expect(body.checks[0].detail).toMatch(/cannot be reached.*127\.0\.0\.1:1/);
+    expect(await house.call(house.acme.viewer, 'POST', `${of('acme', 'store')}/test`)).toMatchObject({ status: 403 });
+  });
+
+  it('remembers that one has answered', async () => {
+    const { body } = await house.call(house.acme.operator, 'POST', `${of('acme', 'fake')}/test`);
+    expect(body).toMatchObject({ ok: true, checks: [{ name: 'answers', ok: true }] });
+    const read = await house.call(house.acme.viewer, 'GET', of('acme', 'fake'));
+    expect(read.body.health).toMatchObject({ state: 'up', reason: null, since: expect.any(String) });
+  });
+
+  it('lists page by page, by name', async () => {
+    const seen: string[] = [];
+    for (let cursor: string | undefined; ; ) {
+      const query = { limit: '1', ...(cursor ? { cursor } : {}) };
+      const { body } = await house.call(house.acme.viewer, 'GET', of('acme'), { query });
+      seen.push(...body.items.map((item: { name: string }) => item.name));
+      if (body.next === null) break;
+      cursor = body.next;
+    }
+    expect(seen).toEqual(['common', 'fake', 'store']);
+  });
+
+  it('forgets one that is used by nobody', async () => {
+    const forget = (tenant: string, name: string) => house.change(root(), 'DELETE', of(tenant, name));
+    const inUse = await forget('appliance', 'common');
+    expect(inUse).toMatchObject({ status: 409, body: { code: 'failed_precondition' } });
+    expect(inUse.body.detail).toMatch(/shared with acme, beta/);
+    for (const tenant of ['acme', 'beta', 'appliance']) expect((await forget(tenant, 'common')).status).toBe(204);
+    expect(await house.call(root(), 'GET', of('acme', 'common'))).toMatchObject({ status: 404 });
+    const left = await house.query(
+      `SELECT FROM trivet.secret s
+        WHERE owner_table = 'backend' AND NOT EXISTS (SELECT FROM trivet.backend b WHERE b.id = s.owner_id)`,
+    );
+    expect(left).toEqual([]);
+    expect(await house.audit('backend.delete')).toHaveLength(3);
+
+    const door = { name: 'cosi', protocol: 'cosi', backend: 'store' };
+    expect((await house.call(root(), 'POST', '/tenants/acme/endpoints', { body: door })).status).toBe(201);
+    expect((await forget('acme', 'store')).body.detail).toMatch(/used by endpoint cosi/);
+    expect((await house.change(root(), 'DELETE', '/tenants/acme/endpoints/cosi')).status).toBe(204);
+    expect((await forget('acme', 'store')).status).toBe(204);
+  });
+});
+
+describe('a cordoned and a drained backend', () => {
+  let house: AdminHouse;
+  beforeAll(async () => {
+    house = await AdminHouse.create({ block: 'fake', env: { TRIVET_RECYCLE_MS: '0' } });
+    await Promise.all([house.appliance.gateway(), house.appliance.worker()]);
+    await until('the pools are seen', async () => (await see('local')).health.state === 'up');
+  }, 60_000);
+  afterAll(() => house?.close());
+
+  const path = (name: string) => `/tenants/default/backends/${name}`;
+  const see = async (name: string) => (await house.call(house.root.admin, 'GET', path(name))).body;
+  const put = async (name: string, state: string) => {
+    const { status, body } = await house.change(house.root.admin, 'PATCH', path(name), { body: { state } });
+    expect({ status, state: body.state }).toEqual({ status: 200, state });
+  };
+  const forget = (name: string) => house.change(house.root.admin, 'DELETE', path(name));
+
+  it('stops nothing on the other backends of its tenant', async () => {
+    const make = `INSERT INTO trivet.backend (tenant_id, id, name, kind, config, state)
+                  SELECT id, gen_random_uuid(), 'aside-' || n, 'fake', '{}', 'cordoned'
+                    FROM trivet.tenant, generate_series(1, 20) AS n WHERE tenant.name = 'default'`;
+    await house.query(make);
+    const call = (method: string, request: object) => house.appliance.client().call('v1alpha1', method, request);
+    expect(await call('DriverCreateBucket', { name: 'beside' })).toMatchObject({ code: 'OK' });
+    expect(await call('DriverDeleteBucket', { bucket_id: 'beside' })).toMatchObject({ code: 'OK' });
+    await house.query("DELETE FROM trivet.backend WHERE name LIKE 'aside-%'");
+  });
+
+  it('gets no new bucket, and serves those that it has', async () => {
+    const client = house.appliance.client();
+    const call = (method: string, request: object) => client.call('v1alpha1', method, request);
+    expect(await call('DriverCreateBucket', { name: 'old' })).toMatchObject({ code: 'OK' });
+    const grant = (name: string) =>
+      call('DriverGrantBucketAccess', { bucket_id: 'old', name, authentication_type: 'Key' });
+    const granted = await grant('before');
+    for (const state of ['cordoned', 'draining']) {
+      await put('fake', state);
+      // Both sidecars repeat it until it passes.
+      const refused = await call('DriverCreateBucket', { name: `new-${state}` });
+      expect(refused).toMatchObject({ code: 'FAILED_PRECONDITION' });
+      expect(refused.message).toMatch(/backend fake is (cordoned|being drained): nothing new is made there/);
+      expect(await call('DriverCreateBucket', { name: 'old' })).toMatchObject({ code: 'OK' });
+      expect(await grant(state)).toMatchObject({ code: 'OK' });
+    }
+    expect(await house.query(`SELECT FROM trivet.bucket WHERE name LIKE 'new%'`)).toEqual([]);
+    expect((await see('fake')).holds).toEqual({ volumes: 0, snapshots: 0, buckets: 1, accesses: 3, operations: 0 });
+
+    const stays = await forget('fake');
+    expect(stays.status).toBe(409);
+    expect(stays.body.detail).toMatch(/still holds 1 buckets, 3 accesses/);
+    const accounts = await house.query<{ account_id: string }>('SELECT account_id FROM trivet.access');
+    expect(accounts.map(row => row.account_id)).toContain(granted.reply.account_id);
+    for (const { account_id } of accounts)
+      expect(await call('DriverRevokeBucketAccess', { bucket_id: 'old', account_id })).toMatchObject({ code: 'OK' });
+    expect(await call('DriverDeleteBucket', { bucket_id: 'old' })).toMatchObject({ code: 'OK' });
+    expect((await see('fake')).holds).toEqual({ volumes: 0, snapshots: 0, buckets: 0, accesses: 0, operations: 0 });
+    // The history of what is gone does not keep it.
+    expect((await forget('fake')).body.detail).toMatch(/used by endpoint cosi/);
+    await house.query(`DELETE FROM trivet.endpoint WHERE name = 'cosi'`);
+    expect((await forget('fake')).status).toBe(204);
+    expect(await house.query('SELECT FROM trivet.bucket')).toEqual([]);
+    expect((await house.appliance.operations(`kind = 'bucket.create'`)).length).toBeGreaterThan(0);
+  });
+
+  it('gets no new volume, clone or snapshot of a template, and while it is drained no snapshot at all', async () => {
+    const driver = house.appliance.driver();
+    await driver.login();
+    const { id } = await driver.createVolume('old', 8 << 20);
+    const before = await driver.createSnapshot(id, 'before');
+    await put('local', 'cordoned');
+    const no = (text: string) => ({ status: 507, message: expect.stringMatching(text) });
+    await expect(driver.createVolume('new', 8 << 20)).rejects.toMatchObject(no('local is cordoned'));
+    for (const from of [{ snapshotId: before.id }, { volumeId: id }])
+      await expect(driver.createVolume('clone', 8 << 20, {}, from)).rejects.toMatchObject(no('local is cordoned'));
+    await house.query(
+      `INSERT INTO trivet.volume_protection (tenant_id, volume_id, schedule, template_id, next_run_at)
+       SELECT tenant_id, $1, schedules -> 0 ->> 'name', id, now() FROM trivet.protection_template
+        WHERE tenant_id = (SELECT id FROM trivet.tenant WHERE name = 'default') LIMIT 1`,
+      [id],
+    );
+    await until('its template waits', async () => {
+      const found = await house.query<{ message: string }>(
+        `SELECT message FROM trivet.finding WHERE kind = 'protection_paused'`,
+      );
+      return found.some(({ message }) => message.includes('backend local is cordoned'));
+    });
+    await driver.createSnapshot(id, 'while-cordoned');
+    expect(await driver.expand(id, 16 << 20)).toBe(16 << 20);
+
+    const body = { name: 'new', backend: 'local', size: String(8 << 20) };
+    const asked = await house.call(house.root.admin, 'POST', '/tenants/default/volumes', { body });
+    expect(asked).toMatchObject({ status: 409, body: { code: 'failed_precondition', retryable: true } });
+    expect(asked.body.detail).toMatch(/local is cordoned/);
+
+    await put('local', 'draining');
+    await expect(driver.createSnapshot(id, 'while-drained')).rejects.toMatchObject(no('local is being drained'));
+    await expect(driver.expand(id, 32 << 20)).rejects.toMatchObject(no('local is being drained'));
+    expect(await driver.volumeNamed('new')).toBeUndefined();
+    expect(await driver.snapshotsOf(id)).toHaveLength(2);
+
+    for (const snapshot of await driver.snapshotsOf(id)) await driver.deleteSnapshot(snapshot.id);
+    expect(await driver.snapshot(before.id)).toBeUndefined();
+    await driver.deleteVolume(id);
+    await until('nothing is left', async () => {
+      const { holds } = await see('local');
+      return Object.values(holds).every(count => count === 0);
+    });
+    await house.query(`DELETE FROM trivet.endpoint WHERE name = 'csi'`);
+    const gone = await forget('local');
+    expect(gone.status, JSON.stringify(gone.body)).toBe(204);
+    expect(await house.query('SELECT FROM trivet.volume')).toEqual([]);
+  });
+});

@@ -1,0 +1,130 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Caller } from '#storage/caller';
+import { AdminHouse } from '#test/admin/admin-house';
+import { ended, operationOf, readsAllOfMoving, sidecarOf } from '#test/admin/resource-calls';
+
+let house: AdminHouse;
+let sidecar: Caller;
+const buckets = '/tenants/acme/buckets';
+
+beforeAll(async () => {
+  house = await AdminHouse.create();
+  await house.appliance.worker();
+  sidecar = await sidecarOf(house, house.acme);
+}, 60_000);
+afterAll(() => house?.close());
+
+async function make(name: string, parameters: Record<string, string> = {}): Promise<string> {
+  await house.parts.storage.createBucket(sidecar, { name, protocols: ['s3'], parameters });
+  const [row] = await house.query<{ id: string }>("SELECT id FROM trivet.bucket WHERE name = $1 AND state <> 'gone'", [
+    name,
+  ]);
+  return row!.id;
+}
+
+const get = (id: string) => house.call(house.acme.viewer, 'GET', `${buckets}/${id}`);
+const list = async (query: Record<string, string>) =>
+  (await house.call(house.acme.viewer, 'GET', buckets, { query })).body.items.map(
+    (item: { name: string }) => item.name,
+  );
+
+describe('a bucket by the admin API', () => {
+  it('is shown with the parameters that it was made with', async () => {
+    const id = await make('shown', { versioning: 'true', tags: 'team=shop,env=test', quotaMaxSize: '1Gi' });
+    expect((await get(id)).body).toMatchObject({
+      name: 'shown',
+      backend: 'fake',
+      origin: 'created',
+      state: 'ready',
+      parameters: {
+        versioning: 'true',
+        tags: 'env=test,team=shop',
+        quotaMaxSize: '1073741824',
+        deletePolicy: 'retain',
+        objectLock: 'false',
+      },
+      accesses: 0,
+      usedBytes: null,
+      condition: null,
+      operation: null,
+    });
+    expect((await house.call(house.beta.admin, 'GET', `/tenants/beta/buckets/${id}`)).status).toBe(404);
+  });
+
+  it('is deleted by who read it last, with the operation of it in the audit log', async () => {
+    const id = await make('deleted');
+    const path = `${buckets}/${id}`;
+    expect((await house.call(house.acme.admin, 'DELETE', path)).status).toBe(428);
+    expect((await house.call(house.acme.admin, 'DELETE', path, { ifMatch: '"stale"' })).status).toBe(412);
+    expect((await house.change(house.acme.operator, 'DELETE', path)).status).toBe(403);
+    const accepted = await house.change(house.acme.admin, 'DELETE', path, { headers: { prefer: 'wait=0' } });
+    expect(accepted.status).toBe(202);
+    expect(await ended(house, operationOf(accepted))).toBe('succeeded');
+    expect((await get(id)).status).toBe(404);
+    const [entry] = await house.audit('bucket.delete');
+    expect(entry).toMatchObject({ subject_id: id, subject_name: 'deleted', operation_id: operationOf(accepted) });
+    const [operation] = await house.query('SELECT actor FROM trivet.operation WHERE id = $1', [operationOf(accepted)]);
+    expect(operation!.actor).toContain(house.acme.admin.username);
+  });
+
+  it('that holds objects and was made to retain them is refused, with the operation that says so', async () => {
+    const id = await make('full');
+    house.appliance.fake!.seedObjects('full', 3);
+    const refused = await house.change(house.acme.admin, 'DELETE', `${buckets}/${id}`);
+    expect(refused).toMatchObject({ status: 409, body: { code: 'failed_precondition' } });
+    expect(refused.body.operation).toMatch(/^\/api\/v1\/operations\//);
+    expect((await get(id)).body.state).toBe('ready');
+  });
+
+  it('that was registered is only let go', async () => {
+    const [{ id }] = (await house.query<{ id: string }>(
+      `INSERT INTO trivet.bucket (tenant_id, id, backend_id, name, origin, state, desired, fingerprint)
+       VALUES ($1, gen_random_uuid(), $2, 'theirs', 'registered', 'ready',
+               '{"v": 1, "protocols": ["s3"], "spec": {"versioning": false, "objectLock": false, "tags": {}, "deletePolicy": "retain"}}', 'x')
+       RETURNING id`,
+      [house.acme.id, house.acme.backends.fake],
+    )) as [{ id: string }];
+    expect((await house.change(house.acme.admin, 'DELETE', `${buckets}/${id}`)).status).toBe(204);
+    expect(await house.audit('bucket.release')).toMatchObject([{ subject_name: 'theirs' }]);
+    expect((await get(id)).status).toBe(404);
+  });
+
+  it('of a tenant without any socket is deleted all the same', async () => {
+    const beta = await sidecarOf(house, house.beta);
+    await house.parts.storage.createBucket(beta, { name: 'left', protocols: ['s3'], parameters: {} });
+    await house.query('DELETE FROM trivet.endpoint WHERE tenant_id = $1', [house.beta.id]);
+    const { body } = await house.call(house.beta.viewer, 'GET', '/tenants/beta/buckets');
+    expect(body.items).toHaveLength(1);
+    const path = `/tenants/beta/buckets/${body.items[0].id}`;
+    expect((await house.change(house.beta.admin, 'DELETE', path)).status).toBe(204);
+  });
+});
+
+describe('the list of buckets', () => {
+  it('is filtered by state, backend, condition and a part of the name', async () => {
+    await make('filter-one');
+    await make('filter-two');
+    await house.query(
+      `UPDATE trivet.bucket SET condition = '{"type": "lost", "message": "gone", "at": "2026-01-02T03:04:05Z"}' WHERE name = 'filter-two'`,
+    );
+    expect(await list({ search: 'FILTER' })).toEqual(['filter-one', 'filter-two']);
+    expect(await list({ search: 'filter', sort: '-name' })).toEqual(['filter-two', 'filter-one']);
+    expect(await list({ search: 'filter', condition: 'true' })).toEqual(['filter-two']);
+    expect(await list({ search: 'filter', backend: 'none' })).toEqual([]);
+    expect(await list({ search: 'filter', state: 'deleting' })).toEqual([]);
+  });
+
+  it.each(['name', '-createdAt'])('has everything once while others are made, by %s', async sort => {
+    const many = await house.tenant(`many-${sort.replace('-', '').toLowerCase()}`);
+    const { missed, twice } = await readsAllOfMoving(house, many, 'buckets', { sort }, async ({ from, to, step }) => {
+      await house.query(
+        `INSERT INTO trivet.bucket (tenant_id, id, backend_id, name, origin, state, desired, fingerprint)
+         SELECT $1, gen_random_uuid(), $2, 'page-' || lpad(n::text, 5, '0'), 'registered', 'ready',
+                '{"v": 1, "protocols": ["s3"], "spec": {"versioning": false, "objectLock": false, "tags": {}, "deletePolicy": "retain"}}', 'x'
+           FROM generate_series($3::int, $4::int, $5::int) AS n`,
+        [many.id, many.backends.fake, from, to, step],
+      );
+    });
+    expect({ missed, twice }).toEqual({ missed: [], twice: 0 });
+  });
+});

@@ -1,0 +1,136 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { AdminHouse, type HouseTenant } from '#test/admin/admin-house';
+import {
+  driverOf,
+  ended,
+  idOf,
+  makeVolume,
+  operationOf,
+  poolsSeen,
+  readsAllOfMoving,
+} from '#test/admin/resource-calls';
+
+let house: AdminHouse;
+
+beforeAll(async () => {
+  house = await AdminHouse.create({ block: 'fake' });
+  await house.appliance.worker();
+  await poolsSeen(house, house.acme);
+}, 60_000);
+afterAll(() => house?.close());
+
+const PASSWORD = 'secret-of-chap-1';
+
+async function putHost(tenant: HouseTenant, name: string): Promise<string> {
+  await house.parts.blockStorage.putHost(await driverOf(house, tenant), {
+    uuid: `uuid-of-${name}`,
+    name,
+    iqns: [`iqn.2026-01.org.example:${name}`],
+    wwpns: [],
+    nqns: [],
+    networks: ['127.0.0.1/8'],
+    chap: { user: `chap-${name}`, password: PASSWORD },
+  });
+  const [row] = await house.query<{ id: string }>('SELECT id FROM trivet.host WHERE tenant_id = $1 AND name = $2', [
+    tenant.id,
+    name,
+  ]);
+  return row!.id;
+}
+
+async function publish(tenant: HouseTenant, volume: string, host: string): Promise<void> {
+  const driver = await driverOf(house, tenant);
+  await house.parts.blockStorage.publish(driver, volume, { host: `uuid-of-${host}`, accessProtocol: 'iscsi' });
+}
+
+const publications = (query: Record<string, string> = {}) =>
+  house.call(house.acme.viewer, 'GET', '/tenants/acme/publications', { query });
+
+describe('a host by the admin API', () => {
+  it('is shown without its CHAP password, with how many volumes it has', async () => {
+    const id = await putHost(house.acme, 'shown');
+    const { status, body } = await house.call(house.acme.viewer, 'GET', `/tenants/acme/hosts/${id}`);
+    expect(status).toBe(200);
+    expect(body).toMatchObject({
+      id,
+      uuid: 'uuid-of-shown',
+      name: 'shown',
+      iqns: ['iqn.2026-01.org.example:shown'],
+      chapUser: 'chap-shown',
+      publications: 0,
+    });
+    const list = await house.call(house.acme.viewer, 'GET', '/tenants/acme/hosts', { query: { search: 'SHOW' } });
+    expect(list.body.items).toEqual([body]);
+    expect(JSON.stringify([body, list.body])).not.toContain(PASSWORD);
+    expect((await house.call(house.beta.admin, 'GET', `/tenants/beta/hosts/${id}`)).status).toBe(404);
+  });
+
+  it('is forgotten when it has no volume, by who read it last', async () => {
+    const id = await putHost(house.acme, 'forgotten');
+    const path = `/tenants/acme/hosts/${id}`;
+    const { headers } = await house.call(house.acme.viewer, 'GET', path);
+    const volume = idOf(await makeVolume(house, house.acme, 'of-forgotten'));
+    await publish(house.acme, volume, 'forgotten');
+    const del = (ifMatch: unknown) => house.call(house.acme.admin, 'DELETE', path, { ifMatch: String(ifMatch) });
+    expect(await del(headers.etag)).toMatchObject({ status: 409, body: { code: 'failed_precondition' } });
+    await house.parts.blockStorage.unpublish(await driverOf(house, house.acme), volume, 'uuid-of-forgotten');
+    await house.parts.blockStorage.putHost(await driverOf(house, house.acme), {
+      uuid: 'uuid-of-forgotten',
+      name: 'forgotten',
+      iqns: ['iqn.2026-01.org.example:other'],
+      wwpns: [],
+      nqns: [],
+      networks: [],
+    });
+    expect((await del(headers.etag)).status).toBe(412);
+    const again = await house.call(house.acme.viewer, 'GET', path);
+    expect((await del(again.headers.etag)).status).toBe(204);
+    expect((await house.call(house.acme.viewer, 'GET', path)).status).toBe(404);
+    expect((await del('*')).status).toBe(404);
+    const entries = await house.audit('host.delete');
+    expect(entries).toMatchObject([{ subject_name: 'forgotten', before: expect.objectContaining({ id }) }]);
+  });
+
+  it('is listed once over all pages while others come', async () => {
+    const many = await house.tenant('many');
+    const { missed, twice } = await readsAllOfMoving(house, many, 'hosts', {}, async ({ from, to, step }) => {
+      await house.query(
+        `INSERT INTO trivet.host (tenant_id, id, uuid, name, iqns, wwpns, nqns, networks)
+         SELECT $1, gen_random_uuid(), 'u' || n, 'page-' || lpad(n::text, 5, '0'), '{}', '{}', '{}', '{}'
+           FROM generate_series($2::int, $3::int, $4::int) AS n`,
+        [many.id, from, to, step],
+      );
+    });
+    expect({ missed, twice }).toEqual({ missed: [], twice: 0 });
+  });
+});
+
+describe('a publication by the admin API', () => {
+  it('is found by its volume and its host, and ended at the host', async () => {
+    const host = await putHost(house.acme, 'reader');
+    const [one, two] = [
+      idOf(await makeVolume(house, house.acme, 'read-1')),
+      idOf(await makeVolume(house, house.acme, 'read-2')),
+    ];
+    await publish(house.acme, one, 'reader');
+    await publish(house.acme, two, 'reader');
+    const found = await publications({ host });
+    expect(found.body.items).toMatchObject([
+      { volume: { name: 'read-1' }, host: { id: host, name: 'reader' }, state: 'applied', lun: 1 },
+      { volume: { name: 'read-2' } },
+    ]);
+    expect(found.body.items[0].target).toMatch(/^iqn\./);
+    const [publication] = (await publications({ volume: two })).body.items;
+    expect(publication.volume.id).toBe(two);
+
+    const path = `/tenants/acme/publications/${publication.id}`;
+    expect((await house.call(house.acme.operator, 'DELETE', path)).status).toBe(403);
+    const accepted = await house.call(house.acme.admin, 'DELETE', path, { headers: { prefer: 'wait=0' } });
+    expect(accepted.status).toBe(202);
+    expect(await ended(house, operationOf(accepted))).toBe('succeeded');
+    expect((await publications({ host })).body.items).toMatchObject([{ volume: { name: 'read-1' } }]);
+    expect((await house.call(house.acme.admin, 'DELETE', path)).status).toBe(404);
+    const [entry] = await house.audit('publication.delete');
+    expect(entry).toMatchObject({ subject_id: publication.id, operation_id: operationOf(accepted) });
+  });
+});

@@ -1,0 +1,40 @@
+import { expect, it } from 'vitest';
+import { changeHandlers } from '#changes/change-handlers';
+import { OperationKinds } from '#operations/operation-kinds';
+import { blockHandlers } from '#storage/block-handlers';
+import { storageHandlers } from '#storage/storage';
+
+/** As a gateway has them: over directories that nobody opens. */
+const nobody = undefined as never;
+const handlers = [
+  ...storageHandlers(nobody, nobody),
+  ...blockHandlers(nobody, nobody, { recycleMs: 0 }),
+  ...changeHandlers(nobody, nobody),
+];
+
+it.each(handlers.map(handler => [handler.kind, handler] as const))(
+  '%s says what becomes of its resource when a person gives it up',
+  (_, handler) => {
+    expect(handler.fail !== undefined || handler.giveUp !== undefined).toBe(true);
+  },
+);
+
+it('only what is undone step by step can be cancelled', () => {
+  expect(new OperationKinds(handlers).undoable().sort()).toEqual([
+    'access.grant',
+    'bucket.create',
+    'snapshot.create',
+    'snapshot_group.create',
+    'volume.clone',
+    'volume.create',
+    'volume.publish',
+  ]);
+});
+
+it('knows kinds by their part before the dot, and by nothing less', () => {
+  const kinds = new OperationKinds(handlers);
+  expect(kinds.named('bucket')).toEqual(['bucket.create', 'bucket.delete', 'bucket.release']);
+  expect(kinds.named('snapshot')).not.toContain('snapshot_group.create');
+  expect(kinds.named('buck')).toEqual([]);
+  expect(kinds.get('bucket.create')!.steps).toEqual(['inspect', 'create', 'configure']);
+});

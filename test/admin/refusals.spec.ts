@@ -1,0 +1,94 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ROUTES } from '#admin/contract/index';
+import type { RouteContract } from '#admin/contract/route';
+import { configureLogging } from '#platform/log';
+import { AdminHouse, type CallOptions, type HouseTenant, type Person, type Reply } from '#test/admin/admin-house';
+import { callRoute, guarded, named, PLACEHOLDERS, people } from '#test/admin/route-calls';
+import { fill, guessed, pathWith, type Things, thingsOf } from '#test/admin/tenant-things';
+
+/** What every route refuses in the same way, before it does anything. */
+let house: AdminHouse;
+let gamma: HouseTenant;
+/** Of acme. */
+let mine: Things;
+let nobodys: Things;
+
+beforeAll(async () => {
+  configureLogging({ level: 'error' });
+  house = await AdminHouse.create({ block: 'fake' });
+  gamma = await house.tenant('gamma');
+  await house.query("UPDATE trivet.tenant SET state = 'suspended' WHERE name = 'gamma'");
+  mine = { ...PLACEHOLDERS, ...(await thingsOf(house, house.acme)) };
+  nobodys = { ...PLACEHOLDERS, ...guessed('no-such-tenant') };
+}, 60_000);
+afterAll(() => house?.close());
+
+const call = (
+  route: RouteContract,
+  who: Person | string | undefined,
+  things: Things,
+  options?: CallOptions,
+): Promise<Reply> => callRoute(house, route, who, things, options);
+
+describe('a call', () => {
+  it.each(named(guarded))('%s without a login, or with a wrong one, is 401', async (_, route) => {
+    for (const token of [undefined, '', 'x', `trivet_${'A'.repeat(43)}`, house.acme.admin.tokenId]) {
+      const reply = await call(route, token, mine);
+      expect(reply, token).toMatchObject({ status: 401, body: { code: 'unauthenticated' } });
+      expect(reply.headers['www-authenticate']).toContain('Bearer');
+    }
+  });
+
+  it.each(named(guarded))('%s by a suspended tenant is 403, but for asking who one is', async (_, route) => {
+    for (const who of people(gamma)) {
+      if (route.id === 'changePassword') continue;
+      const reply = await call(route, who, { ...nobodys, tenant: 'gamma' });
+      if (route.access.scope === 'self') expect(reply.status).toBeLessThan(300);
+      else expect(reply, who.role).toMatchObject({ status: 403, body: { code: 'permission_denied' } });
+    }
+  });
+
+  it.each(named(ROUTES.filter(({ body }) => body)))(
+    '%s with an unknown field is 400 and says which',
+    async (_, route) => {
+      const example = fill(route.examples[0].body, mine) as object;
+      for (const unknown of ['unknown', 'a/b~c', '__proto__', 'constructor']) {
+        const payload = JSON.stringify(example).replace(
+          /^\{/,
+          `{${JSON.stringify(unknown)}:1${Object.keys(example).length > 0 ? ',' : ''}`,
+        );
+        const reply = await call(route, house.root.admin, mine, { payload });
+        expect(reply, `${unknown} ${JSON.stringify(reply.body)}`).toMatchObject({
+          status: 400,
+          body: { code: 'invalid_argument' },
+        });
+        const pointer = `/body/${unknown.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+        expect(reply.body.errors.map((error: { pointer: string }) => error.pointer)).toContain(pointer);
+      }
+    },
+  );
+
+  it.each(named(ROUTES))('%s with an unknown parameter is 400 and says which', async (_, route) => {
+    const reply = await call(route, house.root.admin, mine, { query: { unknown: '1' } });
+    expect(reply, JSON.stringify(reply.body)).toMatchObject({ status: 400, body: { code: 'invalid_argument' } });
+    expect(reply.body.errors).toContainEqual({ pointer: '/query/unknown', message: expect.any(String) });
+  });
+
+  it.each(named(ROUTES.filter(({ etag }) => etag === 'needs')))(
+    '%s without If-Match is 428, with another one 412, and changes nothing',
+    async (_, route) => {
+      const body = fill(route.examples[0].body, mine);
+      const options = body === undefined ? {} : { body };
+      const path = pathWith(route, mine);
+      const without = await house.call(house.root.admin, route.method, path, options);
+      expect(without, JSON.stringify(without.body)).toMatchObject({
+        status: 428,
+        body: { code: 'precondition_required', errors: [{ pointer: '/header/if-match' }] },
+      });
+      for (const ifMatch of ['"v0"', '"stale"', 'v1', '""']) {
+        const stale = await house.call(house.root.admin, route.method, path, { ...options, ifMatch });
+        expect(stale, JSON.stringify(stale.body)).toMatchObject({ status: 412, body: { code: 'precondition_failed' } });
+      }
+    },
+  );
+});

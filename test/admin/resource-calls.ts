@@ -1,0 +1,129 @@
+import { uuidv7 } from '#platform/uuid';
+import type { BlockCaller } from '#storage/block-storage';
+import type { Caller, Endpoint } from '#storage/caller';
+import type { AdminHouse, HouseTenant, Reply } from '#test/admin/admin-house';
+import { until } from '#test/support/parts';
+
+export const MIB = 1_048_576;
+
+/** A driver of the tenant, on its backend of block volumes. */
+export async function driverOf(house: AdminHouse, tenant: HouseTenant): Promise<BlockCaller> {
+  const backendId = tenant.backends.local!;
+  const [row] = await house.query<{ kind: string }>('SELECT kind FROM trivet.backend WHERE id = $1', [backendId]);
+  return { tenantId: tenant.id, backendId, backendKind: row!.kind, deadline: Date.now() + 20_000 };
+}
+
+/** A worker has looked at the pools, so that volumes can be made. */
+export async function poolsSeen(house: AdminHouse, tenant: HouseTenant): Promise<void> {
+  await until('a worker has seen the pools', async () => {
+    const rows = await house.query("SELECT FROM trivet.pool WHERE tenant_id = $1 AND state = 'up'", [tenant.id]);
+    return rows.length > 0;
+  });
+}
+
+export const makeVolume = (house: AdminHouse, tenant: HouseTenant, name: string, more: object = {}): Promise<Reply> =>
+  house.call(tenant.operator, 'POST', `/tenants/${tenant.name}/volumes`, {
+    body: { name, size: String(8 * MIB), ...more },
+  });
+
+/** Volumes with names of four digits, as if they had been made. */
+export async function insertVolumes(
+  house: AdminHouse,
+  tenant: HouseTenant,
+  { from, to, step = 1 }: { from: number; to: number; step?: number },
+): Promise<void> {
+  await house.query(
+    `INSERT INTO trivet.volume (tenant_id, id, backend_id, name, state, desired, fingerprint, pool, folder, size_bytes, thick,
+                                destroy_on_delete, description, config)
+     SELECT $1, gen_random_uuid(), $2, 'page-' || lpad(n::text, 5, '0'), 'ready', '{}', 'x', 'main', '', 1024 * (1 + n % 7),
+            false, false, '', '{}'
+       FROM generate_series($3::int, $4::int, $5::int) AS n`,
+    [tenant.id, tenant.backends.local, from, to, step],
+  );
+}
+
+export const idOf = (reply: Reply): string => reply.body.id as string;
+
+/** Of the operation that a 202 points to. */
+export const operationOf = ({ headers }: Reply): string =>
+  /^\/api\/v1\/operations\/([0-9a-f-]{36})$/.exec(String(headers.location))![1]!;
+
+export async function ended(house: AdminHouse, operationId: string): Promise<string> {
+  let state = '';
+  await until(`operation ${operationId} ended`, async () => {
+    const [row] = await house.query<{ state: string }>('SELECT state FROM trivet.operation WHERE id = $1', [
+      operationId,
+    ]);
+    state = row!.state;
+    return !['pending', 'running'].includes(state);
+  });
+  return state;
+}
+
+/** Takes everything of a list, page by page; `between` runs after each page. */
+export async function readAll(
+  house: AdminHouse,
+  tenant: HouseTenant,
+  path: string,
+  query: Record<string, string>,
+  between: (page: number) => Promise<void> = async () => undefined,
+  // biome-ignore lint/suspicious/noExplicitAny: of any list
+): Promise<any[]> {
+  const items = [];
+  let cursor: string | null = null;
+  for (let page = 0; page === 0 || cursor; page++) {
+    const reply = await house.call(tenant.viewer, 'GET', `/tenants/${tenant.name}/${path}`, {
+      query: { ...query, ...(cursor ? { cursor } : {}) },
+    });
+    if (reply.status !== 200) throw new Error(JSON.stringify(reply.body));
+    items.push(...reply.body.items);
+    cursor = reply.body.next;
+    await between(page);
+  }
+  return items;
+}
+
+/** A sidecar of the tenant, at a socket of its own. */
+export async function sidecarOf(house: AdminHouse, tenant: HouseTenant): Promise<Caller> {
+  const backendId = tenant.backends.fake!;
+  const endpoint: Endpoint = {
+    id: uuidv7(),
+    tenantId: tenant.id,
+    backendId,
+    backendKind: 'fake',
+    protocols: ['s3'],
+    accessPoint: { endpoint: 'http://fake.invalid', region: 'default', addressing: 'path' },
+    driverName: 'test',
+    grantMismatch: 'already_exists',
+    accessModeNumbers: 'auto',
+  };
+  await house.query(
+    "INSERT INTO trivet.endpoint (tenant_id, id, name, protocol, backend_id) VALUES ($1, $2, 'test', 'cosi', $3)",
+    [tenant.id, endpoint.id, backendId],
+  );
+  return { endpoint };
+}
+
+/** Before each of 1,000 rows another one is put in while the list is read in pages of 37. */
+export async function readsAllOfMoving(
+  house: AdminHouse,
+  tenant: HouseTenant,
+  path: string,
+  query: Record<string, string>,
+  insert: (range: { from: number; to: number; step: number }) => Promise<void>,
+): Promise<{ missed: string[]; twice: number }> {
+  await insert({ from: 0, to: 1_998, step: 2 });
+  let made = 1;
+  const items = await readAll(house, tenant, path, { ...query, limit: '37' }, async () => {
+    await insert({ from: made, to: made + 40, step: 2 });
+    made += 42;
+  });
+  const seen = new Set(items.map(({ name }) => name));
+  const there = Array.from({ length: 1_000 }, (_, n) => pageName(2 * n));
+  return {
+    missed: there.filter(name => !seen.has(name)),
+    twice: items.length - new Set(items.map(({ id }) => id)).size,
+  };
+}
+
+export const pageName = (n: number): string => `page-${String(n).padStart(5, '0')}`;

@@ -1,0 +1,133 @@
+import { randomUUID } from 'node:crypto';
+import type { RouteContract } from '#admin/contract/route';
+import type { AdminHouse, HouseTenant } from '#test/admin/admin-house';
+import { fillTenant } from '#test/tenancy/fill-tenant';
+
+/** What the parameters of paths, and the placeholders of examples, stand for. */
+export type Things = Readonly<Record<string, string>>;
+
+/** By which column of which table a parameter is looked up. */
+const PARAMETERS: Readonly<Record<string, readonly [table: string, column: 'id' | 'name', where?: string]>> = {
+  user: ['tenant_user', 'name', "name LIKE 'only-%'"],
+  token: ['admin_token', 'id', "name LIKE 'only-%'"],
+  backend: ['backend', 'name', "name LIKE 'only-%'"],
+  endpoint: ['endpoint', 'name'],
+  bucket: ['bucket', 'id'],
+  access: ['access', 'id'],
+  volume: ['volume', 'id', "state = 'ready'"],
+  binnedVolume: ['volume', 'id', "state = 'binned'"],
+  snapshot: ['snapshot', 'id'],
+  publication: ['publication', 'id'],
+  host: ['host', 'id'],
+  template: ['protection_template', 'name', "name LIKE 'only-%'"],
+  session: ['snapshot_session', 'id'],
+  operation: ['operation', 'id'],
+};
+
+/** Fills the tenant, under names that no other tenant has, and gives what its paths name. */
+export async function thingsOf(house: AdminHouse, { id, name, backends }: HouseTenant): Promise<Things> {
+  const { query } = house.appliance.database;
+  await fillTenant(house.appliance.database, id, name);
+  const only = (what: string) => `only-${name}-${what}`;
+  for (const [table, old] of [
+    ['backend', 'b'],
+    ['endpoint', 'e'],
+    ['bucket', 'photos'],
+    ['access', 'ba'],
+    ['host', 'h'],
+    ['volume', 'v'],
+    ['volume_group', 'g'],
+    ['snapshot', 's'],
+    ['snapshot_group', 's'],
+    ['snapshot_session', 's'],
+    ['tenant_user', 'u'],
+    ['admin_token', 't'],
+  ])
+    await query(`UPDATE trivet.${table} SET name = $3 WHERE tenant_id = $1 AND name = $2`, [id, old, only(table!)]);
+  await query('UPDATE trivet.operation SET resource_name = $2, actor = $2, error = $3 WHERE tenant_id = $1', [
+    id,
+    only('resource'),
+    { kind: 'unavailable', message: only('error'), retry: 'later' },
+  ]);
+  await query('UPDATE trivet.access SET account_id = $2 WHERE tenant_id = $1', [id, only('account')]);
+  await query('UPDATE trivet.host SET uuid = $2, iqns = $3 WHERE tenant_id = $1', [id, only('uuid'), [only('iqn')]]);
+  for (const table of ['pool', 'volume_group', 'volume', 'snapshot_group', 'snapshot'])
+    await query(`UPDATE trivet.${table} SET backend_id = $2 WHERE tenant_id = $1`, [id, backends.local]);
+  await query('UPDATE trivet.pool SET total_bytes = 1099511627776 WHERE tenant_id = $1', [id]);
+  await query('UPDATE trivet.snapshot SET cut = 1, cut_at = now(), size_bytes = 1 WHERE tenant_id = $1', [id]);
+  await query("UPDATE trivet.snapshot_session SET expires_at = now() + interval '1 h' WHERE tenant_id = $1", [id]);
+  // Rows of the audit log are never changed.
+  await query(
+    `INSERT INTO trivet.audit_entry (tenant_id, tenant_name, actor_kind, actor, action, subject_kind, subject_name)
+     VALUES ($1, $2, 'user', $3, 'user.create', 'user', $4)`,
+    [id, name, only('actor'), only('subject')],
+  );
+  await query(
+    `INSERT INTO trivet.protection_template (tenant_id, id, name, schedules)
+     SELECT tenant_id, $2, $3, schedules FROM trivet.protection_template WHERE tenant_id = $1 LIMIT 1`,
+    [id, randomUUID(), only('template')],
+  );
+  await query(
+    `INSERT INTO trivet.volume (tenant_id, id, backend_id, name, state, desired, fingerprint, pool, folder, size_bytes, thick,
+                                destroy_on_delete, description, config)
+     SELECT tenant_id, $2, backend_id, $3, 'binned', desired, fingerprint, pool, folder, size_bytes, thick,
+            destroy_on_delete, description, config
+       FROM trivet.volume WHERE tenant_id = $1 LIMIT 1`,
+    [id, randomUUID(), only('binned')],
+  );
+  const things: Record<string, string> = { tenant: name, class: 'fast' };
+  for (const [parameter, [table, column, where = 'true']] of Object.entries(PARAMETERS)) {
+    const [row] = await query<{ value: string }>(
+      `SELECT ${column} AS value FROM trivet.${table} WHERE tenant_id = $1 AND ${where} LIMIT 1`,
+      [id],
+    );
+    if (!row) throw new Error(`${name} has no ${parameter}`);
+    things[parameter] = row.value;
+  }
+  return things;
+}
+
+/** Of the same form, and nobody's. */
+export const guessed = (tenant: string): Things => ({
+  tenant,
+  class: 'fast',
+  ...Object.fromEntries(
+    Object.entries(PARAMETERS).map(([parameter, [, column]]) => [
+      parameter,
+      column === 'id' ? randomUUID() : `no-such-${parameter}`,
+    ]),
+  ),
+});
+
+/** What no answer to another tenant may hold: its names, and the ids of all that it has. */
+export async function canariesOf(house: AdminHouse, tenant: HouseTenant): Promise<string[]> {
+  const tables = await house.query<{ name: string }>(
+    `SELECT c.relname AS name FROM pg_class c
+       JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'id'
+       JOIN pg_attribute t ON t.attrelid = c.oid AND t.attname = 'tenant_id'
+      WHERE c.relnamespace = 'trivet'::regnamespace AND c.relkind = 'r'`,
+  );
+  const ids = await Promise.all(
+    tables.map(({ name }) =>
+      house.query<{ id: string }>(`SELECT id FROM trivet.${name} WHERE tenant_id = $1`, [tenant.id]),
+    ),
+  );
+  return [tenant.id, `only-${tenant.name}-`, `@${tenant.name}`, ...ids.flat().map(({ id }) => id)];
+}
+
+/** `{tenant}` and the like in a value of an example. */
+export function fill<T>(value: T, things: Things): T {
+  if (typeof value === 'string')
+    return value.replace(/\{(\w+)\}/g, (_, name: string) => {
+      const thing = things[name];
+      if (thing === undefined) throw new Error(`nobody has made {${name}}`);
+      return thing;
+    }) as T;
+  if (Array.isArray(value)) return value.map(item => fill(item, things)) as T;
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, fill(item, things)])) as T;
+}
+
+/** The path below /api/v1 with these things in it. */
+export const pathWith = ({ path }: RouteContract, things: Things): string =>
+  path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(things[name]!));

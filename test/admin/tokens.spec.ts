@@ -1,0 +1,130 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { AdminHouse, type Person } from '#test/admin/admin-house';
+import { until } from '#test/support/parts';
+
+let house: AdminHouse;
+beforeAll(async () => {
+  house = await AdminHouse.create();
+});
+afterAll(() => house?.close());
+
+const PATH = '/tenants/acme/tokens';
+const make = (who: Person | string, body: Record<string, unknown>, path = PATH) =>
+  house.call(who, 'POST', path, { body });
+
+describe('an API token', () => {
+  it('is shown once, works until it is revoked, and shows when it was used', async () => {
+    const { acme } = house;
+    const made = await make(acme.operator, { name: 'script', role: 'viewer', expiresInDays: 2 });
+    expect(made.status).toBe(201);
+    const { token, ...view } = made.body;
+    expect(view).toMatchObject({ name: 'script', user: 'the-operator@acme', role: 'viewer', lastUsedAt: null });
+    expect((new Date(view.expiresAt).getTime() - Date.now()) / 86_400_000).toBeCloseTo(2, 2);
+    expect((await house.call(token, 'GET', '/session')).body).toMatchObject({
+      username: 'the-operator@acme',
+      role: 'viewer',
+      token: 'script',
+      csrf: null,
+    });
+    const listed = async () => {
+      const { body } = await house.call(acme.viewer, 'GET', PATH, { query: { user: 'the-operator' } });
+      return body.items.find(({ id }: { id: string }) => id === view.id);
+    };
+    await until('its use is noted', async () => (await listed()).lastUsedAt);
+    expect(JSON.stringify(await listed())).not.toContain(token.slice(7));
+    expect((await house.call(acme.operator, 'DELETE', `${PATH}/${view.id}`)).status).toBe(204);
+    expect((await house.call(token, 'GET', '/session')).status).toBe(401);
+    expect((await house.call(acme.operator, 'DELETE', `${PATH}/${view.id}`)).status).toBe(404);
+    expect(await listed()).toBeUndefined();
+    const entries = await house.query('SELECT * FROM trivet.audit_entry WHERE subject_id = $1 ORDER BY seq', [view.id]);
+    expect(entries).toMatchObject([
+      { action: 'token.create', actor: 'the-operator@acme', actor_kind: 'token', token_name: 'house', before: null },
+      { action: 'token.revoke', after: null },
+    ]);
+    expect(JSON.stringify(entries)).not.toContain(token.slice(7));
+    const stored = await house.query<{ all: string }>(
+      'SELECT string_agg(t::text, chr(10)) AS all FROM trivet.admin_token t',
+    );
+    expect(stored[0]!.all).not.toContain(token.slice(7));
+  });
+
+  it('has no more rights than its user, nor than who makes it', async () => {
+    const { acme } = house;
+    expect((await make(acme.operator, { name: 'more', role: 'admin' })).status).toBe(403);
+    const small = (await make(acme.admin, { name: 'small', role: 'viewer' })).body.token;
+    // The user is an administrator, the token that calls is not.
+    expect((await make(small, { name: 'grown', role: 'operator' })).status).toBe(403);
+    expect((await make(small, { name: 'as-small', role: 'viewer' })).status).toBe(201);
+    expect(await make(acme.admin, { name: 'x', user: 'the-viewer', role: 'admin' })).toMatchObject({
+      status: 400,
+      body: { errors: [{ pointer: '/body/role' }] },
+    });
+  });
+
+  it('is made for oneself, by an administrator for anybody of the tenant', async () => {
+    const { acme, root } = house;
+    expect((await make(acme.operator, { name: 'x', user: 'the-viewer', role: 'viewer' })).status).toBe(403);
+    expect((await make(acme.operator, { name: 'own', user: 'the-operator@acme', role: 'viewer' })).status).toBe(201);
+    const forOther = await make(acme.admin, { name: 'given', user: 'the-viewer', role: 'viewer' });
+    expect(forOther.body.user).toBe('the-viewer@acme');
+    expect((await make(root.admin, { name: 'from-above', user: 'the-admin', role: 'admin' })).status).toBe(201);
+    expect((await make(root.operator, { name: 'x', user: 'the-viewer', role: 'viewer' })).status).toBe(403);
+    // Who runs the appliance is no user of the tenant.
+    expect(await make(root.admin, { name: 'x', role: 'viewer' })).toMatchObject({
+      status: 400,
+      body: { errors: [{ pointer: '/body/user' }] },
+    });
+    expect((await make(root.admin, { name: 'own', role: 'admin' }, '/tenants/appliance/tokens')).status).toBe(201);
+    for (const user of ['nobody', 'the-viewer@beta', 'the-admin@appliance'])
+      expect((await make(acme.admin, { name: 'x', user, role: 'viewer' })).status).toBe(404);
+  });
+
+  it('is revoked by its owner, and by an administrator', async () => {
+    const { acme, beta } = house;
+    const made = async (name: string) => (await make(acme.operator, { name, role: 'viewer' })).body;
+    const [one, two] = [await made('one'), await made('two')];
+    expect((await house.call(acme.viewer, 'DELETE', `${PATH}/${one.id}`)).status).toBe(403);
+    expect((await house.call(beta.admin, 'DELETE', `${PATH}/${one.id}`)).status).toBe(404);
+    expect((await house.call(beta.admin, 'DELETE', `/tenants/beta/tokens/${one.id}`)).status).toBe(404);
+    expect((await house.call(one.token, 'GET', '/session')).status).toBe(200);
+    expect((await house.call(acme.admin, 'DELETE', `${PATH}/${one.id}`)).status).toBe(204);
+    // By itself, which ends it.
+    expect((await house.call(two.token, 'DELETE', `${PATH}/${two.id}`)).status).toBe(204);
+    for (const { token } of [one, two]) expect((await house.call(token, 'GET', '/session')).status).toBe(401);
+  });
+
+  it('has a name of its own among those of its user, and none without an active one', async () => {
+    const { acme } = house;
+    await make(acme.viewer, { name: 'same', role: 'viewer' });
+    expect(await make(acme.viewer, { name: 'same', role: 'viewer' })).toMatchObject({
+      status: 409,
+      body: { code: 'already_exists', errors: [{ pointer: '/body/name' }] },
+    });
+    expect((await make(acme.operator, { name: 'same', role: 'viewer' })).status).toBe(201);
+    const off = { name: 'off', role: 'viewer', password: 'of somebody off' };
+    await house.call(acme.admin, 'POST', '/tenants/acme/users', { body: off });
+    await house.change(acme.admin, 'PATCH', '/tenants/acme/users/off', { body: { state: 'disabled' } });
+    expect(await make(acme.admin, { name: 'x', user: 'off', role: 'viewer' })).toMatchObject({
+      status: 409,
+      body: { code: 'failed_precondition' },
+    });
+  });
+
+  it('that has expired opens nothing', async () => {
+    const { token, id } = (await make(house.acme.viewer, { name: 'short', role: 'viewer', expiresInDays: 1 })).body;
+    await house.query("UPDATE trivet.admin_token SET expires_at = now() - interval '1 s' WHERE id = $1", [id]);
+    expect((await house.call(token, 'GET', '/session')).status).toBe(401);
+  });
+});
+
+it('tokens come in pages, oldest first, also of one user', async () => {
+  const tenant = await house.tenant('many');
+  for (let n = 0; n < 5; n++) await make(tenant.viewer, { name: `t${n}`, role: 'viewer' }, '/tenants/many/tokens');
+  const read = async (query: Record<string, string>) =>
+    (await house.call(tenant.viewer, 'GET', '/tenants/many/tokens', { query })).body;
+  const first = await read({ user: 'the-viewer@many', limit: '4' });
+  const rest = await read({ user: 'the-viewer@many', limit: '4', cursor: first.next });
+  expect([...first.items, ...rest.items].map(({ name }) => name)).toEqual(['house', 't0', 't1', 't2', 't3', 't4']);
+  expect(rest.next).toBeNull();
+  expect((await read({})).items).toHaveLength(8);
+});

@@ -1,0 +1,22 @@
+import { AdminHouse } from '#test/admin/admin-house';
+import { eventFigures } from '#test/bench/admin-events';
+import { loginFigures } from '#test/bench/admin-logins';
+import { pageFigures } from '#test/bench/admin-pages';
+import { firstViewFigures } from '#test/bench/admin-view';
+import type { BenchOptions, Figure } from '#test/bench/measure';
+
+/** The API and the page of administrators, at a gateway of its own process: pages, events, logins, and the first view. */
+export async function benchAdmin(options: BenchOptions): Promise<Figure[]> {
+  const house = await AdminHouse.create({ block: 'fake', env: { TRIVET_LOG_LEVEL: 'warn' } });
+  try {
+    await house.appliance.gateway();
+    return [
+      ...(await firstViewFigures(house)),
+      ...(await loginFigures(house, options)),
+      ...(await pageFigures(house, options)),
+      ...(await eventFigures(house, options)),
+    ];
+  } finally {
+    await house.close();
+  }
+}

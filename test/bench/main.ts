@@ -1,0 +1,49 @@
+/** `./trivet bench`: prints the figures of one leg, or of all, against their limits, and writes them as JSON. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { parseArgs } from 'node:util';
+import { benchAdmin } from '#test/bench/admin';
+import { benchCbt } from '#test/bench/cbt';
+import { benchCosi } from '#test/bench/cosi';
+import { benchCsp } from '#test/bench/csp';
+import type { BenchOptions, Figure } from '#test/bench/measure';
+
+const LEGS: Record<string, (options: BenchOptions) => Promise<Figure[]>> = {
+  cosi: benchCosi,
+  csp: benchCsp,
+  cbt: benchCbt,
+  admin: benchAdmin,
+};
+
+const { values, positionals } = parseArgs({
+  options: { quick: { type: 'boolean', default: false }, json: { type: 'string' } },
+  allowPositionals: true,
+});
+const unknown = positionals.find(leg => !(leg in LEGS));
+if (unknown !== undefined) {
+  process.stderr.write(`bench: no leg ${unknown}; there are ${Object.keys(LEGS).join(', ')}\n`);
+  process.exit(64);
+}
+
+const verdict = ({ ok }: Figure): string => (ok === undefined ? '' : ok ? 'PASS' : 'MISS');
+const NOISY = 0.15;
+
+const legs = positionals.length > 0 ? positionals : Object.keys(LEGS);
+const report: Record<string, Figure[]> = {};
+for (const leg of legs) {
+  const figures = await LEGS[leg]!({ quick: values.quick });
+  report[leg] = figures;
+  process.stdout.write(`\n${leg}${values.quick ? ' (quick: proves that it works, not how fast it is)' : ''}\n`);
+  for (const figure of figures) {
+    const noise = figure.spread && figure.spread > NOISY ? `, spread ${Math.round(figure.spread * 100)} %` : '';
+    process.stdout.write(`  ${verdict(figure).padEnd(4)}  ${figure.name}: ${figure.value}${noise}\n`);
+    const against = [figure.limit && `limit ${figure.limit}`, figure.baseline && `baseline ${figure.baseline}`];
+    process.stdout.write(`        ${against.filter(Boolean).join(', ')}\n`);
+  }
+}
+if (values.json) {
+  mkdirSync(dirname(values.json), { recursive: true });
+  writeFileSync(values.json, `${JSON.stringify({ quick: values.quick, legs: report }, null, 2)}\n`);
+  process.stdout.write(`\nwritten to ${values.json}\n`);
+}
+process.exit(0);

@@ -1,0 +1,3 @@
+import { describeBlockCrashPoints } from '#test/block-crash/crash-points';
+
+describeBlockCrashPoints('xfs', ['volume.delete'], { redis: false });

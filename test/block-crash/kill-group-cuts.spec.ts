@@ -1,0 +1,3 @@
+import { describeBlockCrashPoints } from '#test/block-crash/crash-points';
+
+describeBlockCrashPoints('xfs', ['snapshot_group.create'], { redis: true });

@@ -1,0 +1,24 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { failpointsOf } from '#operations/failpoints';
+import { blockCases, blockLeg } from '#test/block-crash/crash-points';
+import type { BlockKind } from '#test/support/block-folders';
+
+/** What the files beside this one say: house and kinds. */
+const planned = readdirSync(import.meta.dirname)
+  .filter(name => /^kill-.*\.spec\.ts$/.test(name))
+  .map(name => {
+    const text = readFileSync(join(import.meta.dirname, name), 'utf8');
+    const [, house, kinds] = /describeBlockCrashPoints\(\s*'([\w-]+)',\s*\[([^\]]*)\]/.exec(text)!;
+    return { house: house as BlockKind, kinds: [...kinds!.matchAll(/'([^']+)'/g)].map(found => found[1]!) };
+  });
+
+it('has a file for each point of each kind of block operation', () => {
+  const { handlers } = blockLeg('xfs', false);
+  const killed = planned.flatMap(({ house, kinds }) => kinds.flatMap(kind => blockCases(house, kind)));
+  const points = new Set(killed.map(({ at }) => at.replace(/@\d+$/, '')));
+  const missing = handlers.flatMap(failpointsOf).filter(point => !points.has(point));
+  expect(missing).toEqual([]);
+  expect(points.size).toBeGreaterThan(150);
+});

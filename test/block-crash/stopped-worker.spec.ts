@@ -1,0 +1,184 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { blockHistoryOf, blockViolations } from '#test/block-crash/block-history';
+import { must, type Reply } from '#test/block-crash/block-jobs';
+import { BlockStage, SIZE } from '#test/block-crash/block-stage';
+import { targetsOf } from '#test/block-crash/block-targets';
+import { lastingMismatches } from '#test/block-crash/block-truth';
+import { type DaemonProcess, TestAppliance } from '#test/support/appliance';
+import { until } from '#test/support/parts';
+
+/** T in /proc: stopped as a whole, as by a paused virtual machine. */
+const isStopped = ({ pid }: DaemonProcess): boolean => /^State:\s+T/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+
+const leasesLost = async (worker: DaemonProcess): Promise<number> =>
+  Number(/^trivet_lease_lost_total(?:\{.*\})? (\d+)/m.exec(await worker.metrics())?.[1] ?? 0);
+
+interface Stopped {
+  /** Failpoint at which the worker stops itself. */
+  at: string;
+  prepare?(stage: BlockStage): Promise<unknown>;
+  act(stage: BlockStage): Promise<Reply>;
+  /** What comes after the successor's work, and must not be touched by the one who wakes up. */
+  later?(stage: BlockStage): Promise<unknown>;
+}
+
+const volume = async (stage: BlockStage): Promise<void> => {
+  stage.volumeId = await stage.volume('a', { config: { destroy_on_delete: true } });
+};
+const published = async (stage: BlockStage): Promise<void> => {
+  await volume(stage);
+  await stage.publish();
+};
+const withHost = async (stage: BlockStage): Promise<void> => {
+  await volume(stage);
+  await must(() => stage.jobs.host(stage.host));
+};
+const clone = ({ jobs, name, volumeId }: BlockStage) => jobs.cloneOfVolume(`${name}-clone`, volumeId, SIZE);
+const snapshot = ({ jobs, name, volumeId }: BlockStage) => jobs.snapshot(volumeId, `${name}-s`);
+const publish = ({ jobs, volumeId, host }: BlockStage) => jobs.publish(volumeId, host);
+const unpublish = ({ jobs, volumeId, host }: BlockStage) => jobs.unpublish(volumeId, host);
+const group = async (stage: BlockStage): Promise<void> => {
+  await published(stage);
+  stage.groupId = (await must(() => stage.jobs.volumeGroup(`${stage.name}-g`))).body.id;
+  await must(() => stage.jobs.join(stage.volumeId, stage.groupId));
+};
+
+const CASES: readonly Stopped[] = [
+  { at: 'volume.clone:stage:call', prepare: volume, act: clone },
+  { at: 'reflink.staging', prepare: volume, act: clone },
+  { at: 'reflink.written', prepare: volume, act: clone },
+  { at: 'volume.clone:commit:call', prepare: volume, act: clone },
+  { at: 'reflink.linked', prepare: volume, act: snapshot },
+  { at: 'snapshot.create:commit:answered', prepare: published, act: snapshot },
+  {
+    at: 'snapshot_group.create:commit:call',
+    prepare: group,
+    act: ({ jobs, name, groupId }) => jobs.snapshotGroup(groupId, name),
+  },
+  {
+    at: 'volume.expand:growImage:call',
+    prepare: published,
+    act: ({ jobs, volumeId }) => jobs.expand(volumeId, 2 * SIZE),
+    // Whoever grew it to less must not take back what was made of it since.
+    later: ({ jobs, volumeId }) => must(() => jobs.expand(volumeId, 4 * SIZE)),
+  },
+  {
+    at: 'reflink.growing',
+    prepare: published,
+    act: ({ jobs, volumeId }) => jobs.expand(volumeId, 2 * SIZE),
+    later: ({ jobs, volumeId }) => must(() => jobs.expand(volumeId, 4 * SIZE)),
+  },
+  {
+    at: 'volume.publish:applyTarget:call',
+    prepare: withHost,
+    act: publish,
+    later: stage => must(() => unpublish(stage)),
+  },
+  { at: 'volume.publish:applyTarget:answered', prepare: withHost, act: publish },
+  { at: 'volume.publish:end:before', prepare: withHost, act: publish },
+  {
+    at: 'volume.unpublish:removeTarget:call',
+    prepare: published,
+    act: unpublish,
+    later: stage => must(() => publish(stage)),
+  },
+  {
+    at: 'volume.delete:removeImage:call',
+    prepare: published,
+    act: ({ jobs, volumeId }) => jobs.delete(volumeId, true),
+  },
+];
+
+describe('a worker that is stopped beyond its lease changes nothing when it goes on', () => {
+  let appliance: TestAppliance;
+  const workers: DaemonProcess[] = [];
+  beforeAll(async () => {
+    appliance = await TestAppliance.create({
+      backend: 'fake',
+      block: 'xfs',
+      env: { TRIVET_LEASE_MS: '2000', TRIVET_RECONCILE_MS: '150' },
+    });
+    await appliance.gateway();
+  });
+  afterEach(async () => {
+    for (const worker of workers.splice(0)) {
+      worker.signal('SIGCONT');
+      await worker.stop('SIGKILL');
+    }
+  });
+  afterAll(() => appliance?.close());
+
+  const start = async (at?: string): Promise<DaemonProcess> => {
+    const worker = await appliance.worker(at ? { TRIVET_FAILPOINTS: '1', TRIVET_FAILPOINT: `${at}=stop@1` } : {});
+    workers.push(worker);
+    return worker;
+  };
+
+  it.each(CASES.map((one, n) => ({ ...one, n })))('at $at', async ({ at, n, prepare, act, later }) => {
+    const stage = new BlockStage(appliance, `case${n}`);
+    const first = await start();
+    await prepare?.(stage);
+    await first.stop('SIGKILL');
+
+    const stale = await start(at);
+    const answer = act(stage);
+    await until(`the worker stops at ${at}`, () => isStopped(stale));
+    await start();
+    const { code, message } = await answer;
+    expect(code, message).toMatch(/^(20[04]|GONE)$/);
+    await later?.(stage);
+    await appliance.settled();
+    expect(await lastingMismatches(appliance)).toEqual([]);
+    const before = await state();
+
+    stale.signal('SIGCONT');
+    await until('the stale worker knows', async () => (await leasesLost(stale)) >= 1);
+    expect(await lastingMismatches(appliance)).toEqual([]);
+    expect(await state()).toEqual(before);
+  });
+
+  /** All that a stale worker could spoil. */
+  const state = async () => ({
+    operations: await appliance.database.query(
+      `SELECT id, state, step, fence, attempt, progress, finished_at FROM trivet.operation
+        WHERE (kind LIKE 'volume.%' OR kind LIKE 'snapshot%.create') AND kind <> 'volume.replay' ORDER BY seq`,
+    ),
+    volumes: await appliance.database.query(
+      'SELECT id, state, size_bytes, tid, serial_number FROM trivet.volume ORDER BY id',
+    ),
+    targets: await targetsOf(appliance),
+  });
+
+  it('in the discard of a group cut, whose images its successor has made anew', async () => {
+    const stage = new BlockStage(appliance, 'discard');
+    const first = await start();
+    await group(stage);
+    await first.stop('SIGKILL');
+    const point = 'snapshot_group.create:commit:answered';
+    const killed = await appliance.worker({ TRIVET_FAILPOINTS: '1', TRIVET_FAILPOINT: `${point}=kill@1` });
+    const answer = stage.jobs.snapshotGroup(stage.groupId, 'discarded');
+    await killed.ended();
+    // It may stop before it could say that it is ready.
+    const spec = { TRIVET_FAILPOINTS: '1', TRIVET_FAILPOINT: 'reflink.removing=stop@1' };
+    const ready = appliance.worker(spec).catch(error => error);
+    await until('it has begun', () => appliance.process('worker') !== killed);
+    const stale = appliance.process('worker');
+    workers.push(stale);
+    await until('the worker stops before it removes the first cut', () => isStopped(stale));
+    await start();
+    const { code, message } = await answer;
+    expect(code, message).toBe('200');
+    await appliance.settled();
+    const images = stage.files.images();
+    stale.signal('SIGCONT');
+    await until('the stale worker knows', async () => (await leasesLost(stale)) >= 1);
+    await ready;
+    expect(stage.files.images()).toEqual(images);
+    expect(await lastingMismatches(appliance)).toEqual([]);
+  });
+
+  it('kept every promise on the way', async () => {
+    expect(blockViolations(await blockHistoryOf(appliance))).toEqual([]);
+  });
+});

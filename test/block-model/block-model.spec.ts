@@ -1,0 +1,101 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { Database } from '#platform/database';
+import { restoreFromBin } from '#storage/volumes/recycle-bin';
+import { blockHistoryOf, blockViolations } from '#test/block-crash/block-history';
+import { BlockJobs, hostOf, must } from '#test/block-crash/block-jobs';
+import { targetsOf } from '#test/block-crash/block-targets';
+import { lastingMismatches } from '#test/block-crash/block-truth';
+import { difference, PoolFiles } from '#test/block-crash/pool-files';
+import { BlockModel } from '#test/block-model/block-model';
+import { commands, type Real } from '#test/block-model/commands';
+import { TestAppliance } from '#test/support/appliance';
+
+const RUNS = Number(process.env.TRIVET_MODEL_RUNS ?? 6);
+const SEED = Number(process.env.TRIVET_MODEL_SEED ?? Date.now() % 2 ** 31);
+
+let appliance: TestAppliance;
+let database: Database;
+beforeAll(async () => {
+  appliance = await TestAppliance.start({
+    backend: 'fake',
+    block: 'xfs',
+    env: { TRIVET_LEASE_MS: '2000', TRIVET_RECONCILE_MS: '150' },
+  });
+  const { appUrl, engineUrl } = appliance.database;
+  database = await Database.connect({ appUrl, engineUrl, applicationName: 'trivet:test', poolSize: 2 });
+});
+afterAll(async () => {
+  await database?.close();
+  await appliance?.close();
+});
+
+/** As the administrator's command does. */
+const restore = async (volumeId: string): Promise<void> => {
+  const [row] = await appliance.database.query<{ tenant_id: string }>(
+    'SELECT tenant_id FROM trivet.volume WHERE id = $1',
+    [volumeId],
+  );
+  await restoreFromBin(database, row!.tenant_id, volumeId);
+};
+
+const compare = async (model: BlockModel, { prefix, files }: Real): Promise<void> => {
+  await appliance.settled();
+  expect(await lastingMismatches(appliance)).toEqual([]);
+  const volumes = await appliance.database.query<{ name: string; state: string; id: string }>(
+    "SELECT name, state, id FROM trivet.volume WHERE name LIKE $1 AND state <> 'gone' ORDER BY created_at",
+    [`${prefix}-%`],
+  );
+  const text = (name: string, id: string): string => `${name} ${id}`;
+  expect(
+    volumes
+      .filter(({ state }) => state === 'ready')
+      .map(row => text(row.name, row.id))
+      .sort(),
+  ).toEqual([...model.volumes].map(([name, { id }]) => text(`${prefix}-${name}`, id)).sort());
+  const wrong = [...model.volumes, ...model.bin].flatMap(([name, { id, bytes }]) => {
+    const found = difference(files.bytes('volume', id), bytes);
+    return found ? [`${name}: ${found}`] : [];
+  });
+  for (const [name, { snapshots }] of model.volumes)
+    for (const [snapshot, { id, bytes }] of snapshots) {
+      const found = difference(files.bytes('snapshot', id), bytes);
+      if (found) wrong.push(`${snapshot} of ${name}: ${found}`);
+    }
+  expect(wrong).toEqual([]);
+  const served = (await targetsOf(appliance)).map(({ iqn, initiators }) => `${iqn.replace(/^.*:/, '')} ${initiators}`);
+  const wanted = [...model.volumes.values()]
+    .filter(({ hosts }) => hosts.size > 0)
+    .map(({ id, hosts }) => `${id} ${[...hosts].sort().map(host => `iqn.2026-11.example:${prefix}-${host}`)}`);
+  expect(served.sort()).toEqual(wanted.sort());
+};
+
+/** For the next run: what is served, and what has a name. */
+const cleanUp = async (model: BlockModel, { jobs, prefix }: Real): Promise<void> => {
+  for (const { id, hosts } of model.volumes.values())
+    for (const host of hosts) await must(() => jobs.unpublish(id, hostOf(`${prefix}-${host}`)));
+  for (const { id } of model.volumes.values()) await must(() => jobs.delete(id, true));
+};
+
+it(
+  `keeps every byte as if nothing ever failed (${RUNS} runs, seed ${SEED})`,
+  async () => {
+    let run = 0;
+    const property = fc.asyncProperty(commands, async list => {
+      const real: Real = {
+        appliance,
+        jobs: new BlockJobs(appliance),
+        files: new PoolFiles(appliance.poolPath),
+        prefix: `run${run++}`,
+        restore,
+      };
+      const model = new BlockModel();
+      await fc.asyncModelRun(() => ({ model, real }), list);
+      await compare(model, real);
+      await cleanUp(model, real);
+    });
+    await fc.assert(property, { numRuns: RUNS, seed: SEED, endOnFailure: true });
+    expect(blockViolations(await blockHistoryOf(appliance))).toEqual([]);
+  },
+  Math.max(90_000, RUNS * 30_000),
+);

@@ -1,0 +1,202 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { BlockStore } from '#backends/block-backend';
+import { ReflinkBackend } from '#backends/reflink/reflink-backend';
+import { ReflinkExtents } from '#backends/reflink/reflink-extents';
+import { reflinkKind } from '#backends/reflink/reflink-kind';
+import { NotifyDoorbell } from '#operations/doorbell';
+import type { Handler } from '#operations/handler';
+import { Operations } from '#operations/operations';
+import { OperationWorker } from '#operations/worker';
+import { Database } from '#platform/database';
+import { parseKeyring } from '#platform/kek';
+import { SecretBox } from '#platform/secrets';
+import { uuidv7 } from '#platform/uuid';
+import { blockHandlers } from '#storage/block-handlers';
+import type { BlockParts } from '#storage/block-parts';
+import type { BlockCaller, HostRequest, SnapshotRequest, VolumeRequest } from '#storage/block-storage';
+import { SnapshotGroups } from '#storage/groups/snapshot-groups';
+import { VolumeGroups } from '#storage/groups/volume-groups';
+import { Hosts } from '#storage/hosts/hosts';
+import { PoolKeeper } from '#storage/pools/pool-keeper';
+import { Publications } from '#storage/publications/publications';
+import { Snapshots } from '#storage/snapshots/snapshots';
+import { Volumes } from '#storage/volumes/volumes';
+import { removeFolder } from '#test/block-backend/file-harness';
+import { MemoryExporter } from '#test/block-storage/memory-exporter';
+import { createDatabase, type TestDatabase } from '#test/support/database';
+import { until } from '#test/support/parts';
+
+export interface BlockHouseOptions {
+  /** Where the pool's folder is made; by default in the temporary folder. */
+  under?: string;
+  portals?: string[];
+  withoutChap?: boolean;
+  handlers?: (blocks: { open(): Promise<BlockStore> }, secrets: SecretBox, database: Database) => Handler[];
+}
+
+/** The block leg without processes: one tenant, one backend with one pool, real images, an exporter in memory. */
+export class BlockHouse {
+  readonly volumes: Volumes;
+  readonly hosts: Hosts;
+  readonly publications: Publications;
+  readonly snapshots: Snapshots;
+  readonly volumeGroups: VolumeGroups;
+  readonly snapshotGroups: SnapshotGroups;
+  readonly worker: OperationWorker;
+  private readonly closers: (() => unknown)[] = [];
+
+  private constructor(
+    readonly testDatabase: TestDatabase,
+    readonly parts: BlockParts,
+    readonly store: BlockStore & { exporter: MemoryExporter },
+    readonly poolPath: string,
+    readonly tenantId: string,
+    readonly backendId: string,
+    handlers: Handler[],
+  ) {
+    this.volumes = new Volumes(parts);
+    this.hosts = new Hosts(parts);
+    this.publications = new Publications(parts);
+    this.snapshots = new Snapshots(parts);
+    this.volumeGroups = new VolumeGroups(parts);
+    this.snapshotGroups = new SnapshotGroups(parts);
+    this.worker = new OperationWorker({
+      database: parts.database,
+      handlers,
+      probeBackend: async () => {},
+      redis: 'none',
+      redisPrefix: 'test',
+      leaseMs: 3_000,
+      reconcileMs: 100,
+      concurrency: 32,
+      tenantCap: 32,
+    });
+  }
+
+  static async create(options: BlockHouseOptions = {}): Promise<BlockHouse> {
+    const testDatabase = await createDatabase();
+    const { appUrl, engineUrl } = testDatabase;
+    const database = await Database.connect({ appUrl, engineUrl, applicationName: 'trivet:test', poolSize: 16 });
+    const operations = new Operations(database, new NotifyDoorbell(database), 32);
+    const secrets = new SecretBox(parseKeyring(randomBytes(32).toString('base64'), 'test'));
+    const poolPath = mkdtempSync(join(options.under ?? tmpdir(), 'trivet-pool-'));
+    const [tenantId, backendId] = [uuidv7(), uuidv7()];
+    const config = {
+      pools: [
+        {
+          name: 'default',
+          path: poolPath,
+          portals: options.portals ?? ['127.0.0.1:3260'],
+          withoutChap: options.withoutChap ?? false,
+        },
+      ],
+      exporter: { kind: 'none' },
+    };
+    await testDatabase.query('INSERT INTO trivet.tenant (id, name) VALUES ($1, $2)', [tenantId, 'block']);
+    await testDatabase.query(
+      "INSERT INTO trivet.backend (tenant_id, id, name, kind, config) VALUES ($1, $2, 'local', 'reflink', $3)",
+      [tenantId, backendId, JSON.stringify(config)],
+    );
+    const { pools } = reflinkKind.parseConfig(config);
+    const owner = { applianceId: uuidv7(), tenantId };
+    const backend = new ReflinkBackend(pools, owner);
+    const exists = async (image: Parameters<typeof backend.inspectImage>[0]) =>
+      (await backend.inspectImage(image, AbortSignal.timeout(5_000))).state === 'present';
+    const store = {
+      volumes: backend,
+      extents: new ReflinkExtents(pools, owner),
+      exporter: new MemoryExporter(exists),
+      health: async () => {},
+      close: () => backend.close(),
+    };
+    const blocks = { open: async (): Promise<BlockStore> => store };
+    await new PoolKeeper(database, blocks, () => reflinkKind).round(AbortSignal.timeout(10_000));
+    const parts: BlockParts = { database, operations, secrets, kindOf: () => reflinkKind, targetIds: [1, 1_000] };
+    const handlers = [
+      ...blockHandlers(blocks, secrets, { recycleMs: 60_000 }),
+      ...(options.handlers?.(blocks, secrets, database) ?? []),
+    ];
+    const house = new BlockHouse(testDatabase, parts, store, poolPath, tenantId, backendId, handlers);
+    house.closers.push(
+      () => house.worker.stop(2_000),
+      () => operations.close(),
+      () => database.close(),
+      () => testDatabase.drop(),
+      () => removeFolder(poolPath, backend, ['default']),
+    );
+    house.worker.start();
+    return house;
+  }
+
+  caller(waitMs = 20_000): BlockCaller {
+    return {
+      tenantId: this.tenantId,
+      backendId: this.backendId,
+      backendKind: 'reflink',
+      deadline: Date.now() + waitMs,
+    };
+  }
+
+  volume(name: string, changes: Partial<VolumeRequest> = {}) {
+    return this.volumes.create(this.caller(), { ...volumeRequest(name), ...changes });
+  }
+
+  snapshot(volumeId: string, name: string, changes: Partial<SnapshotRequest> = {}) {
+    return this.snapshots.create(this.caller(), { volumeId, name, description: '', config: {}, ...changes });
+  }
+
+  /** The change index needs no image of the snapshots that there are: each goes with its snapshot. */
+  async outOfIndex(): Promise<void> {
+    await this.testDatabase.query("UPDATE trivet.snapshot SET index_state = 'broken'");
+  }
+
+  /** Every operation has ended, one way or another. */
+  settled(): Promise<boolean> {
+    return until('all operations ended', async () => {
+      const open = "SELECT FROM trivet.operation WHERE state IN ('pending', 'running')";
+      return (await this.testDatabase.query(open)).length === 0;
+    });
+  }
+
+  /** Everything of ours in the pool, temporaries included. */
+  async images(): Promise<{ kind: string; id: string }[]> {
+    const found: { kind: string; id: string }[] = [];
+    for await (const { kind, id } of this.store.volumes.listImages('default', AbortSignal.timeout(10_000)))
+      found.push({ kind, id });
+    return found;
+  }
+
+  host(name: string, changes: Partial<HostRequest> = {}) {
+    return this.hosts.put(this.caller(), { ...hostRequest(name), ...changes });
+  }
+
+  async close(): Promise<void> {
+    for (const close of this.closers) await close();
+  }
+}
+
+export const volumeRequest = (name: string): VolumeRequest => ({
+  name,
+  sizeBytes: 64n * 1024n ** 2n,
+  description: '',
+  folder: '',
+  thick: false,
+  encrypted: false,
+  deduplication: false,
+  limitIops: -1,
+  limitMbps: -1,
+  destroyOnDelete: true,
+  config: {},
+});
+
+export const hostRequest = (name: string): HostRequest => ({
+  uuid: `uuid-of-${name}`,
+  name,
+  iqns: [`iqn.2026-11.example:${name}`],
+  wwpns: [],
+  nqns: [],
+  networks: ['192.0.2.10/24'],
+});

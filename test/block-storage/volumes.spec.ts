@@ -1,0 +1,229 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { sql } from '#platform/sql';
+import { uuidv7 } from '#platform/uuid';
+import { Snapshots } from '#storage/snapshots/snapshots';
+import { BlockAudit } from '#storage/volumes/block-audit';
+import { RecycleBin, restoreFromBin } from '#storage/volumes/recycle-bin';
+import { lockVolume } from '#storage/volumes/volume-store';
+import { BlockHouse, volumeRequest } from '#test/block-storage/block-house';
+import { until } from '#test/support/parts';
+
+const WAITS = `SELECT FROM pg_stat_activity
+  WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%FOR UPDATE OF v%'`;
+const PUBLISH = sql(
+  'test_publish',
+  `INSERT INTO trivet.publication (tenant_id, id, volume_id, host_id, access_protocol, state)
+   SELECT $1, $2, $3, id, 'iscsi', 'applied' FROM trivet.host WHERE tenant_id = $1 AND uuid = $4`,
+);
+
+const MIB = 1024n ** 2n;
+const GONE = '01980000-0000-7000-8000-000000000000';
+
+describe('volumes', () => {
+  let house: BlockHouse;
+  beforeAll(async () => {
+    house = await BlockHouse.create();
+  });
+  afterAll(() => house?.close());
+
+  const image = (id: string) =>
+    house.store.volumes.inspectImage({ pool: 'default', kind: 'volume', id, folder: '' }, AbortSignal.timeout(5_000));
+  const operations = (id: string) =>
+    house.testDatabase.query<{ kind: string; state: string }>(
+      'SELECT kind, state FROM trivet.operation WHERE resource_id = $1 ORDER BY seq',
+      [id],
+    );
+
+  it('makes the image, to the byte, and answers a repeat from what is there', async () => {
+    const made = await house.volume('exact', { sizeBytes: 10_000_384n });
+    expect(made).toMatchObject({ name: 'exact', sizeBytes: 10_000_384n, published: false, background: undefined });
+    expect(await image(made.id)).toMatchObject({ state: 'present', sizeBytes: 10_000_384n });
+    expect(await house.volume('exact', { sizeBytes: 10_000_384n })).toEqual(made);
+    expect(await operations(made.id)).toEqual([{ kind: 'volume.create', state: 'succeeded' }]);
+    await expect(house.volume('exact', { sizeBytes: 20_000_768n })).rejects.toMatchObject({
+      kind: 'already_exists',
+      message: expect.stringContaining('another size'),
+    });
+  });
+
+  it.each([
+    ['zero', 0n],
+    ['negative', -512n],
+    ['absurd', 2n ** 62n],
+  ])('refuses a size that is %s, and leaves nothing behind', async (_, sizeBytes) => {
+    await expect(house.volume('odd', { sizeBytes })).rejects.toMatchObject({ kind: 'invalid_argument', field: 'size' });
+    expect(await house.volumes.find(house.caller(), 'odd')).toBeUndefined();
+  });
+
+  it.each([
+    ['encrypted', { encrypted: true }],
+    ['dedupe_enabled', { deduplication: true }],
+    ['limit_iops', { limitIops: 1000 }],
+    ['limit_mbps', { limitMbps: 10 }],
+    ['folder', { folder: '../up' }],
+    ['pool', { pool: 'nowhere' }],
+  ])('refuses %s, which this backend cannot honour', async (field, changes) => {
+    await expect(house.volume('limited', changes)).rejects.toMatchObject({
+      kind: 'invalid_argument',
+      field: `config.${field}`,
+    });
+  });
+
+  it.each(['limitIops', 'limitMbps'] as const)(
+    'refuses %s in an edit as well, and changes nothing else',
+    async limit => {
+      const { id } = await house.volume('edited-limit');
+      const edit = (value: number) =>
+        house.volumes.update(house.caller(), id, { [limit]: value, description: `${limit} ${value}` });
+      await expect(edit(1000)).rejects.toMatchObject({
+        kind: 'invalid_argument',
+        field: expect.stringContaining('limit_'),
+      });
+      expect(await house.volumes.get(house.caller(), id)).not.toMatchObject({ description: `${limit} 1000` });
+      expect(await edit(-1)).toMatchObject({ description: `${limit} -1` });
+    },
+  );
+
+  it('keeps a size that is not of whole blocks to the byte, through snapshot, clone and growth', async () => {
+    const asked = 500_000_001n;
+    const made = await house.volume('odd-size', { sizeBytes: asked });
+    expect(made.sizeBytes).toBe(asked);
+    expect(await image(made.id)).toMatchObject({ sizeBytes: 500_000_256n });
+    const request = { name: 'of-odd-size', volumeId: made.id, description: '', config: {} };
+    const snapshot = await new Snapshots(house.parts).create(house.caller(), request);
+    expect(snapshot.sizeBytes).toBe(asked);
+    const clone = await house.volume('odd-clone', { sizeBytes: asked, source: { snapshotId: snapshot.id } });
+    expect(clone.sizeBytes).toBe(asked);
+    const grown = await house.volumes.update(house.caller(), clone.id, { sizeBytes: 600_000_001n });
+    expect(grown.sizeBytes).toBe(600_000_001n);
+    await new BlockAudit(house.parts.database, { open: async () => house.store }, 0).round(AbortSignal.timeout(10_000));
+    expect(await house.testDatabase.query("SELECT FROM trivet.finding WHERE kind = 'lost_image'")).toEqual([]);
+  });
+
+  it('makes one volume of twenty parallel creations', async () => {
+    const made = await Promise.all(Array.from({ length: 20 }, () => house.volume('twenty')));
+    expect(new Set(made.map(({ id }) => id)).size).toBe(1);
+    expect(await operations(made[0]!.id)).toHaveLength(1);
+  });
+
+  it('refuses what the pool cannot promise, with the words that the driver looks for', async () => {
+    await expect(house.volume('huge', { sizeBytes: 2n ** 50n })).rejects.toMatchObject({
+      kind: 'resource_exhausted',
+      message: expect.stringContaining('insufficient storage space'),
+    });
+  });
+
+  it('grows, never shrinks, and edits together with it or not at all', async () => {
+    const { id } = await house.volume('grows');
+    const grown = await house.volumes.update(house.caller(), id, { sizeBytes: 96n * MIB, description: 'larger' });
+    expect(grown).toMatchObject({ sizeBytes: 96n * MIB, description: 'larger' });
+    expect(await image(id)).toMatchObject({ sizeBytes: 96n * MIB });
+    await expect(
+      house.volumes.update(house.caller(), id, { sizeBytes: 32n * MIB, description: 'smaller' }),
+    ).rejects.toMatchObject({ kind: 'invalid_argument', field: 'size' });
+    expect(await house.volumes.get(house.caller(), id)).toMatchObject({ sizeBytes: 96n * MIB, description: 'larger' });
+  });
+
+  it('clones a volume, which then is independent of it', async () => {
+    const source = await house.volume('source');
+    const clone = await house.volume('clone', { sizeBytes: undefined, source: { volumeId: source.id } });
+    expect(clone).toMatchObject({ sizeBytes: 64n * MIB, cloneOf: 'source', parentVolumeId: source.id });
+    await expect(
+      house.volume('too-small', { sizeBytes: 32n * MIB, source: { volumeId: source.id } }),
+    ).rejects.toMatchObject({ kind: 'invalid_argument', field: 'size' });
+    await house.volumes.delete(house.caller(), source.id, { force: false });
+    expect(await image(clone.id)).toMatchObject({ state: 'present' });
+    // A repeat is known although its source is gone.
+    expect(await house.volume('clone', { sizeBytes: undefined, source: { volumeId: source.id } })).toMatchObject({
+      id: clone.id,
+    });
+  });
+
+  it('clones no volume of a copying pool that somebody writes to', async () => {
+    const source = await house.volume('written');
+    const { uuid } = await house.host('writes');
+    const published = { host: uuid, accessProtocol: 'iscsi' } as const;
+    await house.publications.publish(house.caller(), source.id, published);
+    const clone = () => house.volume('torn', { source: { volumeId: source.id } });
+    await expect(clone()).rejects.toMatchObject({ kind: 'failed_precondition', field: 'published' });
+    await house.publications.unpublish(house.caller(), source.id, uuid);
+    await clone();
+  });
+
+  it('neither deletes nor copies what was published while it waited for the volume', async () => {
+    const { id } = await house.volume('contended');
+    await house.host('first');
+    const publication = { accessProtocol: 'iscsi', host: 'uuid-of-first' } as const;
+    const { database } = house.parts;
+    const whilePublishing = async (work: () => Promise<unknown>): Promise<unknown> => {
+      let waiting: Promise<unknown> | undefined;
+      await database.withTenant(house.tenantId, async tx => {
+        await lockVolume(tx, house.caller(), { id });
+        waiting = work().catch(error => error);
+        await until('it waits for the volume', async () => (await house.testDatabase.query(WAITS)).length > 0);
+        await tx.query(PUBLISH, [house.tenantId, uuidv7(), id, publication.host]);
+      });
+      const answer = await waiting;
+      await house.publications.unpublish(house.caller(), id, publication.host);
+      return answer;
+    };
+    const refusal = { kind: 'failed_precondition', field: 'published' };
+    const destroy = () => house.volumes.delete(house.caller(), id, { force: false });
+    const copy = () => house.volume('torn-copy', { source: { volumeId: id } });
+    expect(await whilePublishing(destroy)).toMatchObject(refusal);
+    expect(await whilePublishing(copy)).toMatchObject(refusal);
+    await destroy();
+  });
+
+  it('deletes for good what shall be destroyed; its name is free', async () => {
+    const first = await house.volume('short-lived');
+    await house.volumes.delete(house.caller(), first.id, { force: false });
+    expect(await image(first.id)).toEqual({ state: 'absent' });
+    await expect(house.volumes.get(house.caller(), first.id)).rejects.toMatchObject({ kind: 'not_found' });
+    expect((await house.volume('short-lived')).id).not.toBe(first.id);
+  });
+
+  it('keeps what is deleted in the recycle bin, from which it can be restored', async () => {
+    const { id } = await house.volume('binned', { destroyOnDelete: false });
+    await house.volumes.delete(house.caller(), id, { force: false });
+    expect(await image(id)).toMatchObject({ state: 'present' });
+    expect(await house.volumes.find(house.caller(), 'binned')).toBeUndefined();
+    const other = await house.volume('binned');
+    await expect(restoreFromBin(house.parts.database, house.tenantId, id)).rejects.toMatchObject({
+      kind: 'already_exists',
+    });
+    await house.volumes.delete(house.caller(), other.id, { force: false });
+    await restoreFromBin(house.parts.database, house.tenantId, id);
+    expect(await house.volumes.find(house.caller(), 'binned')).toMatchObject({ id });
+
+    await house.volumes.delete(house.caller(), id, { force: false });
+    await house.testDatabase.query('UPDATE trivet.volume SET binned_until = now() WHERE id = $1', [id]);
+    await new RecycleBin(house.parts.database).round(AbortSignal.timeout(10_000));
+    await until('the image is gone', async () => (await image(id)).state === 'absent');
+    await expect(restoreFromBin(house.parts.database, house.tenantId, id)).rejects.toMatchObject({ kind: 'not_found' });
+  });
+
+  it.each(['', 'x', 'reallyfakevolumeid', GONE])('knows no volume %j', async id => {
+    await expect(house.volumes.get(house.caller(), id)).rejects.toMatchObject({ kind: 'not_found' });
+    await expect(house.volumes.update(house.caller(), id, {})).rejects.toMatchObject({ kind: 'not_found' });
+    await expect(house.volumes.delete(house.caller(), id, { force: false })).rejects.toMatchObject({
+      kind: 'not_found',
+    });
+  });
+
+  it('answers while it is being made, with what is known', async () => {
+    const view = await house.volumes.create(house.caller(0), { ...volumeRequest('patience'), thick: true });
+    expect(view).toMatchObject({ name: 'patience' });
+    await until(
+      'it is complete',
+      async () => (await house.volumes.get(house.caller(), view.id)).background === undefined,
+    );
+  });
+
+  it('lists in pages, by name', async () => {
+    const names: string[] = [];
+    for await (const page of house.volumes.list(house.caller())) names.push(...page.map(({ name }) => name));
+    expect(names).toEqual([...names].sort());
+    expect(names).toContain('exact');
+  });
+});

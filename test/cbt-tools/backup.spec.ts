@@ -1,0 +1,204 @@
+import { execFile } from 'node:child_process';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { status } from '@grpc/grpc-js';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { PACKAGE_ROOT } from '#platform/package-root';
+import { runTool, startTool } from '#test/cbt-tools/run-tool';
+import { MIB, ToolHouse } from '#test/cbt-tools/tool-house';
+
+let house: ToolHouse;
+beforeAll(async () => {
+  house = await ToolHouse.open();
+});
+afterAll(() => house?.close());
+
+describe('a backup', () => {
+  it('is full again when the difference is not known, and says so', async () => {
+    const folder = join(house.work, 'fallback');
+    const { volume, disk } = await house.attached('fallback', 8 * MIB);
+    await disk.write(MIB, 1, 4_096);
+    await house.backup('fallback', folder);
+    await disk.write(3 * MIB, 2, 4_096);
+    house.double.deltasAreLost = true;
+    const { point, stderr } = await house.backup(volume.id, folder).finally(() => {
+      house.double.deltasAreLost = false;
+    });
+    expect(stderr).toContain('no incremental backup is possible');
+    expect(point).toMatchObject({ number: 2, kind: 'full', base: null, reason: expect.stringContaining('not known') });
+    await disk.write(3 * MIB, 0, 4_096);
+    expect((await house.backup('fallback', folder)).point).toMatchObject({ kind: 'incremental', data: { bytes: 16 } });
+    expect((await house.backup('fallback', folder, '--full')).point).toMatchObject({ number: 4, kind: 'full' });
+    const target = join(house.work, 'restored-fallback');
+    expect((await runTool(['restore', folder, target, '--point', '3'])).code).toBe(0);
+    const expected = Buffer.alloc(8 * MIB);
+    expected.fill(1, MIB, MIB + 4_096);
+    expect(readFileSync(target).equals(expected)).toBe(true);
+    await disk.close();
+  });
+
+  it('can build on a snapshot that it has deleted', async () => {
+    const folder = join(house.work, 'anchored');
+    const { volume, disk } = await house.attached('anchored', 4 * MIB);
+    for (let n = 0; n < 3; n++) {
+      await disk.write(n * MIB, n + 1, 4_096);
+      const { point } = await house.backup('anchored', folder, '--delete-snapshot', '--verify');
+      expect(point).toMatchObject({ kind: n === 0 ? 'full' : 'incremental', ranges: 1 });
+      expect(await house.driver.snapshotsOf(volume.id)).toEqual([]);
+    }
+    await disk.close();
+  });
+
+  it('asks for another session when its own has ended', async () => {
+    const { disk } = await house.attached('renewed', 4 * MIB);
+    for (let at = 0; at < 10; at++) await disk.write(at * 128 * 1024, 7, 4_096);
+    house.double.breaks.push({ after: 1, code: status.UNAUTHENTICATED });
+    const { point, stderr } = await house.backup('renewed', join(house.work, 'renewed'), '--verify');
+    expect(stderr).toContain('resuming');
+    expect(point.ranges).toBe(10);
+    await disk.close();
+  });
+
+  it('that was killed leaves nothing behind once the next one is done', async () => {
+    const folder = join(house.work, 'killed');
+    const { volume, disk } = await house.attached('killed', 4 * MIB);
+    await disk.write(MIB, 7, 4_096);
+    await house.backup('killed', folder);
+    await disk.write(MIB, 8, 4_096);
+    // It waits in the middle of its stream, its clone published.
+    const stuck = house.double.hold();
+    const { child, ended } = startTool(['backup', 'killed', folder, ...house.login]);
+    await stuck;
+    child.kill('SIGKILL');
+    await ended;
+    expect(
+      await house.appliance.database.query(
+        "SELECT FROM trivet.publication p JOIN trivet.volume v ON v.id = p.volume_id WHERE v.name LIKE 'backup-%' AND v.state = 'ready'",
+      ),
+    ).toHaveLength(1);
+    expect((await house.backup('killed', folder, '--verify')).point).toMatchObject({
+      number: 2,
+      kind: 'incremental',
+      ranges: 1,
+    });
+    expect((await house.driver.snapshotsOf(volume.id)).map(({ name }) => name)).toEqual([expect.stringMatching(/-2$/)]);
+    expect((await house.driver.volumes()).filter(({ name }) => name.startsWith('backup-'))).toEqual([]);
+    await disk.close();
+  });
+
+  it('goes into a folder one at a time', async () => {
+    const folder = await house.backedUp('locked');
+    const stuck = house.double.hold();
+    const { child, ended } = startTool(['backup', 'locked', folder, ...house.login]);
+    await stuck;
+    const { code, stderr } = await runTool(['backup', 'locked', folder, ...house.login]);
+    expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining('another backup into') });
+    child.kill('SIGKILL');
+    await ended;
+    expect((await house.backup('locked', folder)).point).toMatchObject({ number: 2 });
+  });
+
+  it('with --verify finds out an appliance that does not tell all', async () => {
+    const folder = join(house.work, 'blind');
+    const { disk } = await house.attached('blind', 4 * MIB);
+    await disk.write(0, 7, 4_096);
+    await house.backup('blind', folder);
+    await disk.write(0, 8, 4_096);
+    await disk.write(2 * MIB, 8, 4_096);
+    house.double.blindFrom = 2 * MIB;
+    try {
+      const outcome = await runTool(['backup', 'blind', folder, '--verify', ...house.login]);
+      expect(outcome.code).toBe(1);
+      expect(outcome.stderr).toContain('some changed blocks were not reported');
+    } finally {
+      house.double.blindFrom = Number.POSITIVE_INFINITY;
+    }
+    expect(
+      readdirSync(folder)
+        .filter(name => name.endsWith('.json'))
+        .sort(),
+    ).toEqual(['point-000001.json', 'store.json']);
+    expect((await house.backup('blind', folder, '--verify')).point).toMatchObject({ number: 2, kind: 'incremental' });
+    await disk.close();
+  });
+
+  it('says what is wrong with its arguments', async () => {
+    const folder = await house.backedUp('told');
+    await house.driver.createVolume('another', MIB);
+    const cases: [string[], string][] = [
+      [['backup', 'nowhere', join(house.work, 'x'), ...house.login], 'there is no volume nowhere'],
+      [['backup', 'another', folder, ...house.login], 'choose another folder'],
+      [['backup', 'told', house.work, ...house.login], 'neither empty nor a folder of backups'],
+      [['restore', folder, join(house.work, 'y'), '--point', '9'], 'has no point 9; it has 1'],
+      [['restore', folder, join(house.work, 'y'), '--point', 'x'], 'expected the number of a point'],
+      [['restore', folder, join(house.work, 'password')], 'is there already'],
+      [['restore', house.work, join(house.work, 'y')], 'holds no backups'],
+      [['backup', 'told', folder], 'who logs in?'],
+    ];
+    for (const [args, message] of cases) {
+      const { code, stderr } = await runTool(args);
+      expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining(message) });
+    }
+  });
+});
+
+describe('a store', () => {
+  it('that is damaged is found out', async () => {
+    const folder = await house.backedUp('damage');
+    const file = join(folder, 'point-000001.data');
+    const good = readFileSync(file);
+    const target = join(house.work, 'from-damaged');
+    const bad = Buffer.from(good);
+    bad[100] = bad[100]! ^ 1;
+    for (const content of [bad, good.subarray(0, -1), good.subarray(0, 4)]) {
+      writeFileSync(file, content);
+      const { code, stderr } = await runTool(['restore', folder, target]);
+      expect(code).toBe(1);
+      expect(stderr).toMatch(/damaged|cut off/);
+      expect(readdirSync(house.work).filter(name => name.startsWith('from-damaged'))).toEqual([]);
+    }
+    writeFileSync(file, good);
+    expect((await runTool(['restore', folder, target])).code).toBe(0);
+  });
+
+  it('forgets what an interrupted backup left in it', async () => {
+    const folder = await house.backedUp('littered');
+    for (const name of ['point-000002.data', 'point-000002.sums', 'point-000002.json.tmp'])
+      writeFileSync(join(folder, name), 'x');
+    writeFileSync(join(folder, 'notes.tmp'), 'not ours');
+    expect((await house.backup('littered', folder)).point).toMatchObject({ number: 2, ranges: 0 });
+    expect(readFileSync(join(folder, 'notes.tmp'), 'utf8')).toBe('not ours');
+  });
+});
+
+describe('changes', () => {
+  it('prints ranges and totals, for people and for scripts', async () => {
+    const { volume, disk } = await house.attached('shown', 4 * MIB);
+    await disk.write(MIB, 7, 8_192);
+    const first = await house.driver.createSnapshot(volume.id, 'first');
+    await disk.write(2 * MIB, 7, 4_096);
+    const second = await house.driver.createSnapshot(volume.id, 'second');
+    const { stdout } = await runTool(['changes', first.id, '--json', ...house.login]);
+    expect(JSON.parse(stdout)).toEqual({
+      snapshot: first.id,
+      base: null,
+      ranges: [{ offset: MIB, length: 8_192 }],
+      totals: { capacityBytes: 4 * MIB, ranges: 1, bytes: 8_192 },
+    });
+    const shown = await runTool(['changes', second.id, '--base', first.id, ...house.login]);
+    expect(shown.stdout).toContain(`${2 * MIB}`);
+    expect(shown.stdout).toContain(`1 ranges, 4 KiB of 4 MiB (0.098 %) changed since ${first.id}`);
+    const example = (...asked: string[]) =>
+      promisify(execFile)(process.execPath, [
+        join(PACKAGE_ROOT, 'docs', 'examples', 'changed-blocks.mjs'),
+        ...[house.double.url, 'csp', join(house.work, 'password')],
+        ...asked,
+      ]);
+    expect((await example(first.id)).stdout).toBe(`${MIB} 8192\n`);
+    expect((await example(second.id, first.id)).stdout).toBe(`${2 * MIB} 4096\n`);
+    const refused = await runTool(['changes', 'nothing', ...house.login]);
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('snapshot nothing does not exist') });
+    await disk.close();
+  });
+});

@@ -1,0 +1,191 @@
+import { open, readFile } from 'node:fs/promises';
+import type { ImageRef } from '#backends/block-backend';
+import { FALLOC_FL_KEEP_SIZE, fallocate } from '#backends/linux/libc';
+import { changeHandlers } from '#changes/change-handlers';
+import type { ChangedRanges, SnapshotKey } from '#changes/changed-blocks';
+import { ChangedBlocksService } from '#changes/changed-blocks-service';
+import { IndexKeeper } from '#changes/index-keeper';
+import { IndexRetention } from '#changes/index-retention';
+import { ImageReleaser } from '#storage/snapshots/image-releaser';
+import { BlockHouse, type BlockHouseOptions } from '#test/block-storage/block-house';
+import { until } from '#test/support/parts';
+
+const FALLOC_FL_PUNCH_HOLE = 0x02;
+export const BLOCK = 4_096;
+
+export interface Range {
+  offset: number;
+  end: number;
+}
+
+/** A snapshot as a test remembers it: what it held when it was cut. */
+export interface Taken {
+  id: string;
+  name: string;
+  volumeId: string;
+  data: Buffer;
+}
+
+/** The block leg with its change index, driven round by round; the data of each snapshot are the oracle. */
+export class ChangesHouse {
+  readonly changes: ChangedBlocksService;
+
+  private constructor(readonly house: BlockHouse) {
+    this.changes = new ChangedBlocksService(house.parts.database, { open: async () => house.store });
+  }
+
+  static async create(options: BlockHouseOptions = {}): Promise<ChangesHouse> {
+    return new ChangesHouse(
+      await BlockHouse.create({ handlers: (blocks, _, database) => changeHandlers(database, blocks), ...options }),
+    );
+  }
+
+  close = (): Promise<void> => this.house.close();
+
+  get database() {
+    return this.house.parts.database;
+  }
+
+  query<Row = Record<string, unknown>>(text: string, params: unknown[] = []): Promise<Row[]> {
+    return this.house.testDatabase.query<Row>(text, params);
+  }
+
+  async volume(name: string, bytes = 1024 ** 2): Promise<string> {
+    return (await this.house.volume(name, { sizeBytes: BigInt(bytes) })).id;
+  }
+
+  async write(volumeId: string, offset: number, data: Buffer): Promise<void> {
+    await this.onImage(volumeId, file => file.write(data, 0, data.length, offset));
+  }
+
+  async punch(volumeId: string, offset: number, bytes: number): Promise<void> {
+    await this.onImage(volumeId, file =>
+      fallocate(file.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, BigInt(offset), BigInt(bytes)),
+    );
+  }
+
+  /** What is there, once more: other blocks where they are shared, and the same data. */
+  async rewrite(volumeId: string, offset: number, bytes: number): Promise<void> {
+    await this.onImage(volumeId, async file => {
+      const { buffer } = await file.read(Buffer.alloc(bytes), 0, bytes, offset);
+      await file.write(buffer, 0, bytes, offset);
+    });
+  }
+
+  async clone(name: string, snapshotId: string): Promise<string> {
+    return (await this.house.volume(name, { sizeBytes: undefined, source: { snapshotId } })).id;
+  }
+
+  private async onImage(volumeId: string, work: (file: Awaited<ReturnType<typeof open>>) => Promise<unknown>) {
+    const file = await open(this.path('volume', volumeId), 'r+');
+    try {
+      await work(file);
+    } finally {
+      await file.close();
+    }
+  }
+
+  async snapshot(volumeId: string, name: string): Promise<Taken> {
+    const { id } = await this.house.snapshot(volumeId, name);
+    return { id, name, volumeId, data: await readFile(this.path('snapshot', id)) };
+  }
+
+  delete = (snapshotId: string): Promise<void> => this.house.snapshots.delete(this.house.caller(), snapshotId);
+
+  async expand(volumeId: string, bytes: number): Promise<void> {
+    await this.house.volumes.update(this.house.caller(), volumeId, { sizeBytes: BigInt(bytes) });
+  }
+
+  path(kind: ImageRef['kind'], id: string): string {
+    return this.house.store.volumes.pathOf({ pool: 'default', kind, id, folder: '' });
+  }
+
+  /** As a worker does it, until every cut is indexed or broken. */
+  async index(): Promise<void> {
+    await until('all cuts are indexed', async () => {
+      await new IndexKeeper(this.database).round(AbortSignal.timeout(10_000));
+      const open = "SELECT FROM trivet.snapshot WHERE cut IS NOT NULL AND index_state = 'pending'";
+      return (await this.query(open)).length === 0;
+    });
+    await this.house.settled();
+  }
+
+  /** Images that nobody needs are unlinked. */
+  async release(): Promise<void> {
+    await new ImageReleaser(this.database).round(AbortSignal.timeout(10_000));
+    await this.house.settled();
+  }
+
+  /** As long after deletion; until it finds nothing more to do. */
+  async retain(retentionMs: number): Promise<void> {
+    for (let before = -1; ; ) {
+      const [{ n } = { n: 0 }] = await this.query<{ n: number }>('SELECT count(*)::int AS n FROM trivet.operation');
+      if (n === before) return;
+      before = n;
+      await new IndexRetention(this.database, { retentionMs }).round(AbortSignal.timeout(10_000));
+      await this.house.settled();
+    }
+  }
+
+  delta(
+    base: SnapshotKey,
+    target: SnapshotKey,
+    from = 0,
+    signal = AbortSignal.timeout(30_000),
+  ): Promise<ChangedRanges> {
+    return this.changes.delta({ tenantId: this.house.tenantId, base, target, from, signal });
+  }
+
+  allocated(target: SnapshotKey, from = 0, signal = AbortSignal.timeout(30_000)): Promise<ChangedRanges> {
+    return this.changes.allocated({ tenantId: this.house.tenantId, target, from, signal });
+  }
+
+  /** Rules of every stream, then: base + changed = target. Gives where the answer came from. */
+  async expectDelta(base: Taken, target: Taken, from = 0): Promise<ChangedRanges['source']> {
+    const answer = await this.delta({ id: base.id }, { id: target.id }, from);
+    const ranges = await collect(answer, from);
+    const rebuilt = Buffer.alloc(target.data.length);
+    base.data.copy(rebuilt);
+    patch(rebuilt, target.data, ranges, from);
+    requireSame(rebuilt, target.data, `delta ${base.name} to ${target.name} from ${from}`);
+    return answer.source;
+  }
+
+  /** zeros + allocated = snapshot. */
+  async expectAllocated(target: Taken, from = 0): Promise<ChangedRanges['source']> {
+    const answer = await this.allocated({ id: target.id }, from);
+    const rebuilt = Buffer.alloc(target.data.length);
+    patch(rebuilt, target.data, await collect(answer, from), from);
+    requireSame(rebuilt, target.data, `allocated ${target.name} from ${from}`);
+    return answer.source;
+  }
+}
+
+/** All ranges; throws for whatever a stream may not do. */
+export async function collect({ batches, capacityBytes }: ChangedRanges, from = 0): Promise<Range[]> {
+  const ranges: Range[] = [];
+  let last = -1;
+  for await (const { count, offsets, lengths } of batches) {
+    if (count === 0) throw new Error('an empty batch');
+    for (let n = 0; n < count; n++) {
+      const [offset, end] = [offsets[n]!, offsets[n]! + lengths[n]!];
+      if (offset <= last || end <= offset || end > capacityBytes || end <= from)
+        throw new Error(`range ${offset}..${end} after ${last}, of ${capacityBytes}, from ${from}`);
+      last = end;
+      ranges.push({ offset, end });
+    }
+  }
+  return ranges;
+}
+
+/** What lies before `from` the client had already. */
+function patch(rebuilt: Buffer, target: Buffer, ranges: readonly Range[], from: number): void {
+  target.copy(rebuilt, 0, 0, from);
+  for (const { offset, end } of ranges) target.copy(rebuilt, offset, offset, end);
+}
+
+function requireSame(rebuilt: Buffer, target: Buffer, what: string): void {
+  if (rebuilt.equals(target)) return;
+  const at = rebuilt.findIndex((byte, n) => byte !== target[n]);
+  throw new Error(`${what}: byte ${at} (block ${Math.floor(at / BLOCK)}) is missing`);
+}

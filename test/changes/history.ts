@@ -1,0 +1,190 @@
+import { configureFailpoints } from '#platform/failpoint';
+import { BLOCK, type ChangesHouse, collect, type Taken } from '#test/changes/changes-house';
+
+/** A random number below n; the same for the same seed (mulberry32). */
+export function randomOf(seed: number): (below: number) => number {
+  let state = seed >>> 0;
+  return below => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let t = Math.imul(state ^ (state >>> 15), state | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return ((t ^ (t >>> 14)) >>> 0) % below;
+  };
+}
+
+const CRASHES = [
+  'changes.index:claimed',
+  'changes.index:begin:point',
+  'changes.index:changed:answered',
+  'changes.index:list:before',
+  'changes.index:end:before',
+  'changes.merge:merge:point',
+  'changes.merge:end:before',
+];
+const DAYS_AGO = "UPDATE trivet.snapshot SET updated_at = now() - interval '31 days' WHERE id = $1";
+
+/** A volume and what may happen to it; after each few steps the index must agree with the data of all its snapshots. */
+export class History {
+  /** In the order of their cuts; `deleted` ones can still be bases, `reaped` ones are gone. */
+  private taken: (Taken & { deleted: boolean })[] = [];
+  private bytes: number;
+  private serial = 0;
+  readonly told: string[] = [];
+
+  private constructor(
+    private readonly house: ChangesHouse,
+    private readonly random: (below: number) => number,
+    private volumeId: string,
+    private readonly name: string,
+  ) {
+    this.bytes = SIZE;
+  }
+
+  static async begin(house: ChangesHouse, seed: number): Promise<History> {
+    const name = `history-${seed}`;
+    return new History(house, randomOf(seed), await house.volume(name, SIZE), name);
+  }
+
+  async run(steps: number): Promise<void> {
+    for (let n = 0; n < steps; n++) {
+      await this.step();
+      if (n % 4 === 3) await this.check();
+    }
+    await this.house.index();
+    await this.check('index');
+  }
+
+  private async step(): Promise<void> {
+    const { house, random } = this;
+    switch (random(12)) {
+      case 0:
+        return this.remove();
+      case 1:
+        return this.expand();
+      case 2:
+        return this.cloned();
+      case 3:
+      case 4:
+        return this.crashed();
+      case 5:
+        this.told.push('retain');
+        return house.retain(30 * 86_400_000);
+      default:
+        await this.write();
+        return this.snapshot();
+    }
+  }
+
+  private async write(): Promise<void> {
+    const { house, random, volumeId } = this;
+    const blocks = this.bytes / BLOCK;
+    for (let n = random(6); n >= 0; n--) {
+      const length = 1 + random(Math.min(9, blocks));
+      const at = random(blocks - length + 1);
+      this.told.push(`write ${at}+${length}`);
+      switch (random(5)) {
+        case 0:
+          await house.punch(volumeId, at * BLOCK, length * BLOCK);
+          break;
+        case 1:
+          await house.rewrite(volumeId, at * BLOCK, length * BLOCK);
+          break;
+        case 2:
+          await house.write(volumeId, at * BLOCK + 100, Buffer.alloc(300, 1 + random(255)));
+          break;
+        default:
+          await house.write(volumeId, at * BLOCK, Buffer.alloc(length * BLOCK, 1 + random(255)));
+      }
+    }
+  }
+
+  private async snapshot(): Promise<void> {
+    const name = `${this.name}-${this.serial++}`;
+    this.told.push(`snapshot ${name}`);
+    this.taken.push({ ...(await this.house.snapshot(this.volumeId, name)), deleted: false });
+  }
+
+  private async remove(): Promise<void> {
+    const { house, random } = this;
+    const live = this.taken.filter(({ deleted }) => !deleted);
+    const victim = live[random(live.length)];
+    if (!victim) return;
+    await house.delete(victim.id);
+    victim.deleted = true;
+    const forGood = random(3) === 0;
+    this.told.push(`delete ${victim.name}${forGood ? ' for good' : ''}`);
+    if (random(2) === 0) await house.release();
+    if (!forGood) return;
+    await house.index();
+    await house.release();
+    await house.query(DAYS_AGO, [victim.id]);
+    await house.retain(30 * 86_400_000);
+    this.taken = this.taken.filter(one => one !== victim);
+  }
+
+  private async expand(): Promise<void> {
+    if (this.bytes >= 4 * SIZE) return;
+    this.bytes += BLOCK * (1 + this.random(8));
+    this.told.push(`expand to ${this.bytes}`);
+    await this.house.expand(this.volumeId, this.bytes);
+  }
+
+  /** Goes on with a clone of a snapshot, whose chain begins anew. */
+  private async cloned(): Promise<void> {
+    const { house, random } = this;
+    const live = this.taken.filter(({ deleted }) => !deleted);
+    const source = live[random(live.length)];
+    if (!source || random(3) !== 0) return;
+    await this.check();
+    this.told.push(`clone ${source.name}`);
+    this.volumeId = await house.clone(`${this.name}-clone-${this.serial++}`, source.id);
+    this.bytes = source.data.length;
+    this.taken = [];
+  }
+
+  private async crashed(): Promise<void> {
+    const point = CRASHES[this.random(CRASHES.length)]!;
+    this.told.push(`index, ended at ${point}`);
+    configureFailpoints({ enabled: true, spec: `${point}=error@1` });
+    try {
+      await this.house.index();
+    } finally {
+      configureFailpoints({ enabled: true });
+    }
+  }
+
+  /** Every pair, and a few offsets. */
+  private async check(source?: 'index'): Promise<void> {
+    const { house, random } = this;
+    const { taken } = this;
+    for (let b = 0; b < taken.length; b++) {
+      const target = taken[b]!;
+      if (target.deleted) continue;
+      await house.expectAllocated(target);
+      await house.expectAllocated(target, random(target.data.length + 1));
+      for (let a = 0; a < b; a++) {
+        const base = taken[a]!;
+        // What is neither built nor can be compared is not known yet.
+        const answer = await house.expectDelta(base, target).catch(error => {
+          if (source || error.kind !== 'unavailable') throw error;
+        });
+        if (!answer) continue;
+        if (source && answer !== source) throw new Error(`${base.name} to ${target.name} is answered by ${answer}`);
+        await this.concatenated(base, target);
+      }
+    }
+  }
+
+  /** What was read up to an offset, and the rest from there, are the whole. */
+  private async concatenated(base: Taken, target: Taken): Promise<void> {
+    const { house, random } = this;
+    const whole = await collect(await house.delta({ id: base.id }, { id: target.id }));
+    const kept = random(whole.length + 1);
+    const from = kept === 0 ? 0 : whole[kept - 1]!.end;
+    const rest = await collect(await house.delta({ id: base.id }, { id: target.id }, from), from);
+    if (JSON.stringify([...whole.slice(0, kept), ...rest]) !== JSON.stringify(whole))
+      throw new Error(`${base.name} to ${target.name}: from ${from} on it is another answer`);
+  }
+}
+
+const SIZE = 128 * BLOCK;

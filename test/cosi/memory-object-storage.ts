@@ -1,0 +1,133 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import type { AccessMode, BucketSpec } from '#backends/object-backend';
+import { invalid, StorageError } from '#platform/errors';
+import type { Caller } from '#storage/caller';
+import type { AccessView, BucketRequest, BucketView, GrantRequest, ObjectStorage } from '#storage/object-storage';
+
+interface Bucket {
+  made: 'ours' | 'foreign' | 'registered';
+  spec: string;
+  deletePolicy: BucketSpec['deletePolicy'];
+  objects: number;
+}
+
+interface Access {
+  id: string;
+  request: string;
+  modes: Map<string, AccessMode>;
+  credentials: AccessView['credentials'];
+}
+
+const FLAGS = ['versioning', 'objectLock'];
+const NUMBERS = ['quotaMaxSize', 'quotaMaxObjects'];
+const NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+
+/** The domain and its store in a few maps: the meaning of each method, with nothing durable and nothing running. */
+export class MemoryObjectStorage implements ObjectStorage {
+  readonly buckets = new Map<string, Bucket>();
+  readonly accesses = new Map<string, Access>();
+  down = false;
+  /** Runs before each method, e.g. to hold it or to throw. */
+  before: (method: string, caller: Caller) => Promise<void> | void = () => {};
+
+  async createBucket(caller: Caller, request: BucketRequest): Promise<BucketView> {
+    await this.before('createBucket', caller);
+    const { spec, deletePolicy } = this.parse(request);
+    const found = this.buckets.get(request.name);
+    if (found && (found.made !== 'ours' || found.spec !== spec)) {
+      throw new StorageError('already_exists', `bucket ${request.name} exists with other parameters or another owner`);
+    }
+    if (!found) {
+      this.reach();
+      this.buckets.set(request.name, { made: 'ours', spec, deletePolicy, objects: 0 });
+    }
+    return this.view(caller, request.name);
+  }
+
+  async getBucket(caller: Caller, request: BucketRequest): Promise<BucketView> {
+    await this.before('getBucket', caller);
+    this.known(request.name);
+    return this.view(caller, request.name);
+  }
+
+  bucketIdFor(_caller: Caller, request: BucketRequest): string {
+    this.parse(request);
+    return request.name;
+  }
+
+  async deleteBucket(caller: Caller, bucketId: string): Promise<void> {
+    await this.before('deleteBucket', caller);
+    const found = this.buckets.get(bucketId);
+    if (found?.made !== 'ours') return;
+    this.reach();
+    if (found.objects > 0 && found.deletePolicy === 'retain') {
+      throw new StorageError('failed_precondition', `bucket ${bucketId} holds objects; empty it first`);
+    }
+    this.buckets.delete(bucketId);
+  }
+
+  async grantAccess(caller: Caller, request: GrantRequest): Promise<AccessView> {
+    await this.before('grantAccess', caller);
+    const sorted = [...request.buckets].sort((a, b) => (a.bucketId < b.bucketId ? -1 : 1));
+    const wanted = JSON.stringify([request.protocol, request.authentication, sorted]);
+    let access = this.accesses.get(request.name);
+    if (access && access.request !== wanted) {
+      throw new StorageError('already_exists', `access ${request.name} exists with another request`);
+    }
+    if (!access) {
+      for (const { bucketId } of request.buckets) this.known(bucketId);
+      this.reach();
+      access = {
+        id: `trivet-${randomUUID()}`,
+        request: wanted,
+        modes: new Map(request.buckets.map(({ bucketId, mode }) => [bucketId, mode])),
+        credentials: { accessKeyId: randomBytes(10).toString('hex'), secretAccessKey: randomBytes(20).toString('hex') },
+      };
+      this.accesses.set(request.name, access);
+    }
+    const buckets = request.buckets.map(({ bucketId }) => this.view(caller, bucketId));
+    return { accountId: access.id, buckets, credentials: access.credentials };
+  }
+
+  async revokeAccess(caller: Caller, accountId: string, bucketIds?: readonly string[]): Promise<void> {
+    await this.before('revokeAccess', caller);
+    const entry = [...this.accesses].find(([, access]) => access.id === accountId);
+    if (!entry) return;
+    this.reach();
+    const [name, access] = entry;
+    for (const id of bucketIds ?? [...access.modes.keys()]) access.modes.delete(id);
+    if (access.modes.size === 0) this.accesses.delete(name);
+  }
+
+  private reach(): void {
+    if (this.down) throw new StorageError('unavailable', 'the store does not answer');
+  }
+
+  private known(bucketId: string): void {
+    const found = this.buckets.get(bucketId);
+    if (!found || found.made === 'foreign') throw new StorageError('not_found', `there is no bucket ${bucketId}`);
+  }
+
+  private view({ endpoint }: Caller, bucketId: string): BucketView {
+    return { bucketId, protocols: endpoint.protocols, accessPoint: endpoint.accessPoint };
+  }
+
+  private parse({ name, parameters }: BucketRequest): { spec: string; deletePolicy: BucketSpec['deletePolicy'] } {
+    if (name.length < 3 || name.length > 63 || !NAME.test(name)) throw invalid('name', 'no bucket of a store');
+    for (const [key, value] of Object.entries(parameters)) {
+      const field = `parameters[${key}]`;
+      if (FLAGS.includes(key)) {
+        if (value !== 'true' && value !== 'false') throw invalid(field, 'must be true or false');
+      } else if (NUMBERS.includes(key)) {
+        if (!/^[1-9]\d{0,15}$/.test(value)) throw invalid(field, 'must be a positive number');
+      } else if (key === 'deletePolicy') {
+        if (value !== 'retain' && value !== 'purge') throw invalid(field, 'must be retain or purge');
+      } else {
+        throw invalid(field, 'unknown parameter');
+      }
+    }
+    const deletePolicy = parameters.deletePolicy === 'purge' ? 'purge' : 'retain';
+    const given = { versioning: 'false', objectLock: 'false', ...parameters, deletePolicy };
+    return { spec: JSON.stringify(Object.entries(given).sort()), deletePolicy };
+  }
+}

@@ -1,0 +1,3 @@
+import { describeCrashPoints } from '#test/crash/crash-points';
+
+describeCrashPoints(['bucket.create', 'access.grant'], { redis: true });

@@ -1,0 +1,3 @@
+import { describeCrashPoints } from '#test/crash/crash-points';
+
+describeCrashPoints(['bucket.release', 'access.revoke'], { redis: true });

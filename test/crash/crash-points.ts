@@ -1,0 +1,35 @@
+import type { SecretBox } from '#platform/secrets';
+import type { BackendDirectory } from '#storage/backend-directory';
+import { storageHandlers } from '#storage/storage';
+import { historyOf, violations } from '#test/crash/history';
+import { isPassing, Jobs } from '#test/crash/jobs';
+import { acceptCase, casesOf, describeKillPoints, inTurn, type KillableLeg } from '#test/crash/kill-points';
+import { SCENARIOS, type Stage } from '#test/crash/scenarios';
+import { mismatches } from '#test/crash/truth';
+import { TestAppliance } from '#test/support/appliance';
+
+const objectLeg = (redis: boolean): KillableLeg<Stage> => ({
+  scenarios: SCENARIOS,
+  handlers: storageHandlers({} as BackendDirectory, {} as SecretBox),
+  create: () => TestAppliance.create({ backend: 'fake', redis, env: { TRIVET_RECONCILE_MS: '150' } }),
+  stage: (appliance, name) => ({
+    appliance,
+    fake: appliance.fake!,
+    jobs: new Jobs(appliance.client()),
+    name,
+    bucket: `${name}-a`,
+    other: `${name}-b`,
+  }),
+  open: ({ appliance, name, bucket, other }) =>
+    appliance.operations(`finished_at IS NULL AND resource_name IN ('${name}', '${bucket}', '${other}')`),
+  isPassing,
+  mismatches,
+  violations: async appliance => violations(await historyOf(appliance)),
+});
+
+/** A kill at every failpoint of these kinds, as listed from the handlers, and at their acceptance. */
+export function describeCrashPoints(kinds: readonly string[], { redis }: { redis: boolean }): void {
+  const leg = objectLeg(redis);
+  const cases = [...inTurn(kinds.map(kind => casesOf(leg, kind))), ...kinds.map(kind => acceptCase(leg, kind))];
+  describeKillPoints(`killed at each point of ${kinds.join(' and ')}, ${redis ? 'with' : 'without'} Redis`, leg, cases);
+}

@@ -1,0 +1,222 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ACCEPT_FAILPOINT, failpointsOf } from '#operations/failpoints';
+import type { Handler } from '#operations/handler';
+import { type Answer, persistWhile } from '#test/crash/persist';
+import type { DaemonProcess, Role, TestAppliance } from '#test/support/appliance';
+import { until } from '#test/support/parts';
+
+/** One call whose operation is killed half-way, and what must be true after it. */
+export interface Scenario<Stage> {
+  name: string;
+  kind: string;
+  /** Which failpoints of the kind it is there for; of several that match, the first in the list. */
+  covers: RegExp;
+  /** Places that it passes more than once, at the hit that matters here, and those that others cover too. */
+  alsoAt?: readonly string[];
+  prepare(stage: Stage): Promise<void>;
+  /** What has to go wrong at the first act; ordered right before it. */
+  arm?(stage: Stage): void;
+  /** The call whose operation dies half-way. */
+  act(stage: Stage): Promise<Answer>;
+  /** What others do while nobody works. */
+  meanwhile?(stage: Stage): Promise<void>;
+  /** What the call gets in the end: directly, or after passing refusals by its repeats. */
+  code: string;
+  /** What must be true at the store after it. */
+  after(stage: Stage): void | Promise<void>;
+  /** What the same call gets when it comes again after the answer; the same, with nothing changed, when absent. */
+  again?: string;
+  /** Leads to an end what the scenario leaves open on purpose. */
+  finish?(stage: Stage): Promise<void>;
+}
+
+export interface KillCase<Stage> {
+  scenario: Scenario<Stage>;
+  role: Role;
+  /** As in TRIVET_FAILPOINT, with the number of the hit. */
+  at: string;
+}
+
+/** What a leg of the appliance brings along to be killed at each of its points. */
+export interface KillableLeg<Stage> {
+  scenarios: readonly Scenario<Stage>[];
+  /** Only listed, never run. */
+  handlers: readonly Handler[];
+  /** Kinds that the background begins too: nobody is armed for them before their turn has come. */
+  background?: readonly string[];
+  /** With no process yet. */
+  create(): Promise<TestAppliance>;
+  stage(appliance: TestAppliance, name: string): Stage;
+  /** Operations of this stage that have not ended. */
+  open(stage: Stage): Promise<unknown[]>;
+  /** The answer of something that is not over: its caller comes again. */
+  isPassing(answer: Answer): boolean;
+  /** Where Postgres and the store differ. */
+  mismatches(appliance: TestAppliance, stages: readonly Stage[]): Promise<string[]>;
+  /** What in the whole history broke a promise. */
+  violations(appliance: TestAppliance): Promise<string[]>;
+}
+
+export const handlerOf = (leg: Pick<KillableLeg<never>, 'handlers'>, kind: string): Handler =>
+  leg.handlers.find(handler => handler.kind === kind)!;
+
+export const scenarioFor = <Stage>(leg: KillableLeg<Stage>, kind: string, point: string): Scenario<Stage> =>
+  leg.scenarios.find(scenario => scenario.kind === kind && scenario.covers.test(point))!;
+
+/** Each failpoint of the kind once, and where its scenarios want to die besides. */
+export function casesOf<Stage>(leg: KillableLeg<Stage>, kind: string): KillCase<Stage>[] {
+  const cases = failpointsOf(handlerOf(leg, kind)).map((point): KillCase<Stage> => {
+    return { scenario: scenarioFor(leg, kind, point), role: 'worker', at: `${point}@1` };
+  });
+  for (const scenario of leg.scenarios.filter(one => one.kind === kind))
+    for (const point of scenario.alsoAt ?? [])
+      cases.push({ scenario, role: 'worker', at: point.includes('@') ? point : `${point}@1` });
+  return cases;
+}
+
+/** In the gateway, after the commit that accepts. */
+export const acceptCase = <Stage>(leg: KillableLeg<Stage>, kind: string): KillCase<Stage> => ({
+  scenario: leg.scenarios.findLast(scenario => scenario.kind === kind)!,
+  role: 'gateway',
+  at: `${ACCEPT_FAILPOINT}@1`,
+});
+
+/** One of each in turn, so that the worker that recovers one case can already be the one that dies in the next. */
+export function inTurn<T>(lists: readonly T[][]): T[] {
+  const length = Math.max(...lists.map(list => list.length));
+  return Array.from({ length }, (_, at) => lists.flatMap(list => list[at] ?? [])).flat();
+}
+
+/** So many stages are laid out at once. */
+const AT_ONCE = 6;
+
+/**
+ * Kills a process in each of these cases, and checks after each that its caller gets what it would have got, that the
+ * store holds exactly what Postgres promises, and at the end that the whole history kept P2 to P4. A point that its
+ * scenario does not reach fails its case, and a traced point that the list does not have fails the file.
+ */
+export function describeKillPoints<Stage>(
+  title: string,
+  leg: KillableLeg<Stage>,
+  cases: readonly KillCase<Stage>[],
+): void {
+  describe(title, () => {
+    const scenarios = leg.scenarios.filter(scenario => cases.some(one => one.scenario === scenario));
+    const stages = new Map<KillCase<Stage>, Stage>();
+    const all: Stage[] = [];
+    const traced = new Set<string>();
+    let appliance: TestAppliance;
+    let worker: DaemonProcess;
+    let armed: string | undefined;
+
+    const restartWorker = async (at?: string): Promise<void> => {
+      await worker?.stop('SIGKILL');
+      worker = await appliance.worker(
+        at ? { TRIVET_FAILPOINTS: '1', TRIVET_FAILPOINT: `${at.replace('@', '=kill@')}` } : {},
+      );
+      armed = at;
+    };
+    const stageOf = async (scenario: Scenario<Stage>, name: string): Promise<Stage> => {
+      const stage = leg.stage(appliance, name);
+      all.push(stage);
+      await scenario.prepare(stage);
+      return stage;
+    };
+    const repeated = async (call: () => Promise<Answer>, limitMs = 20_000): Promise<Answer> =>
+      (await persistWhile(leg.isPassing, call, limitMs)).at(-1)!;
+    const finish = async (scenario: Scenario<Stage>, stage: Stage): Promise<void> => {
+      const again = await repeated(() => scenario.act(stage));
+      expect(again, again.message).toMatchObject({ code: scenario.again ?? scenario.code });
+      if (!scenario.again) await scenario.after(stage);
+      await scenario.finish?.(stage);
+      // What the background began about it ends too, if need be after the lease of who was killed in it.
+      await until('its operations ended', async () => (await leg.open(stage)).length === 0, 15_000).catch(() => {});
+      expect(await leg.open(stage)).toEqual([]);
+    };
+
+    beforeAll(async () => {
+      appliance = await leg.create();
+      worker = await appliance.worker({ TRIVET_FAILPOINTS: '1', TRIVET_FAILPOINT: '*=trace' });
+      await appliance.gateway();
+      // Unhurt first: which points does each scenario pass?
+      for (const [at, scenario] of scenarios.entries()) {
+        const stage = await stageOf(scenario, `trace${at}`);
+        scenario.arm?.(stage);
+        const outcome = await repeated(() => scenario.act(stage));
+        expect(outcome, `${scenario.name}: ${outcome.message}`).toMatchObject({ code: scenario.code });
+        await scenario.after(stage);
+        await finish(scenario, stage);
+      }
+      for (let from = 0; from < cases.length; from += AT_ONCE) {
+        const portion = cases.slice(from, from + AT_ONCE);
+        const made = await Promise.all(portion.map((one, at) => stageOf(one.scenario, `case${from + at}`)));
+        for (const [at, one] of portion.entries()) stages.set(one, made[at]!);
+      }
+      await until('the trace has arrived', () => /failpoint .*\n$/.test(worker.log()));
+      for (const [, point] of worker.log().matchAll(/^failpoint (\S+)$/gm)) traced.add(point!);
+    });
+    afterAll(() => appliance?.close());
+
+    it.each(cases.map((one, at) => ({ ...one, n: at, title: `${one.at}: ${one.scenario.name}` })))(
+      '$title',
+      async ({ scenario, role, at, n }) => {
+        const stage = stages.get(cases[n]!)!;
+        const victim = role === 'gateway' ? await armedGateway(appliance, at) : undefined;
+        if (role === 'gateway') await restartWorker();
+        else if (armed !== at || worker.exited) await restartWorker(at);
+        scenario.arm?.(stage);
+        const answer = scenario.act(stage);
+        const died = await within(20_000, `${at} is reached`, (victim ?? worker).ended());
+        expect(died.signal).toBe('SIGKILL');
+        if (victim) await appliance.gateway();
+        else {
+          // Its leases end with it, and what it ran or had been handed is due at once, instead of some seconds later.
+          await appliance.database.query(
+            `UPDATE trivet.operation SET dispatched_at = now() - interval '1 minute',
+                    lease_until = CASE state WHEN 'running' THEN now() ELSE lease_until END
+              WHERE id IN (SELECT id FROM trivet.operation
+                            WHERE finished_at IS NULL AND dispatched_at IS NOT NULL ORDER BY seq FOR UPDATE)`,
+          );
+          await scenario.meanwhile?.(stage);
+          const next = cases[n + 1];
+          const early = next?.role === 'worker' && next.scenario.kind !== scenario.kind;
+          await restartWorker(early && !leg.background?.includes(next.scenario.kind) ? next.at : undefined);
+        }
+        const first = await answer;
+        const outcome = leg.isPassing(first) ? await repeated(() => scenario.act(stage)) : first;
+        expect(outcome, outcome.message).toMatchObject({ code: scenario.code });
+        await scenario.after(stage);
+        await finish(scenario, stage);
+      },
+    );
+
+    it('leaves exactly what is promised, and kept the promises all the way', async () => {
+      if (worker.exited || armed) await restartWorker();
+      await appliance.settled();
+      expect(await leg.mismatches(appliance, all)).toEqual([]);
+      expect(await leg.violations(appliance)).toEqual([]);
+    });
+
+    it('knows every point that these scenarios pass', () => {
+      const kinds = [...new Set(scenarios.map(scenario => scenario.kind))];
+      const listed = new Set(kinds.flatMap(kind => failpointsOf(handlerOf(leg, kind))));
+      const passed = [...traced].filter(point => kinds.some(kind => point.startsWith(`${kind}:`)));
+      expect(passed.filter(point => !listed.has(point))).toEqual([]);
+      const wanted = cases.filter(one => one.role === 'worker').map(one => one.at.replace(/@\d+$/, ''));
+      expect(wanted.filter(point => !traced.has(point))).toEqual([]);
+    });
+  });
+}
+
+const armedGateway = async (appliance: TestAppliance, at: string): Promise<DaemonProcess> => {
+  await appliance.process('gateway').stop('SIGKILL');
+  return appliance.gateway({ TRIVET_FAILPOINTS: '1', TRIVET_FAILPOINT: at.replace('@', '=kill@') });
+};
+
+async function within<T>(ms: number, what: string, promise: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`not within ${ms} ms: ${what}`)), ms);
+  });
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}

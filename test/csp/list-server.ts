@@ -1,0 +1,23 @@
+/** A room with many volumes in a process of its own; says on request how large that has become at most. */
+import 'reflect-metadata';
+import { manyVolumes } from '#test/csp/many-volumes';
+import { openRoom } from '#test/csp/room-target';
+
+export interface ListServer {
+  url: string;
+  username: string;
+  password: string;
+}
+
+const room = await openRoom();
+room.storage.listVolumes = () => manyVolumes(Number(process.argv[2]));
+let most = 0;
+setInterval(() => {
+  most = Math.max(most, process.memoryUsage.rss());
+}, 5);
+process.on('message', () => {
+  process.send!({ now: process.memoryUsage.rss(), most: Math.max(most, process.memoryUsage.rss()) });
+});
+process.on('disconnect', () => process.exit(0));
+const { url, username, password } = room;
+process.send!({ url, username, password } satisfies ListServer);

@@ -1,0 +1,208 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { AdminHouse } from '#test/admin/admin-house';
+import { poolsSeen } from '#test/admin/resource-calls';
+import { chromiumPath, DESK, DESK_DARK, type Look, PHONE, TestBrowser, type Visitor } from '#test/dashboard/browser';
+import { type History, makeHistory, startHouse } from '#test/dashboard/dashboard-house';
+import { parts } from '#test/support/parts';
+
+let house: AdminHouse;
+let browser: TestBrowser;
+let visitors: Visitor[] = [];
+
+describe.skipIf(!chromiumPath())('administration in the page', () => {
+  beforeAll(async () => {
+    [house, browser] = await Promise.all([startHouse(), TestBrowser.launch()]);
+  });
+  afterEach(async () => {
+    const done = visitors;
+    visitors = [];
+    for (const visitor of done) await visitor.close();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await house?.close();
+  });
+
+  const visit = async (look: Look = DESK): Promise<Visitor> => {
+    const visitor = await browser.visit(house.appliance.cspUrl, look);
+    visitors.push(visitor);
+    return visitor;
+  };
+
+  it('makes a tenant, gives it a quota, and sees it refuse', async () => {
+    const visitor = await visit();
+    const { page } = visitor;
+    await visitor.logIn(house.root.admin, '/tenants');
+    await page.getByRole('button', { name: 'New tenant' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Name').fill('shop');
+    await dialog.getByLabel('Shown as').fill('The shop');
+    await dialog.getByRole('button', { name: 'Make it' }).click();
+    await page.getByRole('heading', { name: 'Tenant shop' }).waitFor();
+    // Its backend and people, as an operations team would add them by the command line.
+    const shop = await house.tenant('shop');
+    await poolsSeen(house, shop);
+
+    await page.getByRole('button', { name: 'Set quotas' }).click();
+    await dialog.getByLabel('Volumes', { exact: true }).fill('1');
+    await dialog.getByLabel('Bytes of volumes').fill('1 GiB');
+    expect(await visitor.barriers()).toEqual([]);
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await dialog.waitFor({ state: 'hidden' });
+    await page.getByText('0 of 1, 0 %').waitFor();
+    await page.getByText('of 1 GiB').waitFor();
+
+    await page.getByRole('link', { name: 'Volumes', exact: true }).click();
+    const make = async (name: string): Promise<void> => {
+      await page.getByRole('button', { name: 'New volume' }).click();
+      await dialog.getByLabel('Name').fill(name);
+      await dialog.getByRole('textbox', { name: 'Size' }).fill('8 MiB');
+      await dialog.getByRole('button', { name: 'Make it' }).click();
+    };
+    await make('first');
+    await page.getByRole('link', { name: 'first', exact: true }).waitFor();
+    await make('second');
+    const alert = dialog.getByRole('alert');
+    await alert.waitFor();
+    expect(await alert.textContent()).toMatch(/quota[\s\S]*What it means[\s\S]*What to do[\s\S]*urn:uuid:/i);
+    expect(await visitor.barriers()).toEqual([]);
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await page.goto('/tenants/shop');
+    const meter = page.getByRole('meter', { name: 'Quota of volumes', exact: true });
+    expect(await meter.getAttribute('aria-valuenow')).toBe('100');
+  });
+
+  it.each([
+    ['at a desk', DESK],
+    ['on a phone', PHONE],
+  ])('suspends a tenant only by its whole name, %s', async (_, look) => {
+    const visitor = await visit(look);
+    const { page } = visitor;
+    await visitor.logIn(house.root.admin, '/tenants/beta');
+    await page.getByRole('button', { name: 'Suspend' }).click();
+    const dialog = page.getByRole('dialog');
+    const suspend = dialog.getByRole('button', { name: 'Suspend' });
+    expect(await suspend.isDisabled()).toBe(true);
+    await dialog.getByLabel('Type beta to confirm').fill('bet');
+    expect(await suspend.isDisabled()).toBe(true);
+    await page.keyboard.type('a');
+    expect(await visitor.barriers()).toEqual([]);
+    await page.keyboard.press('Enter');
+    await page.getByText('It is suspended').waitFor();
+    expect(
+      (await fetch(`${house.appliance.cspUrl}/api/v1/tenants/beta/volumes`, bearer(house.beta.admin.token))).status,
+    ).toBe(403);
+    await page.getByRole('button', { name: 'Resume' }).last().click();
+    await dialog.getByRole('button', { name: 'Resume' }).click();
+    await dialog.waitFor({ state: 'hidden' });
+    await page.getByText('It is suspended').waitFor({ state: 'hidden' });
+  });
+
+  it('shows a token once, and revokes it by its name', async () => {
+    const visitor = await visit();
+    const { page } = visitor;
+    await visitor.logIn(house.acme.admin, '/tenants/acme/tokens');
+    await page.getByRole('button', { name: 'New token' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Name').fill('backup-job');
+    await dialog.getByLabel('User').selectOption('the-viewer');
+    await dialog.getByRole('button', { name: 'Make it' }).click();
+    await dialog.getByText('the only time').waitFor();
+    const token = (await dialog.locator('code').textContent())!;
+    expect(token).toMatch(/^trivet_/);
+    const asked = await fetch(`${house.appliance.cspUrl}/api/v1/session`, bearer(token));
+    expect(await asked.json()).toMatchObject({ username: 'the-viewer@acme', token: 'backup-job', role: 'viewer' });
+    await dialog.getByRole('button', { name: 'Done' }).click();
+    await page.reload();
+    const row = page.getByRole('row').filter({ hasText: 'backup-job' });
+    await row.waitFor();
+    expect(await page.content()).not.toContain(token);
+    await row.getByRole('button', { name: 'Revoke' }).click();
+    await dialog.getByLabel('Type backup-job to confirm').fill('backup-job');
+    await dialog.getByRole('button', { name: 'Revoke' }).click();
+    await row.waitFor({ state: 'detached' });
+  });
+
+  it('says who changed it meanwhile, instead of overwriting that', async () => {
+    const visitor = await visit();
+    const { page } = visitor;
+    await visitor.logIn(house.root.admin, '/tenants/acme');
+    await page.getByText('Live', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Pause' }).click();
+    const body = { displayName: 'Acme of somebody else' };
+    await house.change(house.root.admin, 'PATCH', '/tenants/acme', { body });
+    await page.getByRole('button', { name: 'Rename' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Shown as').fill('Acme of mine');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await dialog.getByRole('alert').getByText('your change was not made').waitFor();
+  });
+
+  it('pauses a class of operations with a reason, by its name', async () => {
+    const visitor = await visit(DESK_DARK);
+    const { page } = visitor;
+    await visitor.logIn(house.root.admin, '/workers');
+    const row = page.getByRole('row').filter({ hasText: 'copies of data' });
+    await row.getByRole('button', { name: 'Pause' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Reason').fill('the pool is being moved');
+    await dialog.getByLabel('Type copy to confirm').fill('copy');
+    await dialog.getByRole('button', { name: 'Pause' }).click();
+    await row.getByText('the pool is being moved').waitFor();
+    await page.goto('/');
+    await page.getByRole('region', { name: 'Needs attention' }).getByText('copy').first().waitFor();
+    await page.goto('/workers');
+    await row.getByRole('button', { name: 'Resume' }).click();
+    await dialog.getByRole('button', { name: 'Resume' }).click();
+    await row.getByText('active').waitFor();
+  });
+
+  it('lets nobody outside of a tenant see it', async () => {
+    const visitor = await visit();
+    const { page } = visitor;
+    await visitor.logIn(house.acme.admin, '/tenants/beta/volumes');
+    await page.getByRole('alert').getByText('There is no such object').waitFor();
+    expect(await page.getByRole('link', { name: 'Workers and queues' }).count()).toBe(0);
+    expect(await page.getByLabel('Tenant', { exact: true }).count()).toBe(0);
+  });
+
+  describe.skipIf(!parts().xfs)('the changed-block map', () => {
+    let history: History;
+    beforeAll(async () => {
+      history = await makeHistory(house);
+    });
+
+    it.each([
+      ['at a desk', DESK],
+      ['on a phone', PHONE],
+    ])('shows where a volume changed, as a picture and as a table, %s', async (_, look) => {
+      const visitor = await visit(look);
+      const { page } = visitor;
+      const [monday, , wednesday] = history.snapshots;
+      await visitor.logIn(house.acme.viewer, `/tenants/acme/volumes/${history.volume}`);
+      await page.getByRole('link', { name: 'wednesday' }).click();
+      await page.getByLabel('Compare with').selectOption(monday!);
+      await page.waitForURL(new RegExp(`snapshots/${wednesday}\\?base=${monday}`));
+      const map = page.getByRole('img', { name: /changed since monday/ });
+      await map.waitFor();
+      const changed = await map.locator('rect:not(.cell-0)').count();
+      expect(changed).toBeGreaterThan(50);
+      expect(changed).toBeLessThan(400);
+      await map.focus();
+      await page.keyboard.press('End');
+      await page.getByText(/^Cell 1024 of 1024, from .* to 64 MiB: 0 % changed since monday/).waitFor();
+      await page.keyboard.press('ArrowUp');
+      await page.getByText(/^Cell 960 of 1024/).waitFor();
+      expect(await visitor.barriers()).toEqual([]);
+      await page.getByText('Table', { exact: true }).click();
+      const table = page.getByRole('table', { name: /changed since monday/ });
+      expect(await table.getByRole('row').count()).toBeGreaterThan(3);
+      const growth = page.getByRole('table', { name: 'Growth of each increment' });
+      expect(await growth.getByRole('row').count()).toBe(4);
+      expect(await visitor.barriers()).toEqual([]);
+      expect(await visitor.overflow()).toBeLessThanOrEqual(0);
+    });
+  });
+});
+
+const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });

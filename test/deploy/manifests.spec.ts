@@ -1,0 +1,317 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
+import { type Config, loadConfig } from '#platform/config';
+import { registry, startProcessMetrics } from '#platform/metrics';
+import { NODE_FLAGS } from '#platform/node-flags';
+import { PACKAGE_ROOT } from '#platform/package-root';
+import '#admin/call-metrics';
+import '#cbt/cbt-metrics';
+import '#cosi/cosi-metrics';
+import '#csp/csp-metrics';
+import '#platform/block-metrics';
+import '#platform/worker-metrics';
+import { REQUIRED as GATEWAY } from '../../apps/gateway/src/gateway-parts.js';
+import { REQUIRED as WORKER } from '../../apps/worker/src/worker.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'trivet-manifests-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const read = (path: string) => readFileSync(join(PACKAGE_ROOT, path), 'utf8');
+const MIGRATE = ['TRIVET_DATABASE_OWNER_URL', 'TRIVET_KEK_FILE'] as const satisfies (keyof Config)[];
+const REQUIRED: Record<string, readonly (keyof Config)[]> = { gateway: GATEWAY, worker: WORKER, migrate: MIGRATE };
+const { version } = JSON.parse(read('package.json')) as { version: string };
+const GRACE_SECONDS = loadConfig([], {}).TRIVET_SHUTDOWN_MS / 1000;
+
+/** The settings as the process will see them, with files where only the target machine has them. */
+function accepted(role: string, env: Record<string, string>): Config {
+  const readable = Object.entries(env).map(([name, value]) => {
+    if (!/^TRIVET_(DATABASE|REDIS).*_FILE$/.test(name)) return [name, value];
+    const path = join(folder, basename(value));
+    writeFileSync(path, 'postgresql://user:password@db/trivet');
+    return [name, path];
+  });
+  return loadConfig(REQUIRED[role], Object.fromEntries(readable));
+}
+
+describe('systemd units', () => {
+  const parseUnit = (role: string) => {
+    const lines = read(`deploy/systemd/trivet-${role}.service`).split('\n');
+    const all = (key: string) =>
+      lines.filter(line => line.startsWith(`${key}=`)).map(line => line.slice(key.length + 1));
+    return { all, one: (key: string) => all(key).at(-1) };
+  };
+  const pairs = (lines: string[]): [string, string][] =>
+    lines.map(line => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]);
+  const shared = pairs(
+    read('deploy/systemd/trivet.env')
+      .split('\n')
+      .filter(line => /^\w/.test(line)),
+  );
+  /** systemd's specifiers, as the manual gives them for system units. */
+  const expand = (value: string) =>
+    value.replace('%d', '/run/credentials/x').replace('%t', '/run').replace('%S', '/var/lib');
+
+  it.each(['gateway', 'worker', 'migrate'])(
+    '%s runs an entry point that exists, with settings that it accepts',
+    role => {
+      const unit = parseUnit(role);
+      const [, ...words] = unit.one('ExecStart')!.replaceAll('/opt/trivet/', '').split(' ');
+      const flags = words.filter(word => word.startsWith('--'));
+      const [script, ...rest] = words.filter(word => !word.startsWith('--'));
+      expect(flags).toEqual(role === 'migrate' ? [] : NODE_FLAGS);
+      expect(existsSync(join(PACKAGE_ROOT, script!.replace(/^dist\//, '').replace(/\.js$/, '.ts')))).toBe(true);
+      expect(rest).toEqual(role === 'migrate' ? ['migrate'] : []);
+      const env = Object.fromEntries(
+        [...shared, ...pairs(unit.all('Environment'))].map(([name, value]) => [name, expand(value)]),
+      );
+      const config = accepted(role, env);
+      if (role === 'gateway') {
+        const [cosi, endpoints] = unit.one('RuntimeDirectory')!.split(' ');
+        expect(config.COSI_ENDPOINT).toBe(`/run/${cosi}/cosi.sock`);
+        expect(config.TRIVET_SOCKET_DIR).toBe(`/run/${endpoints}`);
+      }
+    },
+  );
+
+  it.each(['gateway', 'worker', 'migrate'])('%s reads only credentials that it is given', role => {
+    const unit = parseUnit(role);
+    const given = unit.all('LoadCredential').map(line => line.split(':')[0]);
+    const used = unit.all('Environment').flatMap(line => line.match(/%d\/([\w-]+)/)?.[1] ?? []);
+    expect(used.sort()).toEqual(given.sort());
+    expect(given.includes('database-engine-url')).toBe(role !== 'migrate');
+    expect(given.includes('database-owner-url')).toBe(role === 'migrate');
+  });
+
+  it.each(['gateway', 'worker'])('%s is restarted unless its configuration is wrong, and may stop in order', role => {
+    const unit = parseUnit(role);
+    expect(unit.one('Restart')).toBe('always');
+    expect(unit.one('RestartPreventExitStatus')).toBe('78');
+    expect(Number(unit.one('TimeoutStopSec'))).toBeGreaterThan(GRACE_SECONDS);
+    expect(unit.all('SystemCallFilter')).toContain('@system-service');
+    expect(unit.one('CapabilityBoundingSet')).toBe('');
+  });
+
+  it('let the worker of the host that has pools write there, with one right, and leave its tgtd alone', () => {
+    const lines = read('deploy/systemd/block-volumes.conf').split('\n');
+    const all = (key: string) =>
+      lines.filter(line => line.startsWith(`${key}=`)).map(line => line.slice(key.length + 1));
+    for (const key of ['CapabilityBoundingSet', 'AmbientCapabilities'])
+      expect(all(key)).toEqual(['CAP_LINUX_IMMUTABLE']);
+    const unit = parseUnit('worker');
+    expect(unit.one('KillMode')).toBe('process');
+    expect(unit.one('RuntimeDirectoryPreserve')).toBe('yes');
+    expect(unit.one('ProtectSystem')).toBe('strict');
+    const commented = pairs(
+      [...read('deploy/systemd/trivet.env').matchAll(/^#(TRIVET_\w+=.*)$/gm)].map(([, line]) => line!),
+    );
+    expect(commented.map(([name]) => name)).toEqual(['TRIVET_POOLS', 'TRIVET_ISCSI_PORTALS']);
+    const own = pairs(unit.all('Environment')).map(([name, value]) => [name, expand(value)]);
+    const config = accepted('worker', Object.fromEntries([...shared, ...own, ...commented]));
+    expect(config.TRIVET_POOLS!.map(({ path }) => path)).toEqual(all('ReadWritePaths'));
+    expect(config.TRIVET_TGT_DIR).toBe(`/run/${unit.one('RuntimeDirectory')}`);
+  });
+
+  const analyze = spawnSync('systemd-analyze', ['--version']);
+  it.runIf(analyze.status === 0)('are understood by systemd', () => {
+    for (const role of ['gateway', 'worker', 'migrate']) {
+      const path = join(PACKAGE_ROOT, `deploy/systemd/trivet-${role}.service`);
+      const { stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', path], { encoding: 'utf8' });
+      const complaints = stderr
+        .split('\n')
+        .filter(line => line.includes('trivet') && !line.includes('is not executable'));
+      expect(complaints).toEqual([]);
+    }
+  });
+});
+
+interface Container {
+  name: string;
+  image: string;
+  args: string[];
+  env: { name: string; value?: string }[];
+  ports?: { containerPort: number }[];
+  volumeMounts: { name: string; mountPath: string }[];
+  securityContext: { readOnlyRootFilesystem: boolean; allowPrivilegeEscalation: boolean };
+}
+interface Pod {
+  terminationGracePeriodSeconds?: number;
+  securityContext: Record<string, unknown>;
+  containers: Container[];
+  volumes: { name: string; secret?: { items: { key: string }[]; defaultMode: number }; emptyDir?: object }[];
+}
+
+describe('Kubernetes manifests', () => {
+  const documents = (name: string) => parseAllDocuments(read(`deploy/kubernetes/${name}`)).map(doc => doc.toJS());
+  const listed = (parse(read('deploy/kubernetes/kustomization.yaml')) as { resources: string[] }).resources;
+  const [config] = documents('config.yaml');
+  const podOf = (role: string): Pod => documents(`${role}.yaml`)[0].spec.template.spec;
+  const secretKeys = Object.keys(documents('secret.example.yaml')[0].stringData);
+
+  it('are all listed, but for the examples', () => {
+    const files = readdirSync(join(PACKAGE_ROOT, 'deploy/kubernetes'));
+    const examples = files.filter(file => file.endsWith('.example.yaml'));
+    expect(examples.sort()).toEqual(['hpe-csi.example.yaml', 'secret.example.yaml']);
+    expect(files.filter(file => file !== 'kustomization.yaml' && !examples.includes(file)).sort()).toEqual(
+      [...listed].sort(),
+    );
+  });
+
+  it("lead the HPE CSI driver to the gateway's pods", () => {
+    const [service] = documents('service.yaml');
+    const labels = documents('gateway.yaml')[0].spec.template.metadata.labels;
+    expect(labels).toMatchObject(service.spec.selector);
+    const [port] = service.spec.ports as { port: number; targetPort: string }[];
+    const gateway = podOf('gateway').containers[0]!;
+    expect(gateway.ports).toContainEqual({ name: port!.targetPort, containerPort: port!.port });
+    const [backend, chap, storageClass, snapshotClass] = documents('hpe-csi.example.yaml');
+    const { namespace } = parse(read('deploy/kubernetes/kustomization.yaml')) as { namespace: string };
+    expect(backend.stringData).toMatchObject({
+      serviceName: `${service.metadata.name}.${namespace}.svc`,
+      servicePort: String(port!.port),
+      username: 'csp',
+    });
+    const parameters = Object.entries({ ...storageClass.parameters, ...snapshotClass.parameters }) as [
+      string,
+      string,
+    ][];
+    const named = (suffix: RegExp) => new Set(parameters.filter(([key]) => suffix.test(key)).map(([, value]) => value));
+    expect(named(/-secret-name$/)).toEqual(new Set([backend.metadata.name]));
+    expect(named(/-secret-namespace$/)).toEqual(new Set([backend.metadata.namespace]));
+    expect(storageClass.parameters).toMatchObject({
+      chapSecretName: chap.metadata.name,
+      chapSecretNamespace: chap.metadata.namespace,
+    });
+  });
+
+  it.each(['gateway', 'worker', 'migrate'])('%s gets settings that it accepts, and only the secrets it reads', role => {
+    const pod = podOf(role);
+    const container = pod.containers[0]!;
+    expect(container.image).toBe(`trivet:${version}`);
+    expect(container.args).toEqual([role]);
+    const own = Object.fromEntries(container.env.map(({ name, value }) => [name, value!]));
+    const settings = accepted(role, { ...config.data, ...own });
+    const listen = role === 'gateway' ? settings.TRIVET_HTTP_LISTEN : settings.TRIVET_WORKER_METRICS_LISTEN;
+    if (role !== 'migrate') expect(container.ports).toEqual([{ name: 'http', containerPort: listen.port }]);
+    const secrets = pod.volumes.find(volume => volume.secret)!.secret!;
+    const used = Object.entries(own).filter(([name]) => name.endsWith('_FILE'));
+    expect(secrets.items.map(({ key }) => key).sort()).toEqual(used.map(([, path]) => basename(path)).sort());
+    for (const { key } of secrets.items) expect(secretKeys).toContain(key);
+    expect(secrets.defaultMode & 0o037).toBe(0);
+  });
+
+  it.each(['gateway', 'worker', 'migrate'])('%s runs without rights, and mounts what it declares', role => {
+    const pod = podOf(role);
+    expect(pod.securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: 10001, fsGroup: 10001 });
+    const mounted = new Set(pod.containers.flatMap(container => container.volumeMounts.map(({ name }) => name)));
+    expect(mounted).toEqual(new Set(pod.volumes.map(({ name }) => name)));
+    for (const { securityContext, image } of pod.containers) {
+      expect(securityContext).toMatchObject({ readOnlyRootFilesystem: true, allowPrivilegeEscalation: false });
+      expect(image).toMatch(/:v?\d+\.\d+\.\d+$/);
+    }
+    if (role !== 'migrate') expect(pod.terminationGracePeriodSeconds).toBeGreaterThan(GRACE_SECONDS);
+  });
+
+  it('puts the stock sidecar beside the gateway, on the same socket, with the mismatch code that it survives', () => {
+    const pod = podOf('gateway');
+    const [gateway, sidecar] = pod.containers as [Container, Container];
+    const socket = gateway.env.find(({ name }) => name === 'COSI_ENDPOINT')!.value!;
+    expect(sidecar.image).toMatch(/^registry\.k8s\.io\/sig-storage\/objectstorage-sidecar:v0\.2\./);
+    expect(sidecar.args).toContain(`--driver-addr=${socket}`);
+    const mount = (container: Container) => container.volumeMounts.find(({ name }) => name === 'cosi')!.mountPath;
+    expect(mount(sidecar)).toBe(mount(gateway));
+    expect(socket.startsWith(`unix://${mount(gateway)}/`)).toBe(true);
+    expect(pod.volumes.find(({ name }) => name === 'cosi')).toEqual({ name: 'cosi', emptyDir: {} });
+    expect(gateway.env).toContainEqual({ name: 'TRIVET_COSI_GRANT_MISMATCH', value: 'invalid_argument' });
+    expect(sidecar.volumeMounts.map(({ name }) => name)).toEqual(['cosi']);
+  });
+});
+
+/** Names of the series of histograms are those of their metric. */
+const metricsIn = (expr: string): string[] =>
+  [...expr.matchAll(/\b((?:trivet|nodejs|process)_\w+)/g)].map(([, name]) => name!.replace(/_(bucket|sum|count)$/, ''));
+
+describe('alert rules', () => {
+  interface Rule {
+    alert: string;
+    expr: string;
+    labels: { severity: string };
+    annotations: { summary: string; description: string };
+  }
+  const { groups } = parse(read('deploy/prometheus/alerts.yaml')) as { groups: { rules: Rule[] }[] };
+  const rules = groups.flatMap(group => group.rules);
+
+  it('each have an entry in the runbook', () => {
+    const titles = [...read('docs/runbook.md').matchAll(/^## (.+)$/gm)].flatMap(([, title]) => title!.split(', '));
+    for (const { alert } of rules) expect(titles).toContain(alert);
+  });
+
+  it.each(rules.map(rule => [rule.alert, rule] as const))(
+    '%s is about metrics and labels that exist',
+    async (_, rule) => {
+      startProcessMetrics('test', version);
+      const metrics = await registry.getMetricsAsJSON();
+      const known = new Map(metrics.map(metric => [metric.name, metric]));
+      const names = metricsIn(rule.expr);
+      expect(names.length).toBeGreaterThan(0);
+      for (const name of names) expect(known.has(name), name).toBe(true);
+      const labels = (registry.getSingleMetric(names[0]!) as unknown as { labelNames?: string[] } | undefined)
+        ?.labelNames;
+      const grouped = [...rule.expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list]) => list!.split(/,\s*/));
+      for (const label of grouped) expect(['instance', 'le', ...(labels ?? [])]).toContain(label);
+      expect(['page', 'ticket']).toContain(rule.labels.severity);
+      expect(rule.annotations.description.length).toBeGreaterThan(20);
+    },
+  );
+});
+
+describe('the dashboard of Grafana', () => {
+  interface Panel {
+    title: string;
+    type: string;
+    description?: string;
+    targets?: { expr: string; legendFormat: string }[];
+  }
+  const { panels } = JSON.parse(read('deploy/grafana/trivet.json')) as { panels: Panel[] };
+  const drawn = panels.filter(({ type }) => type !== 'row');
+
+  it.each(drawn.map(panel => [panel.title, panel] as const))(
+    '%s is about metrics and labels that exist',
+    (_, panel) => {
+      startProcessMetrics('test', version);
+      for (const { expr, legendFormat } of panel.targets ?? []) {
+        const names = metricsIn(expr);
+        expect(names.length).toBeGreaterThan(0);
+        const labels = new Set(['instance', 'le']);
+        for (const name of names) {
+          const metric = registry.getSingleMetric(name) as unknown as { labelNames?: string[] } | undefined;
+          expect(metric, name).toBeDefined();
+          for (const label of metric?.labelNames ?? []) labels.add(label);
+        }
+        const grouped = [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list]) => list!.split(/,\s*/));
+        const matched = [...expr.matchAll(/(\w+)(?:=~|!~|!=|=)"/g)].map(([, label]) => label!);
+        const legends = [...legendFormat.matchAll(/{{(\w+)}}/g)].map(([, label]) => label!);
+        for (const label of [...grouped, ...matched, ...legends]) expect([...labels], panel.title).toContain(label);
+      }
+    },
+  );
+
+  it('shows every metric of Trivet that there is', () => {
+    const shown = new Set(drawn.flatMap(({ targets = [] }) => targets.flatMap(({ expr }) => metricsIn(expr))));
+    const all = registry
+      .getMetricsAsArray()
+      .map(({ name }) => name)
+      .filter(name => name.startsWith('trivet_'));
+    expect(all.filter(name => !shown.has(name))).toEqual([]);
+  });
+
+  it('names alerts that there are', () => {
+    const alerts = read('deploy/prometheus/alerts.yaml');
+    const named = drawn.flatMap(({ description = '' }) => description.match(/Trivet[A-Z]\w+/g) ?? []);
+    expect(named.length).toBeGreaterThan(5);
+    for (const name of named) expect(alerts).toContain(`- alert: ${name}\n`);
+  });
+});

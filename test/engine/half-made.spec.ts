@@ -1,0 +1,62 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { PACKAGE_ROOT } from '#platform/package-root';
+import type { CosiClient } from '#test/cosi/client';
+import { TestAppliance } from '#test/support/appliance';
+import { until } from '#test/support/parts';
+
+let appliance: TestAppliance;
+let client: CosiClient;
+beforeAll(async () => {
+  appliance = await TestAppliance.start({ backend: 'fake' });
+  client = appliance.client();
+});
+afterAll(() => appliance?.close());
+
+const states = async (name: string) =>
+  (await appliance.database.query<{ state: string }>('SELECT state FROM trivet.bucket WHERE name = $1', [name])).map(
+    ({ state }) => state,
+  );
+
+it('a bucket that was never finished and cannot be deleted waits for a person, and is not called ready', async () => {
+  const name = 'half-made';
+  const fault = { method: 'configureBucket', mode: 'fail-after', error: 'permission_denied', count: 1_000 } as const;
+  appliance.fake!.addFault(fault);
+  const create = () => client.call('r1', 'DriverCreateBucket', { name, protocols: [{ type: 'S3' }] });
+  expect((await create()).code).toBe('PERMISSION_DENIED');
+  appliance.fake!.seedObjects(name, 1);
+  const refused = await client.call('r1', 'DriverDeleteBucket', { bucket_id: name });
+  expect(refused).toMatchObject({ code: 'FAILED_PRECONDITION', message: expect.stringContaining('operator') });
+  expect(await states(name)).toEqual(['deleting']);
+
+  appliance.fake!.clearFaults();
+  appliance.fake!.seedObjects(name, 0);
+  const [parked] = await appliance.operations("state = 'needs_attention'");
+  const main = join(PACKAGE_ROOT, 'dist', 'apps', 'cli', 'src', 'main.js');
+  await promisify(execFile)(process.execPath, [main, 'operation', 'retry', parked!.id], {
+    env: { PATH: '/usr/bin:/bin', ...appliance.env },
+  });
+  await until('the deletion ends', async () => (await states(name)).every(state => state === 'gone'));
+  expect(appliance.fake!.bucket(name)).toBeUndefined();
+  expect((await create()).code).toBe('OK');
+});
+
+it('forgets what has been gone for 30 days, and nothing that lives or went yesterday', async () => {
+  const aged = (name: string, state: string, days: number) =>
+    appliance.database.query(
+      `INSERT INTO trivet.bucket (tenant_id, id, backend_id, name, origin, state, desired, fingerprint, updated_at)
+       SELECT tenant_id, gen_random_uuid(), backend_id, $1, 'created', $2, '{"v": 1, "protocols": ["s3"], "spec": {}}',
+              '\\x00', now() - $3 * interval '1 day' FROM trivet.endpoint`,
+      [name, state, days],
+    );
+  await aged('old-gone', 'gone', 31);
+  await aged('new-gone', 'gone', 29);
+  await aged('old-alive', 'ready', 31);
+  // Once an hour, and at the start of a worker.
+  await appliance.worker();
+  await until('the old one is forgotten', async () => (await states('old-gone')).length === 0);
+  expect(await states('new-gone')).toEqual(['gone']);
+  expect(await states('old-alive')).toEqual(['ready']);
+});

@@ -1,0 +1,43 @@
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { EngineHouse } from '#test/engine/engine-house';
+import { until } from '#test/support/parts';
+
+/** NOTIFY makes commits queue behind each other (hard-cases E6): only an end that somebody waits for may send one. */
+let house: EngineHouse;
+let listener: pg.Client;
+const heard: { channel: string; payload?: string }[] = [];
+beforeAll(async () => {
+  house = await EngineHouse.create();
+  listener = new pg.Client(house.testDatabase.superuserUrl);
+  listener.on('notification', ({ channel, payload }) => heard.push({ channel, payload }));
+  await listener.connect();
+  await listener.query('LISTEN trivet_done; LISTEN trivet_ring; LISTEN marker');
+});
+afterAll(async () => {
+  await listener?.end();
+  await house?.close();
+});
+
+it('is sent once, by the end of an operation that is waited for, and says the operation and nothing else', async () => {
+  const handler = {
+    kind: 'test.work',
+    begin: async () => undefined,
+    steps: [{ name: 'one', point: async () => {}, run: async () => undefined }],
+    succeed: () => 'a result that no channel may carry',
+    fail: () => {},
+  };
+  const runner = house.runner([handler], house.keeper(60_000).keeper);
+  const [waited, alone] = [await house.accept(randomUUID()), await house.accept(randomUUID())];
+  await house.testDatabase.query('UPDATE trivet.operation SET waited = false WHERE id = $1', [alone]);
+  for (const id of [alone, waited]) await runner.run(id);
+  for (const id of [alone, waited]) expect((await house.row(id)).state).toBe('succeeded');
+  // Notifications of one database come in the order of their commits.
+  await house.testDatabase.query("SELECT pg_notify('marker', '')");
+  await until('all has been heard', () => heard.some(({ channel }) => channel === 'marker'));
+  expect(heard).toEqual([
+    { channel: 'trivet_done', payload: waited },
+    { channel: 'marker', payload: '' },
+  ]);
+});

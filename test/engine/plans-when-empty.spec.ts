@@ -1,0 +1,158 @@
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { PLANNING } from '#platform/database';
+import { sqlFile } from '#platform/sql';
+import { uuidv7 } from '#platform/uuid';
+import { EngineHouse } from '#test/engine/engine-house';
+
+/**
+ * A new appliance plans its statements while its tables are empty, and keeps the plans while they fill: minutes, until
+ * their statistics come. Then an index that is only good for its first column costs a whole history at each operation.
+ */
+const HISTORY = 20_000;
+const FEW = 200;
+/** 8 KiB each, of tables and indexes. A scan inside of an index shows only here. */
+const FEW_PAGES = 100;
+
+let house: EngineHouse;
+let app: pg.Client;
+let engine: pg.Client;
+
+const literal = (value: unknown): string =>
+  value === null
+    ? 'NULL'
+    : Array.isArray(value)
+      ? `ARRAY[${value.map(literal).join(',')}]`
+      : `'${String(value).replaceAll("'", "''")}'`;
+const typed = (value: unknown, type: string) => `${literal(value)}::${type}`;
+/** In the role that sends it, and without effect. */
+const explain = async (name: string, how: string, params: readonly unknown[]) => {
+  const client = clientOf(name);
+  await client.query(client === app ? `BEGIN; SET LOCAL trivet.tenant = '${house.tenantId}'` : 'BEGIN');
+  try {
+    return (await client.query(`EXPLAIN (${how}) ${execute(name, params)}`)).rows;
+  } finally {
+    await client.query('ROLLBACK');
+  }
+};
+
+interface Prepared {
+  engine?: true;
+  types: string[];
+  params(ids: { waiting: string; running: string; fence: string; resource: string }): unknown[];
+}
+
+/** Every statement of the way of an operation. */
+const statements: Record<string, Prepared> = {
+  accept: {
+    types: ['uuid', 'json', 'int'],
+    params: ({ resource }) => {
+      const slots = [{ resource, slot: 'lifecycle', own: true }];
+      const names = { resourceKind: 'thing', resource, resourceName: 'thing' };
+      const operation = { id: uuidv7(), kind: 'test.work', class: 'fast', backend: house.backendId, ...names };
+      return [house.tenantId, JSON.stringify([{ ...operation, request: {}, priority: 0, slots }]), 64];
+    },
+  },
+  cancel: {
+    types: ['uuid', 'uuid', 'text[]'],
+    params: ({ resource }) => [house.tenantId, resource, ['test.work']],
+  },
+  claim: {
+    engine: true,
+    types: ['uuid[]', 'uuid', 'int'],
+    params: ({ waiting }) => [[waiting], randomUUID(), 60_000],
+  },
+  renew: {
+    engine: true,
+    types: ['uuid', 'int', 'uuid[]', 'bigint[]'],
+    params: ({ running, fence }) => [randomUUID(), 60_000, [running], [fence]],
+  },
+  due: { engine: true, types: ['int', 'int', 'int'], params: () => [64, 6_000, 500] },
+  point: {
+    types: ['uuid', 'uuid[]', 'bigint[]', 'text[]', 'jsonb[]'],
+    params: ({ running, fence }) => [house.tenantId, [running], [fence], ['step'], ['{}']],
+  },
+  finish: {
+    types: ['uuid', 'uuid[]', 'bigint[]', 'text[]', 'jsonb[]', 'jsonb[]'],
+    params: ({ running, fence }) => [house.tenantId, [running], [fence], ['succeeded'], [null], [null]],
+  },
+  retry: {
+    types: ['uuid', 'uuid', 'bigint', 'jsonb', 'int', 'int', 'text', 'jsonb', 'boolean'],
+    params: ({ running, fence }) => [house.tenantId, running, fence, '{}', 1, 0, 'step', '{}', false],
+  },
+  wake: {
+    types: ['uuid', 'uuid', 'text', 'uuid[]', 'smallint[]', 'int'],
+    params: ({ resource }) => [house.tenantId, house.backendId, 'fast', [resource], [60], 64],
+  },
+  look: {
+    types: ['uuid', 'uuid', 'text', 'uuid[]', 'int'],
+    params: ({ resource }) => [house.tenantId, house.backendId, 'fast', [resource], 64],
+  },
+};
+const names = Object.keys(statements);
+const clientOf = (name: string): pg.Client => (statements[name]!.engine ? engine : app);
+const execute = (name: string, params: readonly unknown[]) =>
+  `EXECUTE ${name} (${params.map((value, n) => typed(value, statements[name]!.types[n]!)).join(', ')})`;
+
+beforeAll(async () => {
+  house = await EngineHouse.create();
+  const { tenantId, backendId, testDatabase } = house;
+  app = new pg.Client({ connectionString: testDatabase.appUrl, options: PLANNING });
+  engine = new pg.Client({ connectionString: testDatabase.engineUrl, options: PLANNING });
+  await Promise.all([app.connect(), engine.connect()]);
+  // The fence refuses what is not there: planned it is all the same.
+  const nobody = { waiting: uuidv7(), running: uuidv7(), fence: '1', resource: uuidv7() };
+  for (const name of names) {
+    const { types, params } = statements[name]!;
+    const { text } = sqlFile('operations', name);
+    await clientOf(name).query(`PREPARE ${name} (${types.join(', ')}) AS ${text}`);
+    await explain(name, 'FORMAT TEXT', params(nobody));
+  }
+  await testDatabase.query(
+    `INSERT INTO trivet.operation (tenant_id, id, kind, class, backend_id, resource_kind, resource_id, resource_name,
+                                   request, state, finished_at)
+     SELECT $1, gen_random_uuid(), 'test.work', 'fast', $2, 'thing', gen_random_uuid(), 'thing', '{}', 'succeeded', now()
+       FROM generate_series(1, $3::int)`,
+    [tenantId, backendId, HISTORY],
+  );
+  // Slots come and go: what is left of those that went is in the indexes.
+  await testDatabase.query(
+    `INSERT INTO trivet.operation_slot (tenant_id, operation_id, resource_id, slot, own, seq, priority)
+     SELECT tenant_id, id, resource_id, 'lifecycle', true, seq, 0 FROM trivet.operation`,
+  );
+});
+afterAll(async () => {
+  await app?.end();
+  await engine?.end();
+  await house?.close();
+});
+
+interface Plan {
+  'Node Type': string;
+  'Relation Name'?: string;
+  'Actual Rows': number;
+  'Actual Loops': number;
+  'Shared Hit Blocks': number;
+  'Shared Read Blocks': number;
+  'Rows Removed by Filter'?: number;
+  Plans?: Plan[];
+}
+const nodes = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodes)];
+
+describe('planned on empty tables, with a history', () => {
+  it.each(names)('%s looks at few rows', async name => {
+    const resource = randomUUID();
+    const running = await house.accept(resource);
+    const lease = (await house.keeper(60_000).keeper.claim(running))!;
+    const waiting = await house.placed(await house.accept(randomUUID()));
+    const ids = { waiting, running, fence: lease.operation.fence, resource };
+    const rows = await explain(name, 'ANALYZE, BUFFERS, FORMAT JSON', statements[name]!.params(ids));
+    const plan = rows[0]['QUERY PLAN'][0].Plan as Plan;
+    const looked = nodes(plan).map(
+      node => (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops'],
+    );
+    expect(Math.max(...looked)).toBeLessThan(FEW);
+    expect(plan['Shared Hit Blocks'] + plan['Shared Read Blocks']).toBeLessThan(FEW_PAGES);
+  });
+});

@@ -1,0 +1,54 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { Circuits } from '#operations/circuit';
+import { Reconciler } from '#operations/reconciler';
+import { EngineHouse, RememberingDoorbell } from '#test/engine/engine-house';
+import { until } from '#test/support/parts';
+
+let house: EngineHouse;
+let reconciler: Reconciler | undefined;
+beforeAll(async () => {
+  house = await EngineHouse.create();
+});
+afterEach(() => reconciler?.stop());
+afterAll(() => house?.close());
+
+function start(doorbell: RememberingDoorbell, background?: (signal: AbortSignal) => Promise<void>): Reconciler {
+  const circuits = new Circuits(house.database, async () => {});
+  reconciler = new Reconciler(house.database, doorbell, circuits, () => {}, { everyMs: 20, cap: 10, background });
+  reconciler.start();
+  return reconciler;
+}
+
+it('goes on with what is due, and stops, while its background work hangs on a backend', async () => {
+  const doorbell = new RememberingDoorbell();
+  let told: AbortSignal | undefined;
+  const running = start(doorbell, signal => {
+    told = signal;
+    return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+  });
+  await until('the background work began', () => told);
+  const id = await house.accept(randomUUID());
+  await house.testDatabase.query('UPDATE trivet.operation SET place = NULL WHERE id = $1', [id]);
+  await until('it is rung', () => doorbell.rings.some(({ operationId }) => operationId === id), 5_000);
+  await running.stop();
+  expect(told?.aborted).toBe(true);
+});
+
+it('forgets old operations as fast as they grow old', async () => {
+  await house.testDatabase.query(
+    `INSERT INTO trivet.operation (tenant_id, id, kind, class, backend_id, resource_kind, resource_id, resource_name,
+                                   request, state, finished_at)
+     SELECT $1, gen_random_uuid(), 'test.work', 'fast', $2, 'thing', gen_random_uuid(), 'old', '{}', 'succeeded',
+            now() - n * interval '1 day'
+       FROM generate_series(1, 2500) AS g, LATERAL (SELECT CASE WHEN g > 100 THEN 31 ELSE 29 END AS n) AS age`,
+    [house.tenantId, house.backendId],
+  );
+  start(new RememberingDoorbell());
+  const left = "SELECT count(*)::int AS n FROM trivet.operation WHERE resource_name = 'old'";
+  await until(
+    'only the younger ones are left',
+    async () => (await house.testDatabase.query<{ n: number }>(left))[0]?.n === 100,
+    5_000,
+  );
+});

@@ -1,0 +1,42 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { TestAppliance } from '#test/support/appliance';
+
+describe.each([
+  { name: 'with Redis', redis: true },
+  { name: 'without Redis', redis: false },
+])('the main job over the fake, $name', ({ redis }) => {
+  let appliance: TestAppliance;
+  beforeAll(async () => {
+    appliance = await TestAppliance.start({ backend: 'fake', redis });
+  });
+  afterAll(() => appliance?.close());
+
+  it('creates, grants, repeats, revokes, deletes', async () => {
+    const client = appliance.client();
+    const created = await client.call('v1alpha1', 'DriverCreateBucket', { name: 'photos' });
+    expect(created).toMatchObject({ code: 'OK', reply: { bucket_id: 'photos' } });
+    const request = { bucket_id: 'photos', name: 'ba-1', authentication_type: 'Key' };
+    const granted = await client.call('v1alpha1', 'DriverGrantBucketAccess', request);
+    expect(granted.code, granted.message).toBe('OK');
+    const operations = (await appliance.operations()).length;
+    expect(await client.call('v1alpha1', 'DriverGrantBucketAccess', request)).toMatchObject({ reply: granted.reply });
+    expect((await client.call('v1alpha1', 'DriverCreateBucket', { name: 'photos' })).code).toBe('OK');
+    expect((await appliance.operations()).length).toBe(operations);
+    expect(appliance.fake!.grants('photos')).toEqual([{ uid: granted.reply.account_id, mode: 'read_write' }]);
+
+    const { account_id } = granted.reply;
+    const revoked = await client.call('v1alpha1', 'DriverRevokeBucketAccess', { bucket_id: 'photos', account_id });
+    expect(revoked.code, revoked.message).toBe('OK');
+    expect(appliance.fake!.principals()).toEqual([]);
+    expect(appliance.fake!.allGrants()).toEqual([]);
+    const deleted = await client.call('v1alpha1', 'DriverDeleteBucket', { bucket_id: 'photos' });
+    expect(deleted.code, deleted.message).toBe('OK');
+    expect(appliance.fake!.buckets()).toEqual([]);
+    expect((await appliance.operations()).map(({ kind, state }) => `${kind} ${state}`)).toEqual([
+      'bucket.create succeeded',
+      'access.grant succeeded',
+      'access.revoke succeeded',
+      'bucket.delete succeeded',
+    ]);
+  });
+});

@@ -1,0 +1,131 @@
+import { chownSync, existsSync, readFileSync, statSync, symlinkSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { PACKAGE_ROOT } from '#platform/package-root';
+import { parts } from '#test/support/parts';
+import { processesOf, type TestHome, TestHomes } from './cli.js';
+
+const homes = new TestHomes();
+const isRoot = process.getuid?.() === 0;
+const NOBODY = 65_534;
+afterAll(() => homes.clear());
+
+/** Without Ceph, which needs its seconds: an object store somewhere else. */
+function withoutCeph(home: TestHome): TestHome {
+  const { rgw } = parts();
+  home.settings.TRIVET_RGW_ENDPOINT = rgw?.endpoint ?? 'http://127.0.0.1:9';
+  return home;
+}
+
+const upAndDown = async (home: TestHome): Promise<void> => {
+  await home.must('up', '--detach', '--parts-only', '--no-install');
+  expect((await home.status()).state).toBe('ready');
+  await home.must('down');
+  await home.must('up', '--detach', '--parts-only', '--no-install');
+  expect((await home.status()).processes.map(row => row.name).sort()).toEqual(['postgres', 'redis']);
+};
+
+describe('a home', () => {
+  it('in a path too long for sockets has short ones', async () => {
+    const home = withoutCeph(
+      homes.at(...Array.from({ length: 6 }, (_, index) => `a-rather-long-folder-name-${index}`)),
+    );
+    await upAndDown(home);
+    const run = readFileSync(home.file('run-dir'), 'utf8').trim();
+    expect(run.startsWith(home.home)).toBe(false);
+    expect(home.environment().COSI_ENDPOINT).toBe(`unix://${run}/cosi/cosi.sock`);
+    await home.must('down', '--purge');
+    expect(existsSync(run)).toBe(false);
+  });
+
+  it('may have blanks and quotes in its path', async () => {
+    await upAndDown(withoutCeph(homes.at(`it's "my" home`)));
+  });
+
+  it.runIf(isRoot)('below a folder of mode 0700 keeps data where their user can reach them', async () => {
+    homes.folderAt('closed', 0o700);
+    const home = withoutCeph(homes.at('closed', 'home'));
+    await upAndDown(home);
+    const { dataOutside } = await home.status();
+    expect(dataOutside).toMatch(/^\/var\/lib\/trivet\/\w+$/);
+    expect(existsSync(join(dataOutside as string, 'postgres', 'data', 'PG_VERSION'))).toBe(true);
+    await home.must('down', '--purge');
+    expect(existsSync(dataOutside as string)).toBe(false);
+  });
+
+  const reachable = (statSync(PACKAGE_ROOT).mode & 0o005) === 0o005;
+  it.runIf(isRoot && reachable)('of an unprivileged user runs as that user', async () => {
+    const folder = homes.folderAt('theirs', 0o700);
+    chownSync(folder, NOBODY, NOBODY);
+    const home = withoutCeph(homes.at('theirs', 'home'));
+    home.uid = NOBODY;
+    await upAndDown(home);
+    const { pid } = await home.process('postgres');
+    expect(statSync(`/proc/${pid}`).uid).toBe(NOBODY);
+    expect((await home.status()).dataOutside).toBeUndefined();
+  });
+
+  it('keeps its ports, and takes another where a stranger sits', async () => {
+    const home = withoutCeph(homes.at('ports'));
+    await upAndDown(home);
+    const ports = (): Record<string, number> => JSON.parse(readFileSync(home.file('ports.json'), 'utf8'));
+    const before = ports();
+    await home.must('down');
+    const stranger = createServer().listen(before.redis, '127.0.0.1');
+    await new Promise(resolve => stranger.once('listening', resolve));
+    try {
+      await home.must('up', '--detach', '--parts-only');
+      expect(ports()).toEqual({ ...before, redis: expect.any(Number) });
+      expect(ports().redis).not.toBe(before.redis);
+    } finally {
+      stranger.close();
+    }
+  });
+});
+
+describe('what cannot run', () => {
+  it('is said with its reason and remedy, and the rest runs', async () => {
+    const home = homes.at('bare');
+    const bin = homes.folderAt('empty-path', 0o755);
+    for (const name of ['test', 'sh']) symlinkSync(`/usr/bin/${name}`, join(bin, name));
+    home.path = bin;
+    const said = await home.must('up', '--detach', '--no-install');
+    const { state, skipped, cosi, processes } = await home.status();
+    expect(state).toBe('ready');
+    expect(skipped.map(({ part, remedy }) => `${part}: ${remedy}`)).toEqual([
+      'redis: apt-get install redis-server, or set TRIVET_REDIS_URL',
+      'rgw: apt-get install ceph-mon ceph-osd radosgw ceph-common, or set TRIVET_RGW_ENDPOINT',
+      'xfs: apt-get install xfsprogs mount, or set TRIVET_POOLS to a folder on XFS or btrfs',
+    ]);
+    expect(cosi).toBeUndefined();
+    // The worker starts its tgtd when it comes to it.
+    const kept = processes.map(row => row.name).filter(name => !name.startsWith('tgtd.'));
+    expect(kept.sort()).toEqual(['gateway', 'postgres', 'worker']);
+    expect(home.environment().TRIVET_REDIS_URL).toBe('none');
+    expect(said).toContain('redis-server is not installed');
+  });
+
+  it('by a wrong setting stops at once with code 78', async () => {
+    const home = homes.at('wrong');
+    home.settings.TRIVET_HTTP_LISTEN = 'everywhere';
+    home.settings.TRIVET_TYPO = '1';
+    const { code, stderr } = await home.run('up', '--detach');
+    expect(code).toBe(78);
+    expect(stderr).toContain('TRIVET_HTTP_LISTEN: expected host:port');
+    expect(stderr).toContain('TRIVET_TYPO: unknown variable');
+    expect(existsSync(home.home)).toBe(false);
+  });
+
+  it('for a gateway that ends with code 78 fails up with its line, and leaves nothing', async () => {
+    const home = withoutCeph(homes.at('no-keys'));
+    home.settings.TRIVET_RGW_ACCESS_KEY_FILE = '/no/such/file';
+    home.settings.TRIVET_RGW_SECRET_KEY_FILE = '/no/such/file';
+    const { code, stdout } = await home.run('up', '--detach');
+    expect(code).toBe(78);
+    expect(stdout).toContain('/no/such/file');
+    expect(stdout).not.toMatch(/^ {4}at /m);
+    expect((await home.status()).state).toBe('failed');
+    expect(processesOf(home.home)).toEqual([]);
+  });
+});

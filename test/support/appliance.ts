@@ -1,0 +1,271 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { FakeControl } from '#backends/fake/fake-control';
+import { FakeBlockControl } from '#backends/fake-block/fake-block-control';
+import { loadConfig } from '#platform/config';
+import { parseKeyring } from '#platform/kek';
+import { NODE_FLAGS } from '#platform/node-flags';
+import { PACKAGE_ROOT } from '#platform/package-root';
+import { SecretBox } from '#platform/secrets';
+import { setUp } from '#tenancy/setup';
+import { CosiClient } from '#test/cosi/client';
+import { RealDriver } from '#test/csp/driver-client';
+import { BlockFolders, type BlockKind, CSP_PASSWORD } from '#test/support/block-folders';
+import { createDatabase, type TestDatabase } from '#test/support/database';
+import { freePort } from '#test/support/free-port';
+import { type Parts, parts, until } from '#test/support/parts';
+
+export type Role = 'gateway' | 'worker';
+
+export interface ApplianceOptions {
+  backend: 'fake' | 'rgw';
+  /** Block volumes too: in a folder of the run's XFS over tgt, or on files behind the fake's faults, without root. */
+  block?: BlockKind;
+  /** false: TRIVET_REDIS_URL=none. */
+  redis?: boolean;
+  /** A server of the test's own. */
+  postgres?: Parts['postgres'];
+  env?: Record<string, string>;
+  /** Where RGW is reached, e.g. a relay before the real one. */
+  rgwEndpoint?: string;
+}
+
+/** One gateway or worker as it runs in production: from dist, with an environment and nothing else. */
+export class DaemonProcess {
+  readonly output: string[] = [];
+  private readonly exit: Promise<{ code: number | null; signal: string | null }>;
+  exited = false;
+
+  constructor(
+    readonly role: Role,
+    readonly child: ChildProcess,
+    private readonly healthUrl: string,
+  ) {
+    child.stdout!.on('data', chunk => this.output.push(String(chunk)));
+    child.stderr!.on('data', chunk => this.output.push(String(chunk)));
+    this.exit = new Promise(resolve => {
+      child.once('exit', (code, signal) => {
+        this.exited = true;
+        resolve({ code, signal });
+      });
+    });
+  }
+
+  get pid(): number {
+    return this.child.pid!;
+  }
+
+  log(): string {
+    return this.output.join('');
+  }
+
+  async ready(): Promise<this> {
+    await until(`${this.role} is ready`, async () => {
+      if (this.exited) throw new Error(`${this.role} ended at start:\n${this.log()}`);
+      return (await fetch(`${this.healthUrl}/readyz`, { signal: AbortSignal.timeout(3_000) }).catch(() => undefined))
+        ?.ok;
+    }).catch(error => {
+      throw new Error(`${error.message}\n${this.log().slice(-4_000)}`);
+    });
+    return this;
+  }
+
+  /** The value of one sample of /metrics, its labels included in `name`. */
+  async metrics(): Promise<string> {
+    return (await fetch(`${this.healthUrl}/metrics`)).text();
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    if (!this.exited) this.child.kill(signal);
+  }
+
+  /** Sends the signal and waits for the end. */
+  async stop(signal: NodeJS.Signals = 'SIGTERM') {
+    this.signal(signal);
+    return this.exit;
+  }
+
+  ended() {
+    return this.exit;
+  }
+}
+
+/** An appliance of a test file: its own database, Redis prefix, folder, backend state and processes. */
+export class TestAppliance {
+  readonly processes: DaemonProcess[] = [];
+  readonly clients: CosiClient[] = [];
+  private httpPort = 0;
+
+  private constructor(
+    readonly folder: string,
+    readonly database: TestDatabase,
+    readonly env: Record<string, string>,
+    readonly redisPrefix: string,
+    readonly fake: FakeControl | undefined,
+    readonly socketPath: string,
+    readonly secrets: SecretBox,
+    private readonly block: BlockFolders | undefined,
+    /** Of a block backend with faults. */
+    readonly fakeBlock: FakeBlockControl | undefined,
+  ) {}
+
+  static async create(options: ApplianceOptions): Promise<TestAppliance> {
+    const folder = mkdtempSync(join(tmpdir(), 'trivet-test-'));
+    const database = await createDatabase(options.postgres);
+    const kekFile = join(folder, 'kek');
+    const kek = randomBytes(32).toString('base64');
+    writeFileSync(kekFile, `${kek}\n`, { mode: 0o600 });
+    mkdirSync(join(folder, 'cosi'));
+    const socketPath = join(folder, 'cosi', 'cosi.sock');
+    const redisPrefix = `test-${randomBytes(4).toString('hex')}`;
+    const { redis, rgw } = parts();
+    const withRedis = options.redis ?? redis !== null;
+    const fakeFile = join(folder, 'fake.db');
+    const env: Record<string, string> = {
+      TRIVET_DATABASE_URL: database.appUrl,
+      TRIVET_DATABASE_ENGINE_URL: database.engineUrl,
+      TRIVET_REDIS_URL: withRedis ? redis!.url : 'none',
+      TRIVET_REDIS_PREFIX: redisPrefix,
+      TRIVET_KEK_FILE: kekFile,
+      TRIVET_HOME: folder,
+      COSI_ENDPOINT: `unix://${socketPath}`,
+      TRIVET_COSI_BACKEND: options.backend,
+      TRIVET_FAKE_BACKEND_FILE: fakeFile,
+      TRIVET_HTTPS_LISTEN: 'none',
+      TRIVET_CBT_LISTEN: 'none',
+      // Short enough that a test sees a crash recovered within seconds.
+      TRIVET_LEASE_MS: '3000',
+      TRIVET_RECONCILE_MS: '300',
+      ...options.env,
+    };
+    if (options.backend === 'rgw')
+      Object.assign(env, {
+        TRIVET_RGW_ENDPOINT: options.rgwEndpoint ?? rgw!.endpoint,
+        TRIVET_RGW_REGION: rgw!.region,
+        TRIVET_RGW_ACCESS_KEY_FILE: rgw!.accessKeyFile,
+        TRIVET_RGW_SECRET_KEY_FILE: rgw!.secretKeyFile,
+      });
+    const block = options.block && (await BlockFolders.make(folder, options.block));
+    Object.assign(env, block?.env, options.env);
+    const secrets = new SecretBox(parseKeyring(kek, kekFile));
+    await setUp(
+      loadConfig(['TRIVET_DATABASE_OWNER_URL'], { ...env, TRIVET_DATABASE_OWNER_URL: database.ownerUrl }),
+      secrets,
+    );
+    const fake = options.backend === 'fake' ? new FakeControl(fakeFile) : undefined;
+    const fakeBlock = block?.fakeFile === undefined ? undefined : new FakeBlockControl(block.fakeFile);
+    return new TestAppliance(folder, database, env, redisPrefix, fake, socketPath, secrets, block, fakeBlock);
+  }
+
+  /** A running pair, ready. */
+  static async start(options: ApplianceOptions): Promise<TestAppliance> {
+    const appliance = await TestAppliance.create(options);
+    try {
+      await Promise.all([appliance.gateway(), appliance.worker()]);
+    } catch (error) {
+      await appliance.close();
+      throw error;
+    }
+    return appliance;
+  }
+
+  async gateway(env: Record<string, string> = {}): Promise<DaemonProcess> {
+    const port = await freePort();
+    this.httpPort = port;
+    return this.spawn('gateway', { ...env, TRIVET_HTTP_LISTEN: `127.0.0.1:${port}` }, port).ready();
+  }
+
+  async worker(env: Record<string, string> = {}): Promise<DaemonProcess> {
+    const port = await freePort();
+    return this.spawn('worker', { ...env, TRIVET_WORKER_METRICS_LISTEN: `127.0.0.1:${port}` }, port).ready();
+  }
+
+  /** The last started process of that role. */
+  process(role: Role): DaemonProcess {
+    return this.processes.findLast(process => process.role === role)!;
+  }
+
+  /** Of the gateway that was started last. */
+  get cspUrl(): string {
+    return `http://127.0.0.1:${this.httpPort}`;
+  }
+
+  /** A driver inside its cluster. */
+  driver(): RealDriver {
+    return new RealDriver({ service: this.cspUrl, backend: '', username: 'csp', password: CSP_PASSWORD });
+  }
+
+  get tgtPath(): string {
+    return this.block!.tgtPath;
+  }
+
+  /** The folder of the one pool. */
+  get poolPath(): string {
+    return this.block!.poolPath;
+  }
+
+  /** What is on disk for the block leg. */
+  get blockFolders(): BlockFolders {
+    return this.block!;
+  }
+
+  client(): CosiClient {
+    const client = new CosiClient(this.socketPath);
+    this.clients.push(client);
+    return client;
+  }
+
+  async operations(where = 'true') {
+    return this.database.query<{ id: string; kind: string; state: string; resource_name: string; attempt: number }>(
+      `SELECT * FROM trivet.operation WHERE ${where} ORDER BY seq`,
+    );
+  }
+
+  /** Every operation has ended, one way or another. */
+  async settled(timeoutMs = 60_000): Promise<void> {
+    await until(
+      'all operations ended',
+      async () => (await this.operations("state IN ('pending', 'running')")).length === 0,
+      timeoutMs,
+    );
+  }
+
+  async close(): Promise<void> {
+    for (const client of this.clients) client.close();
+    await Promise.all(this.processes.map(process => process.stop('SIGKILL')));
+    await this.block?.remove();
+    this.fake?.close();
+    this.fakeBlock?.close();
+    await this.database.drop();
+    if (this.env.TRIVET_REDIS_URL !== 'none') await removeKeys(this.env.TRIVET_REDIS_URL!, this.redisPrefix);
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  private spawn(role: Role, env: Record<string, string>, port: number): DaemonProcess {
+    const main = join(PACKAGE_ROOT, 'dist', 'apps', role, 'src', 'main.js');
+    const child = spawn(process.execPath, [...NODE_FLAGS, main], {
+      env: { PATH: '/usr/bin:/bin', NODE_NO_WARNINGS: '1', ...this.env, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const started = new DaemonProcess(role, child, `http://127.0.0.1:${port}`);
+    this.processes.push(started);
+    return started;
+  }
+}
+
+async function removeKeys(url: string, prefix: string): Promise<void> {
+  const redis = new Redis(url, { maxRetriesPerRequest: 1 });
+  redis.on('error', () => {});
+  try {
+    const keys = await redis.keys(`${prefix}:*`);
+    if (keys.length > 0) await redis.del(keys);
+  } catch {
+    // The test ended this Redis; there is nothing left to remove.
+  } finally {
+    redis.disconnect();
+  }
+}

@@ -1,0 +1,53 @@
+import { execFile } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { keptPort } from '#test/support/free-port';
+import { parts } from '#test/support/parts';
+import { endDaemons } from '#test/support/tgt-daemons';
+
+/** Of the tenant's first user, `csp`. */
+export const CSP_PASSWORD = 'a-password-of-tests';
+
+/** xfs: clones, over tgt. copy: no clones, over tgt. fake and fake-xfs: the same files behind the fake's faults. */
+export type BlockKind = 'xfs' | 'copy' | 'fake' | 'fake-xfs';
+
+/** What an appliance with block volumes has of its own on disk: a pool, and the folder of its tgtd. */
+export class BlockFolders {
+  private constructor(
+    readonly poolPath: string,
+    readonly tgtPath: string,
+    readonly portal: string,
+    /** Absent without faults. */
+    readonly fakeFile: string | undefined,
+    readonly env: Record<string, string>,
+  ) {}
+
+  static async make(folder: string, kind: BlockKind): Promise<BlockFolders> {
+    const { xfs } = parts();
+    const clones = kind === 'xfs' || kind === 'fake-xfs';
+    if (clones && !xfs) throw new Error('this test needs the XFS of the run');
+    const poolPath = mkdtempSync(join(clones ? xfs!.path : folder, 'pool-'));
+    const tgtPath = join(folder, 'tgt');
+    mkdirSync(tgtPath, { mode: 0o700 });
+    const passwordFile = join(folder, 'csp-password');
+    writeFileSync(passwordFile, CSP_PASSWORD, { mode: 0o600 });
+    const portal = `127.0.0.1:${await keptPort()}`;
+    const fakeFile = kind === 'fake' || kind === 'fake-xfs' ? join(folder, 'fake-block.db') : undefined;
+    const env: Record<string, string> = {
+      TRIVET_POOLS: `default=${poolPath}`,
+      TRIVET_ISCSI_PORTALS: portal,
+      TRIVET_TGT_DIR: tgtPath,
+      TRIVET_CSP_PASSWORD_FILE: passwordFile,
+    };
+    if (fakeFile) env.TRIVET_FAKE_BLOCK_FILE = fakeFile;
+    return new BlockFolders(poolPath, tgtPath, portal, fakeFile, env);
+  }
+
+  async remove(): Promise<void> {
+    await endDaemons(this.tgtPath);
+    // Snapshots are immutable; what is not there is no error.
+    await promisify(execFile)('chattr', ['-R', '-f', '-i', this.poolPath]).catch(() => {});
+    rmSync(this.poolPath, { recursive: true, force: true });
+  }
+}
