@@ -55,9 +55,16 @@ export class Invalidations {
     this.touch(['']);
   }
 
+  /** Nothing is read again any more: not what was gathered, nor what is being read over something that is shown. */
+  hold(): void {
+    this.stop();
+    void this.client.cancelQueries({ predicate: ({ state }) => state.data !== undefined });
+  }
+
   stop(): void {
     clearTimeout(this.timer);
     this.timer = undefined;
+    this.parts.clear();
   }
 
   private touch(parts: readonly string[]): void {

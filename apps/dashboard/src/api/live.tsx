@@ -38,7 +38,8 @@ export function LiveProvider({ children, onLoggedOut }: { children: ReactNode; o
       pausedNow.current = wanted;
       setPausedState(wanted);
       setMissed(0);
-      if (!wanted) invalidations.everything();
+      if (wanted) invalidations.hold();
+      else invalidations.everything();
     },
     [invalidations],
   );
