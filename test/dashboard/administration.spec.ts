@@ -128,6 +128,7 @@ describe.skipIf(!chromiumPath())('administration in the page', () => {
     const { page } = visitor;
     await visitor.logIn(house.root.admin, '/tenants/acme');
     await page.getByText('Live', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Rename' }).waitFor();
     await page.getByRole('button', { name: 'Pause' }).click();
     const body = { displayName: 'Acme of somebody else' };
     await house.change(house.root.admin, 'PATCH', '/tenants/acme', { body });

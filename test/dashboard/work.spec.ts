@@ -119,6 +119,7 @@ describe.skipIf(!chromiumPath())('operations in the page', () => {
     const { page } = visitor;
     await visitor.logIn(house.acme.operator, '/tenants/acme/volumes');
     await page.getByText('Live', { exact: true }).waitFor();
+    await visitor.settled();
     await page.getByRole('button', { name: 'Pause' }).click();
     idOf(await makeVolume(house, house.acme, 'made-meanwhile'));
     await page.getByText(/^Paused, [1-9]\d* new$/).waitFor();
