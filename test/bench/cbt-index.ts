@@ -2,10 +2,9 @@ import { createHash, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ChunkEncoder } from '#changes/chunk-codec';
 import { alternate, type BenchOptions, type Figure, median, perSecond, spread } from '#test/bench/measure';
 import { CbtClient } from '#test/cbt/client';
-import { scattered } from '#test/changes/synthetic-ranges';
+import { fillStep } from '#test/changes/synthetic-ranges';
 import { DriverError, type RealDriver } from '#test/csp/driver-client';
 import { TestAppliance } from '#test/support/appliance';
 import { until } from '#test/support/parts';
@@ -193,7 +192,7 @@ async function fromIndex({ driver, client, appliance, options }: Bench): Promise
     `SELECT tenant_id, id FROM trivet.change_step WHERE volume_id = $1 AND kind = 'delta'`,
     [volume.id],
   );
-  await replaceChunks(appliance, step!, count);
+  await fillStep(appliance.database, step!, count, TIB);
   const rates: number[] = [];
   for (let round = 0; round < (options.quick ? 1 : 5); round++) {
     const { ms, bytes } = await drain(client.stream(DELTA, { 1: base.id, 2: target.id }), false);
@@ -210,36 +209,6 @@ async function fromIndex({ driver, client, appliance, options }: Bench): Promise
       spread: spread(rates),
     },
   ];
-}
-
-async function replaceChunks(
-  { database }: TestAppliance,
-  { tenant_id, id }: { tenant_id: string; id: string },
-  count: number,
-): Promise<void> {
-  await database.query('DELETE FROM trivet.change_chunk WHERE step_id = $1', [id]);
-  const encoder = new ChunkEncoder();
-  let chunks = 0;
-  const store = async (): Promise<void> => {
-    const chunk = encoder.take();
-    if (!chunk) return;
-    await database.query('INSERT INTO trivet.change_chunk VALUES ($1, $2, $3, $4, $5, $6)', [
-      tenant_id,
-      id,
-      chunks++,
-      chunk.firstOffset,
-      chunk.endOffset,
-      chunk.body,
-    ]);
-  };
-  for await (const batch of scattered(count, 0, TIB)) {
-    for (let at = 0; at < batch.count; ) {
-      at = encoder.add(batch, at);
-      if (at < batch.count) await store();
-    }
-  }
-  await store();
-  await database.query('UPDATE trivet.change_step SET chunks = $2, ranges = $3 WHERE id = $1', [id, chunks, count]);
 }
 
 const spaced = (count: number, size: number): number[] => {

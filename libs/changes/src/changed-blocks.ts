@@ -35,7 +35,8 @@ export interface ChangedRanges {
   capacityBytes: number;
   /**
    * Ascending, disjoint, clipped to the capacity, touching ranges coalesced within and over batches. Pulled; to be
-   * iterated once. Its end means that nothing is missing; everything else throws.
+   * iterated once; a batch is good until the next one is asked for. Its end means that nothing is missing; everything else
+   * throws.
    */
   batches: AsyncIterable<RangeBatch>;
   /** For people: how it is answered. */

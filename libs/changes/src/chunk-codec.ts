@@ -97,8 +97,12 @@ export class ChunkEncoder {
 const checksum = (body: Buffer): number => (crc32c(body, 0, CRC_AT) ^ crc32c(body, CRC_AT + 4)) >>> 0;
 
 /** All ranges of a chunk that reach beyond `from`; throws as `ChunkDecoder` does. */
-export const decodeChunk = (body: Buffer, from = 0): RangeBatch =>
-  new ChunkDecoder(body, from).next(Number.MAX_SAFE_INTEGER) ?? emptyBatch(0);
+export function decodeChunk(body: Buffer, from = 0): RangeBatch {
+  const decoder = new ChunkDecoder(body, from);
+  const batch = emptyBatch(decoder.left);
+  decoder.next(batch);
+  return batch;
+}
 
 /**
  * The ranges of a chunk that reach beyond `from`, in batches: a reader of many chunks at once keeps their bodies, and of
@@ -127,12 +131,17 @@ export class ChunkDecoder {
     if (from > this.end) this.seek(restarts);
   }
 
-  /** At most `limit` ranges; undefined after the last one. */
-  next(limit: number): RangeBatch | undefined {
+  /** No more than so many ranges are to come. */
+  get left(): number {
+    return this.total - this.done;
+  }
+
+  /** At most as many ranges as the batch has room for, into it; false after the last one. */
+  next(batch: RangeBatch): boolean {
     const { body, unit, total, from } = this;
     let { at, end, done } = this;
-    const batch = emptyBatch(Math.min(total - done, limit));
     const { offsets, lengths, holes } = batch;
+    const limit = offsets.length;
     let count = 0;
     while (done < total && count < limit) {
       let gap = body[at++]!;
@@ -168,7 +177,7 @@ export class ChunkDecoder {
     this.end = end;
     this.done = done;
     batch.count = count;
-    return count > 0 ? batch : undefined;
+    return count > 0;
   }
 
   /** To the last restart before which everything ends at or before `from`. */

@@ -77,7 +77,22 @@ export interface Shape {
 export async function* shaped(batches: AsyncIterable<RangeBatch>, shape: Shape): AsyncGenerator<RangeBatch> {
   const { from, end: limit, keepHoles, kinds } = shape;
   const writer = new RangeWriter(kinds);
-  for await (const { count, offsets, lengths, holes } of batches) {
+  for await (const batch of batches) {
+    const { count, offsets, lengths, holes } = batch;
+    // All of most batches is wanted: they are handed on by the run.
+    const last = count - 1;
+    const whole =
+      count > 0 &&
+      offsets[0]! + lengths[0]! > from &&
+      offsets[last]! + lengths[last]! <= limit &&
+      (keepHoles || !holes.subarray(0, count).includes(1));
+    if (whole) {
+      for (let n = 0; n < count; ) {
+        n = writer.addRun(batch, n);
+        if (writer.full) yield writer.take()!;
+      }
+      continue;
+    }
     for (let n = 0; n < count; n++) {
       const offset = offsets[n]!;
       const end = Math.min(offset + lengths[n]!, limit);

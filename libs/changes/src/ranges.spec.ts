@@ -4,6 +4,7 @@ import { emptyBatch, type RangeBatch } from '#backends/extent-source';
 import { BrokenChunk, ChunkEncoder, decodeChunk } from '#changes/chunk-codec';
 import { crc32c } from '#changes/crc32c';
 import { fold, overlayAll, shaped } from '#changes/overlay';
+import { RangeWriter } from '#changes/range-writer';
 
 type Range = [offset: number, end: number, hole: number];
 
@@ -148,6 +149,49 @@ describe('the shape for readers', () => {
         const beyond = (ranges: Range[]) =>
           ranges.filter(([, stop]) => stop > from).map(([offset, stop]) => [Math.max(offset, from), stop]);
         expect(beyond(shapes)).toEqual(beyond(whole));
+      }),
+    );
+  });
+});
+
+describe('a writer', () => {
+  /** Ranges in a row: how far the one before it is, 0 mostly not, how long, and of which kind. */
+  const row = fc.array(
+    fc.record({
+      gap: fc.oneof({ weight: 12, arbitrary: fc.integer({ min: 1, max: 9 }) }, fc.constant(0)),
+      length: fc.integer({ min: 1, max: 9 }),
+      hole: fc.constantFrom(0, 1),
+    }),
+    { maxLength: 200, size: 'max' },
+  );
+
+  it.each([true, false])('makes of runs what it makes of single ranges, kinds %s', async kinds => {
+    await fc.assert(
+      fc.property(row, fc.integer({ min: 1, max: 120 }), fc.integer({ min: 1, max: 90 }), (gaps, size, capacity) => {
+        let end = 0;
+        const ranges = gaps.map(({ gap, length, hole }): Range => {
+          const offset = end + gap;
+          end = offset + length;
+          return [offset, end, hole];
+        });
+        const written = (put: (writer: RangeWriter, batch: RangeBatch, at: number) => number): Range[] => {
+          const writer = new RangeWriter(kinds, capacity);
+          const out: Range[] = [];
+          for (let at = 0; at < ranges.length; at += size) {
+            const batch = batchOf(ranges.slice(at, at + size));
+            for (let n = 0; n < batch.count; ) {
+              n = put(writer, batch, n);
+              if (writer.full) out.push(...rangesOf(writer.take()!));
+            }
+          }
+          const rest = writer.finish();
+          return rest ? [...out, ...rangesOf(rest)] : out;
+        };
+        const single = written((writer, { offsets, lengths, holes }, n) => {
+          writer.add(offsets[n]!, offsets[n]! + lengths[n]!, holes[n]!);
+          return n + 1;
+        });
+        expect(written((writer, batch, n) => writer.addRun(batch, n))).toEqual(single);
       }),
     );
   });
