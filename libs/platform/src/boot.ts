@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { returnLargeMemory } from '#platform/allocator';
 import { type Config, ConfigError, exitOnConfigError, loadConfig, widenThreadPool } from '#platform/config';
 import { Database, type DatabaseOptions } from '#platform/database';
 import { isStorageError, StorageError } from '#platform/errors';
@@ -37,6 +38,7 @@ export async function runProcess<K extends keyof Config>(
   start: (context: ProcessContext<Required<K>>) => Promise<void>,
 ): Promise<void> {
   widenThreadPool();
+  returnLargeMemory();
   const config = configure(required);
   const log = createLogger(app);
   const health = new Health();
