@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
 import type { AdminHouse } from '#test/admin/admin-house';
 import { type BenchOptions, type Figure, median } from '#test/bench/measure';
+import { cpuMs } from '#test/bench/resident';
 
 const LISTENERS = 200;
 
@@ -95,13 +95,6 @@ async function listen(house: AdminHouse, heard: Heard, signal: AbortSignal): Pro
       }
     }
   })().catch(() => {});
-}
-
-/** User and system time of all its threads; a tick is 10 ms. */
-function cpuMs(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) * 10;
 }
 
 async function idleCpu(pid: number, ms: number): Promise<number> {

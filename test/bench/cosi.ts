@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { alternate, type BenchOptions, type Figure, median, perSecond, rate, spread } from '#test/bench/measure';
+import { residentMiB } from '#test/bench/resident';
 import type { CosiClient } from '#test/cosi/client';
 import { TestAppliance } from '#test/support/appliance';
 import type { TestDatabase } from '#test/support/database';
@@ -27,10 +27,10 @@ export async function benchCosi(options: BenchOptions): Promise<Figure[]> {
   });
   try {
     const figures: Figure[] = [];
-    const idle = residentMiB(appliance);
+    const idle = residentOf(appliance);
     figures.push(...(await repeatedCalls(appliance, options)));
     figures.push(...(await mutations(appliance, options)));
-    figures.push(...memory(idle, residentMiB(appliance)));
+    figures.push(...memory(idle, residentOf(appliance)));
     return figures;
   } finally {
     await appliance.close();
@@ -194,10 +194,10 @@ async function transactions(database: TestDatabase, name: string): Promise<{ wri
   return { writing: Number(row!.writing), all: Number(row!.all) };
 }
 
-function residentMiB(appliance: TestAppliance): Record<string, number> {
-  const of = (pid: number) => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024;
-  return { gateway: of(appliance.process('gateway').pid), worker: of(appliance.process('worker').pid) };
-}
+const residentOf = (appliance: TestAppliance): Record<string, number> => ({
+  gateway: residentMiB(appliance.process('gateway').pid),
+  worker: residentMiB(appliance.process('worker').pid),
+});
 
 async function startBare(appliance: TestAppliance): Promise<{ client: CosiClient; stop(): Promise<void> }> {
   const { CosiClient: Client } = await import('#test/cosi/client');

@@ -1,11 +1,12 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { Agent, get, request } from 'node:http';
 import { join } from 'node:path';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { cutFigures } from '#test/bench/cuts';
 import { alternate, type BenchOptions, type Figure, median, perSecond, rate, spread } from '#test/bench/measure';
+import { residentMiB } from '#test/bench/resident';
 import type { RealDriver } from '#test/csp/driver-client';
 import { TestAppliance } from '#test/support/appliance';
 import { CSP_PASSWORD } from '#test/support/block-folders';
@@ -155,14 +156,14 @@ async function lists(appliance: TestAppliance, { quick }: BenchOptions): Promise
   const headers = { 'x-auth-token': await tokenOf(appliance) };
   const { pid } = appliance.process('gateway');
   const list = () => fetch(`${appliance.cspUrl}/containers/v1/volumes`, { headers });
-  const before = resident(pid, 'VmRSS');
+  const before = residentMiB(pid);
   // 5 resets the high-water mark.
   writeFileSync(`/proc/${pid}/clear_refs`, '5');
   const begin = performance.now();
   const listed = (await (await list()).json()) as unknown[];
   const took = performance.now() - begin;
   for (let n = 0; n < 3; n++) await (await list()).arrayBuffer();
-  const growth = resident(pid, 'VmHWM') - before;
+  const growth = residentMiB(pid, 'VmHWM') - before;
   await appliance.database.query("DELETE FROM trivet.volume WHERE name LIKE 'list-%'");
   return [
     {
@@ -174,9 +175,6 @@ async function lists(appliance: TestAppliance, { quick }: BenchOptions): Promise
     },
   ];
 }
-
-const resident = (pid: number, field: 'VmRSS' | 'VmHWM'): number =>
-  Number(new RegExp(`${field}:\\s+(\\d+)`).exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024;
 
 async function tokenOf(appliance: TestAppliance): Promise<string> {
   const reply = await fetch(`${appliance.cspUrl}/containers/v1/tokens`, {

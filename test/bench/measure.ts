@@ -12,6 +12,8 @@ export interface Figure {
 export interface BenchOptions {
   /** Only proves that it works: short rounds, no verdict worth keeping. */
   quick: boolean;
+  /** How long the load of the memory figures lasts. */
+  minutes?: number;
 }
 
 export const median = (values: readonly number[]): number => {

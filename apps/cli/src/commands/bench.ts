@@ -12,18 +12,24 @@ export function register(program: Command): void {
   program
     .command('bench')
     .description('measure against the limits of docs/performance.md, on parts of its own')
-    .argument('[leg...]', 'cosi, csp, cbt or admin; all when none is named')
+    .argument('[leg...]', 'cosi, csp, cbt, admin or memory; all but memory, which takes an hour, when none is named')
     .option('--quick', 'short rounds: proves that it works, not how fast it is')
+    .option('--minutes <n>', 'how long the load of memory lasts, instead of an hour')
     .option('--json <file>', 'write the figures there too')
     .option('--no-install', 'install no system packages')
-    .action(async (legs: string[], { quick, json, install }, command: Command) => {
+    .action(async (legs: string[], { quick, minutes, json, install }, command: Command) => {
       const interrupt = new AbortController();
       const version = command.parent?.version() ?? '';
       const say = (line: string): void => void process.stderr.write(`parts: ${line}\n`);
       process.exitCode = await withThrowAwayParts({ install, version, say, interrupt }, async (home, parts) => {
         await parts.start();
         const main = join(PACKAGE_ROOT, 'dist', 'test', 'bench', 'main.js');
-        const args = [...legs, ...(quick ? ['--quick'] : []), ...(json ? ['--json', json] : [])];
+        const args = [
+          ...legs,
+          ...(quick ? ['--quick'] : []),
+          ...(minutes ? ['--minutes', minutes] : []),
+          ...(json ? ['--json', json] : []),
+        ];
         const child = spawn(process.execPath, [main, ...args], {
           env: {
             ...surroundings(),
