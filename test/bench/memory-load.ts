@@ -29,7 +29,7 @@ export const JOBS: readonly Job[] = [
   { name: 'pages of the admin API', everyMs: 1_500, turn: pages },
   { name: 'logins at the page', everyMs: 10_000, turn: logins },
   { name: 'event listeners', everyMs: 5_000, turn: events },
-  { name: 'metrics', everyMs: 15_000, turn: metrics },
+  { name: 'metrics and the page', everyMs: 15_000, turn: metrics },
 ];
 
 async function cosi({ cosi: client }: LoadHouse, n: number): Promise<void> {
@@ -158,4 +158,5 @@ async function metrics({ appliance }: LoadHouse): Promise<void> {
   await Promise.all(appliance.processes.map(process => process.metrics()));
   const page = await fetch(`${appliance.cspUrl}/`);
   await page.arrayBuffer();
+  if (page.status !== 200) throw new Error(`the page: ${page.status}`);
 }
