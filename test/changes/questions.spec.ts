@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { SnapshotKey } from '#changes/changed-blocks';
 import { uuidv7 } from '#platform/uuid';
 import { BLOCK, ChangesHouse, collect, type Taken } from '#test/changes/changes-house';
-import { parts } from '#test/support/parts';
+import { parts, until } from '#test/support/parts';
 
 /** The rules that do not depend on a face: which snapshots there are, their order, offsets, capacity. */
 const BYTES = 1024 ** 2;
@@ -31,6 +31,8 @@ beforeAll(async () => {
 afterAll(() => house?.close());
 
 const id = ({ id: snapshotId }: Taken): SnapshotKey => ({ id: snapshotId });
+const unpinned = () =>
+  until('nothing is pinned', async () => (await house.query('SELECT FROM trivet.snapshot_pin')).length === 0);
 const asked = (answer: Promise<unknown>) => answer.then(() => 'answered').catch(error => [error.kind, error.field]);
 
 describe('a snapshot', () => {
@@ -47,6 +49,8 @@ describe('a snapshot', () => {
     { id: 'nonsense' },
     { id: uuidv7() },
     { name: 'nobody' },
+    { name: 'no\u0000body' },
+    { volumeId: uuidv7(), name: '\u0000' },
     { volumeId: 'x', name: 's1' },
     { volumeId: uuidv7(), name: 's1' },
   ] as SnapshotKey[])('is not found by %j', async key => {
@@ -125,6 +129,19 @@ describe('a reader that leaves', () => {
     const reason = new Error('left');
     leaving.abort(reason);
     await expect(collect(answer)).rejects.toBe(reason);
-    expect(await house.query('SELECT FROM trivet.snapshot_pin')).toEqual([]);
+    await unpinned();
+  });
+
+  it('before the first range keeps no image', async () => {
+    const target = await house.snapshot(volume, 'left');
+    const leaving = new AbortController();
+    const answer = await house.delta(id(s1), id(target), 0, leaving.signal);
+    expect(answer.source).toBe('walk');
+    expect(await house.query('SELECT FROM trivet.snapshot_pin')).toHaveLength(2);
+    leaving.abort();
+    await unpinned();
+    // Also who has left when the answer comes.
+    await house.delta(id(s1), id(target), 0, leaving.signal);
+    await unpinned();
   });
 });

@@ -118,7 +118,13 @@ export class ChangedBlocksService implements ChangedBlocks {
 
   private walk({ tenantId, asked, base, signal }: Question, pins: Pins): Ranges {
     const { blocks } = this;
+    // Who leaves before the first range never begins to iterate, and nobody else lets the images go.
+    const left = (): void => void pins.release();
+    signal.addEventListener('abort', left, { once: true });
+    if (signal.aborted) left();
     return async function* (from) {
+      signal.removeEventListener('abort', left);
+      signal.throwIfAborted();
       pins.hold();
       try {
         const { extents } = await blocks.open(tenantId, asked.backendId);
