@@ -7,7 +7,19 @@ import { ChangesModule } from '#cbt/changes.module';
 import { StorageError } from '#platform/errors';
 import { Health } from '#platform/health';
 import { synthetic } from '#test/cbt/memory-changes';
-import { CAPACITY, DELETED, openRoom, type Room, S1, S2, TENANT, TOKEN, UNCOVERED, UNKNOWN } from '#test/cbt/room';
+import {
+  CAPACITY,
+  DELETED,
+  ELSEWHERE,
+  openRoom,
+  type Room,
+  S1,
+  S2,
+  TENANT,
+  TOKEN,
+  UNCOVERED,
+  UNKNOWN,
+} from '#test/cbt/room';
 import { createHttp } from '../../apps/gateway/src/http.js';
 
 const LOGIN = 'login-token';
@@ -108,6 +120,11 @@ describe('changed blocks over REST', () => {
     [`${S1}/changes?base=${UNKNOWN}`, 404],
     [`${S1}/changes`, 422],
     [`${S1}/changes?base=${S2}`, 422],
+    [`${S2}/changes?base=${ELSEWHERE}`, 422],
+    [`${S1}/changes?base=`, 422],
+    [`${S1}/allocated?max_results=-9223372036854775808`, 422],
+    [`${S1}/allocated?starting_offset=-9223372036854775808`, 416],
+    [`${S2}/changes?base=${S1}&starting_offset=9223372036854775807`, 416],
     [`${S1}/allocated?base=${S2}`, 422],
     [`${S1}/allocated?max_results=-1`, 422],
     [`${S1}/allocated?max_results=many`, 422],
@@ -132,8 +149,17 @@ describe('changed blocks over REST', () => {
   });
 
   it('are refused with a status when they break before the first line', async () => {
-    room.changes.broken = new StorageError('failed_precondition', 'do a full backup');
-    expect((await read(`${S2}/changes?base=${S1}`)).status).toBe(409);
+    for (const [kind, status] of [
+      ['failed_precondition', 409],
+      ['unavailable', 503],
+      // A backend that refuses us is nothing that the caller's token could mend.
+      ['unauthenticated', 503],
+      ['permission_denied', 503],
+      ['unimplemented', 501],
+    ] as const) {
+      room.changes.broken = new StorageError(kind, 'do a full backup');
+      expect((await read(`${S2}/changes?base=${S1}`)).status, kind).toBe(status);
+    }
   });
 
   it('wait for a reader, and end when it leaves or reads nothing', async () => {

@@ -1,7 +1,8 @@
 import type { ServerResponse } from 'node:http';
+import { status } from '@grpc/grpc-js';
 import { Controller, Get, Inject, Param, Query, Req, Res, UseFilters } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { toCbtStatus } from '#cbt/cbt-errors';
+import { type CbtStatus, toCbtStatus } from '#cbt/cbt-errors';
 import { readerOf, type TokenDirectories, toRestQuery } from '#cbt/changes-requests';
 import { ask } from '#cbt/metadata-query';
 import { complete, LineEncoder, line } from '#cbt/ndjson';
@@ -74,7 +75,7 @@ export class ChangesController {
     } catch (error) {
       const problem = toCbtStatus(error);
       log.end(problem, error);
-      if (!reply.sent) throw inTime(error);
+      if (!reply.sent) throw refusal(error, problem);
       breakOff(raw, problem.details);
     } finally {
       api.streams.close(stream);
@@ -85,15 +86,16 @@ export class ChangesController {
     try {
       return this.api.streams.open();
     } catch (error) {
-      log.end(toCbtStatus(error), error);
-      throw inTime(error);
+      const problem = toCbtStatus(error);
+      log.end(problem, error);
+      throw refusal(error, problem);
     }
   }
 }
 
-/** Nothing is sent yet: the same call will do at another time, or at another server. */
-const inTime = (error: unknown): unknown =>
-  error instanceof StreamEnd ? new StorageError('unavailable', error.message) : error;
+/** Nothing is sent yet: what is UNAVAILABLE on the other faces is so here, a backend that refuses us among it. */
+const refusal = (error: unknown, { code, details }: CbtStatus): unknown =>
+  error instanceof StreamEnd || code === status.UNAVAILABLE ? new StorageError('unavailable', details) : error;
 
 const LAST_WORD_MS = 1_000;
 
