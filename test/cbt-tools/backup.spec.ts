@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { status } from '@grpc/grpc-js';
@@ -169,6 +169,83 @@ describe('a store', () => {
     writeFileSync(join(folder, 'notes.tmp'), 'not ours');
     expect((await house.backup('littered', folder)).point).toMatchObject({ number: 2, ranges: 0 });
     expect(readFileSync(join(folder, 'notes.tmp'), 'utf8')).toBe('not ours');
+  });
+});
+
+describe('a store that is pruned', () => {
+  const names = (folder: string) =>
+    readdirSync(folder)
+      .filter(name => name.startsWith('point-'))
+      .sort();
+  const prune = (folder: string, keep: number) => runTool(['prune', folder, '--keep', String(keep)]);
+  const restored = async (folder: string, point: number) => {
+    const target = join(house.work, 'of-a-pruned-one');
+    const { code, stderr } = await runTool(['restore', folder, target, '--point', String(point)]);
+    expect(code, stderr).toBe(0);
+    const image = readFileSync(target);
+    rmSync(target);
+    return image;
+  };
+
+  it('keeps its newest points, which are restored as before, and goes on', async () => {
+    const folder = join(house.work, 'pruned');
+    const { volume, disk } = await house.attached('pruned', 4 * MIB);
+    const images: Buffer[] = [];
+    const image = Buffer.alloc(4 * MIB);
+    const write = async (offset: number, mark: number, bytes: number) => {
+      await disk.write(offset, mark, bytes);
+      image.fill(mark, offset, offset + bytes);
+    };
+    for (let n = 1; n <= 3; n++) {
+      await write(MIB + n * 8_192, n, 4_096);
+      await write(3 * MIB, n === 2 ? 0 : n, 100 * 1_024);
+      if (n === 2) {
+        // What goes over the end of a chunk, and a volume that grows between its backups.
+        await house.driver.expand(volume.id, 5 * MIB);
+        await write(MIB - 4_096, 9, 8_192);
+      }
+      await house.backup('pruned', folder);
+      images.push(Buffer.concat([image, Buffer.alloc(n < 2 ? 0 : MIB)]));
+    }
+    const before = names(folder);
+    const files = new Map(before.map(name => [name, readFileSync(join(folder, name))]));
+    expect(await prune(folder, 3)).toMatchObject({ code: 0, stdout: expect.stringContaining('nothing to remove') });
+    // What cannot be restored loses nothing.
+    const damaged = Buffer.from(files.get('point-000001.data')!);
+    damaged[100] = damaged[100]! ^ 1;
+    writeFileSync(join(folder, 'point-000001.data'), damaged);
+    expect(await prune(folder, 2)).toMatchObject({ code: 1, stderr: expect.stringContaining('damaged') });
+    expect(names(folder)).toEqual(before);
+    writeFileSync(join(folder, 'point-000001.data'), files.get('point-000001.data')!);
+    // What an earlier attempt left.
+    for (const name of ['point-000002.full.data', 'point-000002.image.tmp']) writeFileSync(join(folder, name), 'x');
+    expect(await prune(folder, 2)).toMatchObject({ code: 0, stdout: expect.stringContaining('removed 1 points') });
+    const left = ['2.full.data', '2.json', '2.sums', '3.data', '3.json', '3.sums'].map(name => `point-00000${name}`);
+    expect(names(folder)).toEqual(left);
+    for (const point of [2, 3]) expect((await restored(folder, point)).equals(images[point - 1]!)).toBe(true);
+
+    // As if it had been interrupted when nothing was removed yet.
+    for (const name of before) if (!left.includes(name)) writeFileSync(join(folder, name), files.get(name)!);
+    expect((await restored(folder, 1)).equals(images[0]!)).toBe(true);
+    expect((await prune(folder, 2)).code).toBe(0);
+    expect(names(folder)).toEqual(left);
+
+    await write(0, 7, 4_096);
+    expect((await house.backup('pruned', folder, '--verify')).point).toMatchObject({ kind: 'incremental', base: 3 });
+    expect((await prune(folder, 1)).code).toBe(0);
+    expect(names(folder)).toEqual(['full.data', 'json', 'sums'].map(name => `point-000004.${name}`));
+    expect((await restored(folder, 4)).equals(Buffer.concat([image, Buffer.alloc(MIB)]))).toBe(true);
+    await disk.close();
+  });
+
+  it('is a folder of backups, of which some stay', async () => {
+    const cases: [string[], string][] = [
+      [['prune', join(house.work, 'nowhere'), '--keep', '1'], 'holds no backups'],
+      [['prune', house.work, '--keep', '0'], 'expected a number from 1 on'],
+    ];
+    for (const [args, message] of cases)
+      expect(await runTool(args)).toMatchObject({ code: 1, stderr: expect.stringContaining(message) });
+    expect(readdirSync(house.work)).not.toContain('nowhere');
   });
 });
 

@@ -184,7 +184,8 @@ async function write(options: BackupOptions, work: Work, pages: AsyncIterable<Ra
 }
 
 async function removeParts(store: BackupStore, number: number): Promise<void> {
-  for (const file of Object.values(store.files(number))) await rm(store.path(file), { force: true });
+  const { data, sums } = store.files(number);
+  for (const file of [data, sums]) await rm(store.path(file), { force: true });
 }
 
 /** Zeros are stored only where something else may have been before. */

@@ -8,7 +8,8 @@
  *   point-000001.sums      checksums of the image's blocks: see block-sums.ts
  *
  * A manifest is renamed into place when everything that it names is on the disk. A point without one does not exist, and
- * its files are removed by the next backup.
+ * files that no manifest names are removed by the next backup. A point that was made full when those before it were
+ * pruned has its data in point-000001.full.data.
  */
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -50,10 +51,10 @@ const LOCK = '.lock';
 /** A backup that runs in another process ends soon, or not at all. */
 const LOCK_MS = 2_000;
 const MANIFEST = /^point-(\d{6})\.json$/;
-const PART = /^point-(\d{6})\./;
-const TEMPORARY = /\.tmp$/;
+const PART = /^point-\d{6}\./;
 
 const stem = (number: number): string => `point-${String(number).padStart(6, '0')}`;
+const manifest = (number: number): string => `${stem(number)}.json`;
 
 export class BackupStore {
   private constructor(
@@ -87,7 +88,7 @@ export class BackupStore {
       throw new LauncherError(
         `${folder} holds backups of volume ${store.head.volume.name} (${store.head.volume.id}): choose another folder`,
       );
-    await store.#removeLeftovers();
+    await store.removeLeftovers();
     return store;
   }
 
@@ -103,14 +104,31 @@ export class BackupStore {
     return (this.newest?.number ?? 0) + 1;
   }
 
-  files(number: number): { data: string; sums: string } {
-    return { data: `${stem(number)}.data`, sums: `${stem(number)}.sums` };
+  files(number: number) {
+    const name = stem(number);
+    return { data: `${name}.data`, sums: `${name}.sums`, fullData: `${name}.full.data`, image: `${name}.image.tmp` };
   }
 
   /** Its files are on the disk; from now on the point exists. */
   async add(point: Point): Promise<void> {
-    await writeJson(this.path(`${stem(point.number)}.json`), point);
+    await writeJson(this.path(manifest(point.number)), point);
     this.points.push(point);
+  }
+
+  /** From now on the point is this one; what only the former needed is left over. */
+  async replace(point: Point): Promise<void> {
+    await writeJson(this.path(manifest(point.number)), point);
+    this.points[this.#at(point.number)] = point;
+  }
+
+  /** The point does not exist any more; its files are left over. */
+  async forget(number: number): Promise<void> {
+    await rm(this.path(manifest(number)));
+    this.points.splice(this.#at(number), 1);
+  }
+
+  #at(number: number): number {
+    return this.points.findIndex(point => point.number === number);
   }
 
   /** The points to apply one after the other, the full one first. Throws LauncherError. */
@@ -131,13 +149,14 @@ export class BackupStore {
     return chain;
   }
 
-  async #removeLeftovers(): Promise<void> {
-    const known = new Set(this.points.map(({ number }) => number));
+  /** What an interrupted backup or prune left, and what nobody needs any more. */
+  async removeLeftovers(): Promise<void> {
+    const named = new Set(this.points.flatMap(({ number, data, sums }) => [manifest(number), data.file, sums.file]));
     for (const name of await readdir(this.folder)) {
-      const number = PART.exec(name)?.[1];
-      const isLeft = number === undefined ? name === `${HEAD}.tmp` : TEMPORARY.test(name) || !known.has(Number(number));
+      const isLeft = name === `${HEAD}.tmp` || (PART.test(name) && !named.has(name));
       if (isLeft) await rm(this.path(name), { force: true });
     }
+    await syncFolder(this.folder);
   }
 }
 

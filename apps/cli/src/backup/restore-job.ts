@@ -22,22 +22,12 @@ export interface RestoreOptions {
 /** Rebuilds the image of a point and compares its checksum; the file appears under its name only when that is right. */
 export async function runRestore({ folder, target, point, say, progress }: RestoreOptions): Promise<Point> {
   const store = await BackupStore.open(folder);
-  const chain = store.chain(point);
-  const wanted = chain.at(-1)!;
+  const wanted = store.chain(point).at(-1)!;
   requireFree(target);
   const temporary = `${target}.${process.pid}.tmp`;
   const file = await open(temporary, 'wx+', 0o600);
   try {
-    const total = chain.reduce((sum, { data }) => sum + data.bytes, 0);
-    let done = 0;
-    for (const each of chain) {
-      await file.truncate(each.capacityBytes);
-      await apply(store, each, file, bytes => progress.show(done + bytes, total, done + bytes));
-      done += each.data.bytes;
-    }
-    progress.end();
-    await file.sync();
-    await verify(file, wanted);
+    await rebuild(store, wanted.number, file, progress);
     await file.close();
     // Not over a file that appeared meanwhile.
     requireFree(target);
@@ -55,6 +45,21 @@ export async function runRestore({ folder, target, point, say, progress }: Resto
       `restored to ${target}, its checksum ${wanted.checksum.slice(0, 16)} is right`,
   );
   return wanted;
+}
+
+/** Makes the empty file the image of the point, and compares its checksum. */
+export async function rebuild(store: BackupStore, number: number, file: FileHandle, progress: Progress): Promise<void> {
+  const chain = store.chain(number);
+  const total = chain.reduce((sum, { data }) => sum + data.bytes, 0);
+  let done = 0;
+  for (const each of chain) {
+    await file.truncate(each.capacityBytes);
+    await apply(store, each, file, bytes => progress.show(done + bytes, total, done + bytes));
+    done += each.data.bytes;
+  }
+  progress.end();
+  await file.sync();
+  await verify(file, chain.at(-1)!);
 }
 
 function requireFree(target: string): void {
@@ -115,7 +120,7 @@ async function writeAll(file: FileHandle, bytes: Buffer, offset: number): Promis
   }
 }
 
-async function readAll(file: FileHandle, offset: number, length: number): Promise<Buffer> {
+export async function readAll(file: FileHandle, offset: number, length: number): Promise<Buffer> {
   const bytes = Buffer.alloc(length);
   for (let at = 0; at < length; ) {
     const { bytesRead } = await file.read(bytes, at, length - at, offset + at);

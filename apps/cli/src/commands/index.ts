@@ -18,6 +18,7 @@ export const COMMANDS: Readonly<Record<string, () => Promise<CommandModule>>> = 
   changes: () => import('./changes.js'),
   backup: () => import('./backup.js'),
   restore: () => import('./restore.js'),
+  prune: () => import('./prune.js'),
   user: () => import('./user.js'),
   protection: () => import('./protection.js'),
   policy: () => import('./policy.js'),
