@@ -130,10 +130,7 @@ class Walk {
     private readonly portion: number,
   ) {
     const { along, besides } = this;
-    const bounds: (readonly ['<' | '>' | '>=', id: string])[] = [];
-    if (after !== undefined) bounds.push([descending ? '<' : '>', `${this.value(after)}::uuid`]);
-    if (since) bounds.push(['>=', `${this.value(firstId(since.getTime() - SKEW_MS))}::uuid`]);
-    if (until) bounds.push(['<', `${this.value(firstId(until.getTime() + SKEW_MS))}::uuid`]);
+    const bounds = boundsOf({ after, since, until, descending });
     if (since) besides.push(`o.created_at >= ${this.value(since)}`);
     if (until) besides.push(`o.created_at < ${this.value(until)}`);
 
@@ -161,7 +158,12 @@ class Walk {
     else {
       const own = tenantId === undefined ? undefined : `${this.value(tenantId)}::uuid`;
       if (own && hasOwn) along.push(...this.within('tenant_id', own, bounds));
-      else along.push(...bounds.map(([than, id]) => `o.id ${than} ${id}`));
+      else
+        along.push(
+          ...bounds
+            .filter(([, id]) => id !== LEAST && id !== GREATEST)
+            .map(([than, id]) => `o.id ${than} ${this.value(id)}::uuid`),
+        );
       if (own && !hasOwn) besides.push(`o.tenant_id = ${own}`);
       if (named) besides.push(`o.kind = ANY (${this.value([...named, kind])}::text[])`);
     }
@@ -213,17 +215,12 @@ class Walk {
   /**
    * `o.column = value` and the bounds, said so that only the index which begins with the column has the order: by an
    * equality the planner may as well walk along the index of ids alone, which for a value with few rows, or none, reads
-   * all that there are. By a plain range it expects so few that it would sort them. Comparisons of rows it takes for many.
+   * all that there are. By a plain range it expects so few that it would sort them. Comparisons of rows it takes for many;
+   * a scan begins at the first one that it finds, so there must be no other on that side.
    */
-  private within(
-    column: 'kind' | 'tenant_id',
-    value: string,
-    bounds: readonly (readonly [string, string])[],
-  ): string[] {
+  private within(column: 'kind' | 'tenant_id', value: string, bounds: readonly Bound[]): string[] {
     this.ordered = column;
-    return [['>=', `'${LEAST}'::uuid`] as const, ['<=', `'${GREATEST}'::uuid`] as const, ...bounds].map(
-      ([than, id]) => `(o.${column}, o.id) ${than} (${value}, ${id})`,
-    );
+    return bounds.map(([than, id]) => `(o.${column}, o.id) ${than} (${value}, ${this.value(id)}::uuid)`);
   }
 
   private get where(): string {
@@ -239,6 +236,23 @@ class Walk {
   private value(value: unknown): string {
     return `$${this.values.push(value)}`;
   }
+}
+
+type Bound = readonly ['<' | '<=' | '>' | '>=', id: string];
+
+/** The narrowest of each side. */
+function boundsOf({
+  after,
+  since,
+  until,
+  descending,
+}: Pick<OperationFilter, 'since' | 'until'> & { after: string | undefined; descending: boolean }): [Bound, Bound] {
+  const lowest = since ? firstId(since.getTime() - SKEW_MS) : LEAST;
+  const highest: Bound = until ? ['<', firstId(until.getTime() + SKEW_MS)] : ['<=', GREATEST];
+  if (after === undefined) return [['>=', lowest], highest];
+  const place = after.toLowerCase();
+  if (descending) return [['>=', lowest], place <= highest[1] ? ['<', place] : highest];
+  return [place >= lowest ? ['>', place] : ['>=', lowest], highest];
 }
 
 /** The least id of this millisecond. */
