@@ -87,6 +87,24 @@ describe('a volume by the admin API', () => {
     expect((await get(idOf(made))).body).toMatchObject({ state: 'ready', operation: null });
   });
 
+  it('keeps the trace of its caller with its operation, if it is one', async () => {
+    const trace = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+    const kept = async (name: string, traceparent: string) => {
+      const made = await house.call(house.acme.operator, 'POST', volumes, {
+        body: { name, size: String(MIB) },
+        headers: { prefer: 'wait=0', traceparent },
+      });
+      const [row] = await house.query<{ traceparent: string | null }>(
+        'SELECT traceparent FROM trivet.operation WHERE id = $1',
+        [operationOf(made)],
+      );
+      return row!.traceparent;
+    };
+    expect(await kept('traced', trace)).toBe(trace);
+    const wrong = [`${trace}-x`, `${trace}, ${trace}`, `00-${'0'.repeat(32)}-b7ad6b7169203331-01`, "'; DROP TABLE x"];
+    for (const [n, header] of wrong.entries()) expect(await kept(`untraced-${n}`, header), header).toBeNull();
+  });
+
   it('is cloned from a snapshot and from a volume', async () => {
     const source = idOf(await makeVolume(house, house.acme, 'source'));
     const snapshot = await house.call(house.acme.operator, 'POST', '/tenants/acme/snapshots', {

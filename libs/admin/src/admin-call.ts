@@ -4,14 +4,13 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { BodyOf, ParamsOf, QueryOf, RouteContract } from '#admin/contract/route';
 import { Refusal } from '#admin/problems';
 import { StorageError } from '#platform/errors';
+import { readTraceparent } from '#platform/tracing';
 import type { Principal } from '#tenancy/admin-directory';
 import type { Actor } from '#tenancy/audit-log';
 import type { TenantView } from '#tenancy/tenant-directory';
 
 /** How long a call waits for its operation when it does not say (`Prefer: wait=N`), and at most. Seconds. */
 const WAIT = { usual: 10, longest: 120 };
-/** version 00 of W3C trace context; anything else is not passed on. */
-const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 /** One request that has passed the guard: who calls, what was sent in its checked form, and how the answer is headed. */
 export class AdminCall<R extends RouteContract = RouteContract> {
@@ -76,8 +75,7 @@ export class AdminCall<R extends RouteContract = RouteContract> {
   }
 
   get traceparent(): string | undefined {
-    const sent = header(this.request, 'traceparent');
-    return sent !== undefined && TRACEPARENT.test(sent) ? sent : undefined;
+    return readTraceparent(header(this.request, 'traceparent'));
   }
 
   /** Heads the answer with the version of what it shows, for If-Match. */

@@ -1,8 +1,6 @@
 import type { ServerUnaryCall } from '@grpc/grpc-js';
+import { readTraceparent } from '#platform/tracing';
 import type { Caller, Endpoint } from '#storage/caller';
-
-/** version 00 of W3C trace context; anything else is not passed on. */
-const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 /** What is kept back from a caller's deadline so that the answer still reaches it. */
 const MARGIN_SHARE = 0.1;
@@ -25,7 +23,7 @@ export function cosiCall(call: ServerUnaryCall<unknown, unknown>, endpoint: Endp
     endpoint,
     deadline: deadlineOf(call),
     signal: left.signal,
-    traceparent: typeof trace === 'string' && TRACEPARENT.test(trace) ? trace : undefined,
+    traceparent: readTraceparent(trace),
     actor: endpoint.driverName,
     operationId: undefined,
   };

@@ -2,6 +2,7 @@ import { createParamDecorator, type ExecutionContext, SetMetadata } from '@nestj
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { BusyStatus } from '#csp/csp-errors';
 import type { CspWaits } from '#csp/csp-options';
+import { readTraceparent } from '#platform/tracing';
 import type { BlockCaller } from '#storage/block-storage';
 import type { Session, SessionBackend } from '#tenancy/session-directory';
 
@@ -22,9 +23,6 @@ export const Rules = (rules: Partial<CallRules>): MethodDecorator => SetMetadata
 
 export const rulesOf = (handler: object): CallRules => Reflect.getMetadata(RULES, handler) ?? DEFAULT_RULES;
 
-/** version 00 of W3C trace context; anything else is not passed on. */
-const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
-
 export const isRead = (method: string): boolean => method === 'GET' || method === 'HEAD';
 
 /** One authenticated request: who calls, until when it waits, and how its reply is written. */
@@ -40,14 +38,13 @@ export class CspCall {
     readonly rules: CallRules,
     private readonly waits: CspWaits,
   ) {
-    const trace = request.headers.traceparent;
     this.caller = {
       tenantId: session.tenantId,
       backendId: backend.backendId,
       backendKind: backend.backendKind,
       deadline: this.began + waits[rules.wait],
       signal: isRead(request.method) ? undefined : leaving(reply),
-      traceparent: typeof trace === 'string' && TRACEPARENT.test(trace) ? trace : undefined,
+      traceparent: readTraceparent(request.headers.traceparent),
       actor: session.username,
       operationId: undefined,
     };

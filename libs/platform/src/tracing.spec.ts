@@ -103,7 +103,9 @@ describe('spans', () => {
 
   it('take a traceparent of version 00 and nothing else', () => {
     expect(readTraceparent(TRACE)).toBe(TRACE);
-    for (const wrong of [undefined, '', [TRACE], `${TRACE}-x`, TRACE.toUpperCase(), `01${TRACE.slice(2)}`])
+    const [, trace, span] = TRACE.split('-') as [string, string, string];
+    const ofZeros = [TRACE.replace(trace, '0'.repeat(32)), TRACE.replace(span, '0'.repeat(16))];
+    for (const wrong of [undefined, '', [TRACE], `${TRACE}-x`, TRACE.toUpperCase(), `01${TRACE.slice(2)}`, ...ofZeros])
       expect(readTraceparent(wrong)).toBeUndefined();
   });
 });

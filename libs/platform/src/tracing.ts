@@ -33,8 +33,8 @@ export interface Tracer {
   stop(): Promise<void>;
 }
 
-/** version 00 of W3C trace context; anything else is not passed on. */
-const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
+/** version 00 of W3C trace context, where ids of zeros alone are none; anything else is not passed on. */
+const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 let tracer: Tracer | undefined;
 const active = new AsyncLocalStorage<OpenSpan>();
