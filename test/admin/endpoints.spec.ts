@@ -197,6 +197,27 @@ describe('endpoints', () => {
     expect(gateway.exited).toBe(false);
   });
 
+  it('are what the overview says of their legs, to a tenant of its own alone', async () => {
+    const seenBy = async ({ token }: Person) => {
+      const headers = { authorization: `Bearer ${token}` };
+      const reply = await fetch(`http://127.0.0.1:${port}/api/v1/overview`, { headers });
+      return (await reply.json()) as { legs: object[]; attention: object[] };
+    };
+    const leg = (name: string, health: string, detail: string) =>
+      expect.objectContaining({ name, health, detail: expect.stringContaining(detail) });
+    // Nobody has looked before: an overview is read once in five seconds.
+    const beta = await seenBy(house.beta.viewer);
+    expect(beta.legs).toContainEqual(leg('cosi', 'ok', 'its door answers'));
+    expect(beta.legs).toContainEqual(leg('cbt', 'ok', 'over REST alone'));
+    const acme = await seenBy(house.acme.viewer);
+    expect(acme.legs).toContainEqual(leg('cbt', 'degraded', 'endpoint acme/nobodys: group: there is no group'));
+    const whole = await seenBy(house.root.viewer);
+    expect(whole.legs).toContainEqual(leg('cosi', 'ok', 'its 3 doors answer'));
+    expect(whole.attention).toContainEqual(
+      expect.objectContaining({ severity: 'warning', what: expect.stringContaining('CBT is served in part') }),
+    );
+  });
+
   it('are refused when they could be nothing', async () => {
     const { backends } = house.acme;
     expect(Object.keys(backends).sort()).toEqual(['fake', 'local']);

@@ -122,22 +122,22 @@ export class DoorKeeper {
   private async follow(row: EndpointRow): Promise<void> {
     const { doors } = this.parts;
     if (isConfigured(row.tenantName, row.name)) {
-      doors.set(row.endpointId, this.stateOfConfigured(row));
+      doors.set(row, this.stateOfConfigured(row));
       return;
     }
     const door = this.open.get(row.endpointId);
     if (!row.serves) {
       if (door) this.shut(row.endpointId, { forGood: false });
-      doors.set(row.endpointId, { open: false, problem: 'it or its tenant is suspended' });
+      doors.set(row, { open: false, problem: 'it or its tenant is suspended', wanted: false });
       return;
     }
     try {
       if (door) door.follow(row);
       else this.open.set(row.endpointId, await this.unlock(row));
-      doors.set(row.endpointId, { open: true, problem: null });
+      doors.set(row, { open: true, problem: null, wanted: true });
     } catch (error) {
       const problem = (error as Error).message;
-      if (doors.set(row.endpointId, { open: door !== undefined, problem }))
+      if (doors.set(row, { open: door !== undefined, problem, wanted: true }))
         this.context.log.error({ tenantId: row.tenantId, endpoint: row.name, problem }, 'an endpoint has a problem');
     }
   }
@@ -145,9 +145,10 @@ export class DoorKeeper {
   private stateOfConfigured({ protocol, serves }: EndpointRow) {
     const setting = protocol === 'cosi' ? 'COSI_ENDPOINT' : 'TRIVET_CSI_ENDPOINT';
     if (this.parts.doors.configuredPath(protocol) === undefined)
-      return { open: false, problem: `${setting} is not set, so it has no socket` };
+      return { open: false, problem: `${setting} is not set, so it has no socket`, wanted: false };
     const open = this.parts.configured[protocol]?.() ?? false;
-    return { open, problem: open ? null : serves ? 'it is being opened' : 'it or its tenant is suspended' };
+    const problem = open ? null : serves ? 'it is being opened' : 'it or its tenant is suspended';
+    return { open, problem, wanted: serves };
   }
 
   private async unlock(row: EndpointRow): Promise<Door> {

@@ -3,29 +3,69 @@ import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import type { OverviewReply } from '#admin/contract/overview';
 import type { Config } from '#platform/config';
+import type { Protocol, SocketDoors } from './socket-doors.js';
 
 type Leg = OverviewReply['legs'][number];
 
 const KNOCK_MS = 1_000;
+/** Named in a detail; more are counted. */
+const NAMED = 3;
 
-/** How this gateway serves each leg: it knocks at its own doors, as a client would. */
-export async function legHealth(config: Config): Promise<Leg[]> {
-  const [cosi, cbt, csi] = await Promise.all([
-    config.COSI_ENDPOINT === undefined ? undefined : knock({ path: config.COSI_ENDPOINT }),
-    config.TRIVET_CBT_LISTEN === 'none' ? undefined : knock(config.TRIVET_CBT_LISTEN),
-    config.TRIVET_CSI_ENDPOINT === undefined ? undefined : knock({ path: config.TRIVET_CSI_ENDPOINT }),
+interface Door {
+  name: string;
+  answers: boolean;
+  /** When it does not. */
+  why: string;
+}
+
+/**
+ * How this gateway serves each leg, to a tenant or to all: it knocks at the doors that are to be open, as a client would. A
+ * tenant is told of its own sockets alone.
+ */
+export async function legHealth(config: Config, doors: SocketDoors, tenantId?: string): Promise<Leg[]> {
+  const [cosi, csi, tls] = await Promise.all([
+    sockets(doors, 'cosi', tenantId),
+    sockets(doors, 'csi', tenantId),
+    tlsDoor(config),
   ]);
   return [
-    cosi === undefined
-      ? {
-          name: 'cosi',
-          health: 'absent',
-          detail: 'COSI_ENDPOINT is not set; endpoints of tenants have sockets of their own',
-        }
-      : { name: 'cosi', ...(cosi ? ok('its socket answers') : down(`nobody answers at ${config.COSI_ENDPOINT}`)) },
+    {
+      name: 'cosi',
+      ...(cosi.length > 0
+        ? verdict(cosi)
+        : { health: 'absent', detail: 'no socket is registered, or all are suspended' }),
+    },
     { name: 'csp', ...ok('this gateway answers') },
-    cbtLeg(cbt, csi),
+    {
+      name: 'cbt',
+      ...(tls.length + csi.length > 0
+        ? verdict([...tls, ...csi])
+        : ok('over REST alone: TRIVET_CBT_LISTEN is `none`, and no socket is registered')),
+    },
   ];
+}
+
+const sockets = (doors: SocketDoors, protocol: Protocol, tenantId?: string): Promise<Door[]> =>
+  Promise.all(
+    doors.wanted(protocol, tenantId).map(async ({ label, path, problem }) => ({
+      name: `endpoint ${label}`,
+      // Of two gateways on a host the other one may answer.
+      answers: await knock({ path }),
+      why: problem ?? `nobody answers at ${path}`,
+    })),
+  );
+
+async function tlsDoor({ TRIVET_CBT_LISTEN: listen }: Config): Promise<Door[]> {
+  if (listen === 'none') return [];
+  return [{ name: 'TRIVET_CBT_LISTEN', answers: await knock(listen), why: 'nobody answers there' }];
+}
+
+function verdict(doors: readonly Door[]): Pick<Leg, 'health' | 'detail'> {
+  const deaf = doors.filter(({ answers }) => !answers);
+  if (deaf.length === 0) return ok(doors.length === 1 ? 'its door answers' : `its ${doors.length} doors answer`);
+  const said = deaf.slice(0, NAMED).map(({ name, why }) => `${name}: ${why}`);
+  if (deaf.length > NAMED) said.push(`${deaf.length - NAMED} more`);
+  return { health: deaf.length === doors.length ? 'down' : 'degraded', detail: said.join('; ') };
 }
 
 /** The certificate that people have configured; one of our own is renewed by itself. */
@@ -40,28 +80,6 @@ export function certificateOf({ TRIVET_TLS_CERT_FILE: path }: Config): { path: s
 }
 
 const ok = (detail: string) => ({ health: 'ok', detail }) as const;
-const down = (detail: string) => ({ health: 'down', detail }) as const;
-
-function cbtLeg(tls: boolean | undefined, socket: boolean | undefined): Leg {
-  const doors = [
-    ['TRIVET_CBT_LISTEN', tls],
-    ['TRIVET_CSI_ENDPOINT', socket],
-  ] as const;
-  const there = doors.filter(([, answers]) => answers !== undefined);
-  const deaf = there.filter(([, answers]) => !answers).map(([name]) => name);
-  if (there.length === 0)
-    return {
-      name: 'cbt',
-      health: 'ok',
-      detail: 'over REST alone: neither TRIVET_CBT_LISTEN nor TRIVET_CSI_ENDPOINT is set',
-    };
-  if (deaf.length === 0) return { name: 'cbt', ...ok('its doors answer') };
-  return {
-    name: 'cbt',
-    health: deaf.length === there.length ? 'down' : 'degraded',
-    detail: `nobody answers at ${deaf.join(', ')}`,
-  };
-}
 
 function knock(place: { path: string } | { host: string; port: number }): Promise<boolean> {
   return new Promise(resolve => {

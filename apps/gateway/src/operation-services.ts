@@ -24,6 +24,7 @@ export function operationServices({
   operations,
   objects,
   blocks,
+  doors,
 }: GatewayParts): OperationServices {
   // Here they only say what their steps are called, and what becomes of a resource without asking a backend.
   const kinds = new OperationKinds([
@@ -47,7 +48,7 @@ export function operationServices({
       workers,
       names,
       version: VERSION,
-      legs: () => legHealth(config),
+      legs: tenantId => legHealth(config, doors, tenantId),
       certificate: () => certificateOf(config),
     }),
   };

@@ -17,14 +17,33 @@ export interface DoorPlace {
 interface DoorState {
   open: boolean;
   problem: string | null;
+  /** It is to be served here: neither it nor its tenant is suspended, and it has a path. */
+  wanted: boolean;
+}
+
+/** Of which row. */
+export interface DoorOf {
+  endpointId: string;
+  tenantId: string;
+  tenantName: string;
+  name: string;
+  protocol: Protocol;
+}
+
+/** A socket that is to be served here. */
+export interface WantedDoor {
+  /** `tenant/endpoint` */
+  label: string;
+  path: string;
+  problem: string | null;
 }
 
 const FOLLOW_MS = 2_000;
-const NOT_YET: DoorState = { open: false, problem: 'no gateway has looked at it yet' };
+const NOT_YET = { open: false, problem: 'no gateway has looked at it yet' };
 
 /** What this gateway knows of its sockets, for the admin API. DoorKeeper writes it. */
 export class SocketDoors implements EndpointDoors {
-  private readonly states = new Map<string, DoorState>();
+  private readonly states = new Map<string, { of: DoorOf; state: DoorState }>();
   private keeper: (() => Promise<void>) | undefined;
 
   constructor(private readonly config: Config) {}
@@ -47,7 +66,7 @@ export class SocketDoors implements EndpointDoors {
     const usual = isCosi ? config.TRIVET_COSI_DRIVER_NAME : config.TRIVET_CSI_DRIVER_NAME;
     const configured = isConfigured(tenant, name);
     const ours = configured ? (isCosi ? config.TRIVET_COSI_SOCKET_GROUP : config.TRIVET_CSI_SOCKET_GROUP) : undefined;
-    const known = this.states.get(id) ?? NOT_YET;
+    const known = this.states.get(id)?.state ?? NOT_YET;
     return {
       socket: configured ? (this.configuredPath(protocol) ?? '') : this.place(tenant, name, protocol).path,
       driverName: driverName ?? usual,
@@ -70,10 +89,25 @@ export class SocketDoors implements EndpointDoors {
     this.keeper = keeper;
   }
 
+  /** Those of a tenant, or all. */
+  wanted(protocol: Protocol, tenantId?: string): WantedDoor[] {
+    const seen = [...this.states.values()].filter(
+      ({ of, state }) =>
+        of.protocol === protocol && state.wanted && (tenantId === undefined || of.tenantId === tenantId),
+    );
+    return seen.map(({ of: { tenantName, name }, state: { problem } }) => ({
+      label: `${tenantName}/${name}`,
+      path: isConfigured(tenantName, name)
+        ? (this.configuredPath(protocol) ?? '')
+        : this.place(tenantName, name, protocol).path,
+      problem,
+    }));
+  }
+
   /** True: it was another before. */
-  set(id: string, state: DoorState): boolean {
-    const before = this.states.get(id);
-    this.states.set(id, state);
+  set(of: DoorOf, state: DoorState): boolean {
+    const before = this.states.get(of.endpointId)?.state;
+    this.states.set(of.endpointId, { of, state });
     return before?.open !== state.open || before.problem !== state.problem;
   }
 

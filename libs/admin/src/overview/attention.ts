@@ -9,6 +9,7 @@ export type Attention = OverviewReply['attention'][number];
 export interface Seen {
   /** The appliance's administrators see what is of no tenant, too. */
   appliance: boolean;
+  /** As they are served, whatever becomes of the work behind them. */
   legs: OverviewReply['legs'];
   conditions: Conditions;
   pulse: Pulse;
@@ -45,12 +46,12 @@ export function attentionFor(seen: Seen): Attention[] {
 function ofDoors({ appliance, legs, certificate }: Seen): Attention[] {
   if (!appliance) return [];
   const items: Attention[] = legs
-    .filter(({ health }) => health === 'down')
-    .map(({ name, detail }) => ({
-      severity: 'error',
-      what: `${name.toUpperCase()} is not served: ${detail}`,
-      means: 'Its callers get no answer; what was accepted before goes on.',
-      todo: 'Run `trivet doctor` on the host of this gateway, and look at its log.',
+    .filter(({ health }) => health === 'down' || health === 'degraded')
+    .map(({ name, health, detail }) => ({
+      severity: health === 'down' ? 'error' : 'warning',
+      what: `${name.toUpperCase()} is ${health === 'down' ? 'not served' : 'served in part'}: ${detail}`,
+      means: 'Callers there get no answer; what was accepted before goes on.',
+      todo: 'See the endpoints for the reason; run `trivet doctor` on the host of this gateway, and look at its log.',
       link: null,
     }));
   const left = certificate ? certificate.until.getTime() - Date.now() : Number.POSITIVE_INFINITY;

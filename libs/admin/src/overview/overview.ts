@@ -13,8 +13,8 @@ export interface OverviewParts {
   workers: WorkerDirectory;
   names: Names;
   version: string;
-  /** How this process serves each leg. */
-  legs(): Promise<OverviewReply['legs']>;
+  /** How this process serves each leg: to a tenant, or to all. */
+  legs(tenantId?: string): Promise<OverviewReply['legs']>;
   certificate(): { path: string; until: Date } | undefined;
 }
 
@@ -47,7 +47,7 @@ export class Overview {
     const { database, desk, workers: directory, names, version } = this.parts;
     const scope = tenantId === undefined ? {} : { tenantId };
     const [doors, conditions, pulse, parked, workers, queues] = await Promise.all([
-      this.parts.legs(),
+      this.parts.legs(tenantId),
       readConditions(database, tenantId),
       this.pulse.read(tenantId),
       desk.list(scope, { states: ['needs_attention'] }, { limit: PARKED_SHOWN }, { descending: false }),
@@ -90,7 +90,7 @@ export class Overview {
       })),
       attention: attentionFor({
         appliance: tenantId === undefined,
-        legs,
+        legs: doors,
         conditions,
         pulse,
         parked: parked.rows.map(row => ({ ...row, tenant: tenants.get(row.tenantId)! })),
