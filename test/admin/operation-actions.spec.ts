@@ -1,12 +1,17 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { FaultOrder } from '#backends/fake/fake-control';
+import type { Caller } from '#storage/caller';
 import { AdminHouse, type Person } from '#test/admin/admin-house';
+import { GIVEN_UP } from '#test/admin/given-up';
+import { driverOf, sidecarOf } from '#test/admin/resource-calls';
 import { until } from '#test/support/parts';
 
 /** What people do about operations, beside a worker that runs them. */
 let house: AdminHouse;
+let sidecar: Caller;
 beforeAll(async () => {
   house = await AdminHouse.create({ block: 'fake', env: { TRIVET_LEASE_MS: '3000', TRIVET_RECYCLE_MS: '0' } });
+  sidecar = await sidecarOf(house, house.acme);
   await house.appliance.worker();
   await until(
     'the pools are known',
@@ -209,6 +214,66 @@ describe('resolve', () => {
     await ended(await remove(id), 'succeeded');
     expect((await volume(id)).state).toBe('gone');
   });
+
+  it.each(Object.keys(GIVEN_UP))(
+    'gives a %s up: its resource is what it says, and it can be asked for again',
+    async kind => {
+      const { acme, appliance } = house;
+      const given = await GIVEN_UP[kind]!({
+        house,
+        sidecar,
+        driver: await driverOf(house, acme),
+        stateOf: async (table, id) =>
+          (await house.query<{ state: string }>(`SELECT state FROM trivet.${table} WHERE id = $1`, [id]))[0]?.state,
+        idOf: async (table, name) =>
+          (
+            await house.query<{ id: string }>(`SELECT id FROM trivet.${table} WHERE tenant_id = $1 AND name = $2`, [
+              acme.id,
+              name,
+            ])
+          )[0]!.id,
+      });
+      const control = given.store === 'objects' ? appliance.fake! : appliance.fakeBlock!;
+      const last = async () =>
+        (
+          await house.query<{ id: string; state: string }>(
+            'SELECT id, state FROM trivet.operation WHERE kind = $1 AND resource_id = $2 ORDER BY seq DESC LIMIT 1',
+            [kind, given.resource],
+          )
+        )[0];
+      // A deletion of a bucket that no repeat helps ends as failed; what waits for a person is put so by hand.
+      const fails = kind === 'bucket.delete';
+      const error = fails ? 'internal' : 'unimplemented';
+      control.addFault({ ...given.fault, mode: 'fail-before', error, message: 'a test', count: 100 });
+      const begun = given.begin().catch(() => {});
+      const parked = await until('it waits for a person', async () => {
+        if (fails)
+          await house.query(
+            `UPDATE trivet.operation SET state = 'needs_attention', place = NULL
+              WHERE kind = $1 AND resource_id = $2 AND state = 'pending' AND error IS NOT NULL`,
+            [kind, given.resource],
+          );
+        const found = await last();
+        return found?.state === 'needs_attention' ? found : undefined;
+      });
+      control.clearFaults();
+      const before = await house.call(acme.viewer, 'GET', `/operations/${parked.id}`);
+      const reply = await act('resolve', parked.id);
+      expect(reply).toMatchObject({ status: 200, body: { state: 'failed', kind, actions: [] } });
+      // What was said before is what becomes of it.
+      const [, leaves] = /Resolve: it ends as failed; (.*)\.$/.exec(before.body.advice)!;
+      expect(reply.body.advice).toContain(leaves);
+      await begun;
+      expect(await slots(parked.id)).toBe(0);
+      expect(await given.state()).toBe(given.states[0]);
+      if (given.states[0] === 'gone') return;
+      await given.begin();
+      const again = await last();
+      expect(again).toMatchObject({ state: 'succeeded' });
+      expect(again!.id).not.toBe(parked.id);
+      expect(await given.state()).toBe(given.states[1]);
+    },
+  );
 
   it('makes room for who waits behind it', async () => {
     const { id } = await created('in-line');
