@@ -1,10 +1,15 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdirSync, readFileSync } from 'node:fs';
+import { get, type IncomingMessage } from 'node:http';
+import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
+import { connect as connectSocket } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { StreamEnd } from '#cbt/stream-end';
 import { AdminHouse } from '#test/admin/admin-house';
 import { CbtClient } from '#test/cbt/client';
+import { message, type Value } from '#test/cbt/wire';
 import type { RealDriver } from '#test/csp/driver-client';
 import { TestAppliance } from '#test/support/appliance';
 import { CSP_PASSWORD } from '#test/support/block-folders';
@@ -19,6 +24,7 @@ const WITHIN_MS = 2_000;
 const SIDECAR = '/snapshotmetadata.SnapshotMetadata/GetMetadataAllocated';
 const CSI = '/csi.v1.SnapshotMetadata/GetMetadataAllocated';
 const MIB = 1024 ** 2;
+const GIB = 1024 ** 3;
 
 let appliance: TestAppliance;
 let driver: RealDriver;
@@ -29,11 +35,14 @@ let snapshot: string;
 const clients: CbtClient[] = [];
 let overTls: CbtClient;
 let overSocket: CbtClient;
+let csiSocket: string;
+let cbtPort: number;
+let caCert: string;
 
 beforeAll(async () => {
-  const cbtPort = await freePort();
+  cbtPort = await freePort();
   appliance = await TestAppliance.create({ backend: 'fake', block: 'fake' });
-  const csiSocket = join(appliance.folder, 'csi', 'csi.sock');
+  csiSocket = join(appliance.folder, 'csi', 'csi.sock');
   mkdirSync(join(appliance.folder, 'csi'));
   await appliance.gateway({ TRIVET_CBT_LISTEN: `127.0.0.1:${cbtPort}`, TRIVET_CSI_ENDPOINT: `unix://${csiSocket}` });
   await appliance.worker();
@@ -51,7 +60,8 @@ beforeAll(async () => {
      SELECT tenant_id, gen_random_uuid(), id, 'token', 'test', role, $1 FROM trivet.tenant_user WHERE name = 'csp'`,
     [createHash('sha256').update(adminToken).digest()],
   );
-  overTls = CbtClient.overTls(cbtPort, readFileSync(join(appliance.folder, 'tls', 'certificate.pem'), 'utf8'));
+  caCert = readFileSync(join(appliance.folder, 'tls', 'certificate.pem'), 'utf8');
+  overTls = CbtClient.overTls(cbtPort, caCert);
   overSocket = CbtClient.overSocket(csiSocket);
   clients.push(overTls, overSocket);
 }, 60_000);
@@ -165,6 +175,50 @@ const legs: Leg[] = [
     suspended: ['401'],
   },
 ];
+/** A gRPC stream whose reader takes nothing before `end`, which gives its status: grpc-js would read on by itself. */
+function unreadStream(session: ClientHttp2Session, path: string, request: Record<number, Value>) {
+  session.on('error', () => {});
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': path,
+    'content-type': 'application/grpc',
+    te: 'trailers',
+  });
+  const body = message(request);
+  stream.end(Buffer.concat([Buffer.from([0, 0, 0, 0, body.length]), body]));
+  stream.on('error', () => {});
+  let status: string | undefined;
+  stream.on('trailers', trailers => {
+    status = String(trailers['grpc-status']);
+  });
+  return {
+    begun: once(stream, 'response'),
+    async end() {
+      const closed = once(stream, 'close');
+      stream.resume();
+      await closed;
+      return status ?? `reset with ${stream.rstCode}`;
+    },
+  };
+}
+
+/** The same over REST; `end` gives the last of what came. */
+async function unreadLines(path: string) {
+  const call = get(`${appliance.cspUrl}${path}`, { headers: { 'x-auth-token': cspToken } });
+  const [reply] = (await once(call, 'response')) as [IncomingMessage];
+  return {
+    async end() {
+      let last = '';
+      try {
+        for await (const chunk of reply.setEncoding('utf8')) last = (last + chunk).slice(-200);
+      } catch {
+        // It breaks off; the last line says why.
+      }
+      return last;
+    },
+  };
+}
+
 const setState = (state: string) => query("UPDATE trivet.tenant SET state = $1 WHERE name = 'default'", [state]);
 const forgive = () => query('DELETE FROM trivet.login_throttle');
 
@@ -196,6 +250,50 @@ describe('a suspended tenant', () => {
       await until('it is served again', async () => (await call()).status === active, 10_000);
     },
   );
+
+  it('has its running streams of changed blocks ended, on every face', async () => {
+    // Walked, not read from the index: as many ranges as no reader takes before the tenant is suspended.
+    await query("UPDATE trivet.queue SET paused = true WHERE class = 'index'");
+    const ranges = 2_000_000;
+    const served = () => driver.createVolume('long', 16 * GIB).catch(() => undefined);
+    const volume = await until('it is served', served, 10_000);
+    const { id } = await driver.createSnapshot(volume.id, 'long');
+    const pattern = { capacityBytes: 16 * GIB, ranges, every: 8_192, length: 4_096 };
+    appliance.fakeBlock!.synthetic(id, pattern);
+    const made = await http('POST', '/cbt/v1/sessions', { 'x-auth-token': cspToken }, { snapshots: [id] });
+    const token = /"(?:token|session_token|sessionToken)":"([^"]+)"/.exec(made.text)![1]!;
+    const gateway = appliance.process('gateway');
+    const open = async () =>
+      [...(await gateway.metrics()).matchAll(/^trivet_cbt_streams_open(?:\{[^}]*\})? (\d+)$/gm)]
+        .map(([, count]) => Number(count))
+        .reduce((sum, count) => sum + count, 0);
+    await until('the socket is open again', async () => (await overSocket.call(CSI, { 1: snapshot })).code === 'OK');
+    await until('the streams before are over', async () => (await open()) === 0);
+
+    const tls = connectHttp2(`https://localhost:${cbtPort}`, { ca: caCert });
+    const socket = connectHttp2('http://localhost', { createConnection: () => connectSocket(csiSocket) });
+    try {
+      const streams = [
+        unreadStream(tls, SIDECAR, { 1: token, 2: 'default', 3: id }),
+        unreadStream(socket, CSI, { 1: id }),
+      ];
+      const rest = await unreadLines(`/cbt/v1/snapshots/${id}/allocated`);
+      await Promise.all(streams.map(({ begun }) => begun));
+      expect(await open()).toBe(3);
+      await setState('suspended');
+      const since = Date.now();
+      // Nobody has read on meanwhile, so nothing but the suspension ends them.
+      await until('the gateway has ended them', async () => (await open()) === 0, WITHIN_MS + 1_000);
+      expect(Date.now() - since).toBeLessThan(WITHIN_MS + 500);
+      expect(await Promise.all(streams.map(stream => stream.end()))).toEqual(['14', '14']);
+      const lines = await rest.end();
+      expect(lines).toMatch(/\{"error":"the tenant was suspended.*\}\n$/);
+    } finally {
+      await setState('active');
+      await query("UPDATE trivet.queue SET paused = false WHERE class = 'index'");
+      for (const session of [tls, socket]) session.destroy();
+    }
+  }, 60_000);
 
   it('has what was accepted before carried out to its end', async () => {
     // The socket of the configuration opens again a moment after it is resumed.
