@@ -1,8 +1,14 @@
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AdminHouse, type HouseTenant } from '#test/admin/admin-house';
-import { driverOf, poolsSeen, sidecarOf } from '#test/admin/resource-calls';
+import { driverOf, MIB, poolsSeen, sidecarOf } from '#test/admin/resource-calls';
+import { hostRequest, volumeRequest } from '#test/block-storage/block-house';
+import { hasTgt } from '#test/exporter/tgt-harness';
 import type { DaemonProcess } from '#test/support/appliance';
+import { keptPort } from '#test/support/free-port';
 import { until } from '#test/support/parts';
+import { daemonsOf } from '#test/support/tgt-daemons';
 
 const GIB = 1024 ** 3;
 let house: AdminHouse;
@@ -204,4 +210,43 @@ describe('a tenant that has something', () => {
     }
     expect((await house.call(full.admin, 'GET', '/tenants/full/quotas')).body.streams.limit).toBeNull();
   });
+});
+
+/** Over tgt itself, which no worker takes along when it ends. */
+describe.skipIf(!hasTgt())('a tenant whose volumes are exported', () => {
+  let real: AdminHouse;
+  beforeAll(async () => {
+    real = await AdminHouse.create({ block: 'copy' });
+    // The tenants of a house have copies of one configuration, and a portal is of one daemon.
+    await real.query(
+      "UPDATE trivet.backend SET config = jsonb_set(config, '{pools,0,portals}', to_jsonb($2::text[])) WHERE id = $1",
+      [real.acme.backends.local, [`127.0.0.1:${await keptPort()}`]],
+    );
+    await real.appliance.worker();
+    await poolsSeen(real, real.acme);
+  }, 60_000);
+  afterAll(() => real?.close());
+
+  it('leaves no daemon behind', async () => {
+    const { blockStorage } = real.parts;
+    const driver = await driverOf(real, real.acme);
+    const request = { ...volumeRequest('exported'), sizeBytes: BigInt(8 * MIB) };
+    const { id } = await blockStorage.createVolume(driver, request);
+    const host = hostRequest('reader');
+    await blockStorage.putHost(driver, host);
+    await blockStorage.publish(driver, id, { host: host.uuid, accessProtocol: 'iscsi' });
+    const { tgtPath } = real.appliance;
+    const daemons = globSync('*/daemon.json', { cwd: tgtPath }).map(
+      file => JSON.parse(readFileSync(join(tgtPath, file), 'utf8')) as Record<string, unknown>,
+    );
+    const pid = daemons.find(({ tenantId }) => tenantId === real.acme.id)!.pid as number;
+    const others = daemonsOf(tgtPath).filter(running => running !== pid);
+    expect(daemonsOf(tgtPath)).toContain(pid);
+    const ended = await real.change(real.root.admin, 'DELETE', '/tenants/acme', {
+      query: { drain: 'true', confirm: 'acme' },
+      headers: { prefer: 'wait=30' },
+    });
+    expect(ended.status, JSON.stringify(ended.body)).toBe(204);
+    expect(daemonsOf(tgtPath)).toEqual(others);
+  }, 60_000);
 });
