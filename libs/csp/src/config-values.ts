@@ -66,5 +66,12 @@ export function textOf(map: VolumeConfig, key: string): string | undefined {
   throw invalid(`config.${key}`, `must be text, got ${shown(given)}`);
 }
 
+/** Of a volume that says nfs the driver ends no publication and grows no file system (reference/csp.md 5). */
+export function requireBlock(map: VolumeConfig): void {
+  const given = entryOf(map, 'access_protocol');
+  if (typeof given === 'string' && given.toLowerCase() === 'nfs')
+    throw invalid('config.access_protocol', 'nfs is for file volumes; this backend makes block volumes');
+}
+
 const entryOf = (map: VolumeConfig, key: string): ConfigValue | undefined =>
   Object.hasOwn(map, key) ? map[key] : undefined;

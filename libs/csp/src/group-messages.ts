@@ -1,8 +1,9 @@
 import { z } from 'zod';
-import { config } from '#csp/config-values';
+import { config, textOf } from '#csp/config-values';
 import { description, id, name } from '#csp/request-body';
 import { ourId } from '#csp/resource-id';
 import { seconds, toSnapshot } from '#csp/snapshot-messages';
+import { invalid } from '#platform/errors';
 import type {
   SnapshotGroupRequest,
   SnapshotGroupView,
@@ -12,11 +13,12 @@ import type {
 
 export const volumeGroupBody = z.object({ name, description: description.optional(), config });
 
-export const toVolumeGroupRequest = (body: z.output<typeof volumeGroupBody>): VolumeGroupRequest => ({
-  name: body.name,
-  description: body.description ?? '',
-  config: body.config,
-});
+export function toVolumeGroupRequest(body: z.output<typeof volumeGroupBody>): VolumeGroupRequest {
+  // Kept and not followed, it would look as if the members were protected.
+  if (textOf(body.config, 'protection_template'))
+    throw invalid('config.protection_template', 'templates protect volumes: give it to each volume of the group');
+  return { name: body.name, description: body.description ?? '', config: body.config };
+}
 
 export const toVolumeGroup = (view: VolumeGroupView) => ({
   id: view.id,

@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { sizeNumber } from '#csp/byte-size';
-import { config } from '#csp/config-values';
+import { booleanOf, config } from '#csp/config-values';
 import { description, id, name } from '#csp/request-body';
 import { ourId } from '#csp/resource-id';
-import type { SnapshotRequest, SnapshotView } from '#storage/block-storage';
+import { invalid } from '#platform/errors';
+import type { SnapshotRequest, SnapshotView, VolumeConfig } from '#storage/block-storage';
 
 export const seconds = (date: Date): number => Math.floor(date.getTime() / 1000);
 
@@ -13,8 +14,15 @@ export const toSnapshotRequest = (body: z.output<typeof snapshotBody>): Snapshot
   name: body.name,
   volumeId: ourId('Volume', body.volume_id),
   description: body.description ?? '',
-  config: body.config,
+  config: readOnly(body.config),
 });
+
+/** The specification's two keys of snapshots: what no backend here can do is refused, not kept as if it held. */
+function readOnly(map: VolumeConfig): VolumeConfig {
+  for (const key of ['online', 'writable'])
+    if (booleanOf(map, key)) throw invalid(`config.${key}`, 'snapshots are read-only and not exported; clone it');
+  return map;
+}
 
 export const toSnapshot = (view: SnapshotView) => ({
   id: view.id,

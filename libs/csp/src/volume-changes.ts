@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { byteSize } from '#csp/byte-size';
-import { booleanOf, config, limitOf, textOf } from '#csp/config-values';
+import { booleanOf, config, limitOf, requireBlock, textOf } from '#csp/config-values';
 import { unexpectedArgument } from '#csp/csp-errors';
 import { description, id } from '#csp/request-body';
 import { ourId } from '#csp/resource-id';
@@ -88,6 +88,7 @@ function groupOf(body: UpdateVolumeBody): Pick<VolumeChanges, 'volumeGroupId'> {
 function settingsOf(map: VolumeConfig): VolumeChanges {
   if (Object.keys(map).length === 0) return {};
   booleanOf(map, 'sync_on_detach');
+  requireBlock(map);
   const changes: VolumeChanges = { config: map };
   const policy = textOf(map, 'performance_policy');
   if (policy !== undefined) changes.performancePolicy = policy || 'default';

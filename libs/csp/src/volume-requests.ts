@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { byteSize } from '#csp/byte-size';
-import { booleanOf, config, limitOf, textOf } from '#csp/config-values';
+import { booleanOf, config, limitOf, requireBlock, textOf } from '#csp/config-values';
 import { description, id, name } from '#csp/request-body';
 import { ourId } from '#csp/resource-id';
 import { invalid } from '#platform/errors';
@@ -30,6 +30,7 @@ export interface CreateVolume {
 
 export function toVolumeRequest(body: CreateVolumeBody): CreateVolume {
   const { config: map } = body;
+  requireBlock(map);
   const { source, snapshotOf } = sourceOf(body);
   const request: VolumeRequest = {
     name: body.name,

@@ -78,6 +78,14 @@ export function editCases(context: Context): void {
         'bare',
         'PUT',
         path,
+        { config: { access_protocol: 'nfs' } },
+        400,
+        /^config.access_protocol: /,
+      );
+      await context.refuse(
+        'bare',
+        'PUT',
+        path,
         { config: { performance_policy: 3 } },
         400,
         /^config.performance_policy: /,

@@ -66,6 +66,9 @@ export function groupCases(context: Context): void {
       await context.refuse('bare', 'POST', '/volume_groups', { name: '' }, 400, /^name: /);
       await context.refuse('bare', 'POST', '/volume_groups', { name: 'n'.repeat(300) }, 400, /^name: /);
       await context.refuse('bare', 'POST', '/volume_groups', { name: 'n', config: { a: null } }, 400, /^config.a: /);
+      const templated = { name: context.name('group'), config: { protection_template: 'Retain-30Daily' } };
+      await context.refuse('bare', 'POST', '/volume_groups', templated, 400, /^config.protection_template: /);
+      await context.refuse('bare', 'GET', `/volume_groups?name=${templated.name}`, undefined, 404);
       await context.refuse('bare', 'POST', '/snapshot_groups', { name: 'n' }, 400, /^volume_group_id: /);
     });
   });
