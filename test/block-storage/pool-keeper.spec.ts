@@ -1,3 +1,5 @@
+import { renameSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { reflinkKind } from '#backends/reflink/reflink-kind';
 import { PoolKeeper } from '#storage/pools/pool-keeper';
@@ -26,4 +28,17 @@ it('takes another pool of ours in the place of the known one for a pool that is 
   await look();
   expect(await row()).toMatchObject({ state: 'up' });
   await house.volume('into-the-right-pool');
+});
+
+it('says once what is wrong with a pool, to callers and to whoever shows its reason', async () => {
+  const marker = join(house.poolPath, 'trivet-pool.json');
+  renameSync(marker, `${marker}.away`);
+  await look();
+  expect(await row()).toMatchObject({ state: 'down', reason: 'it has no marker of a pool' });
+  await expect(house.volume('nowhere')).rejects.toMatchObject({
+    message: 'pool default is down: it has no marker of a pool',
+  });
+  renameSync(`${marker}.away`, marker);
+  await look();
+  expect(await row()).toMatchObject({ state: 'up', reason: null });
 });

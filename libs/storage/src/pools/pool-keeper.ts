@@ -106,7 +106,7 @@ export class PoolKeeper {
       pool.portals,
       pool.withoutChap,
       status.state,
-      status.reason ?? null,
+      bareReason(pool.name, status.reason) ?? null,
       status.clone,
       status.totalBytes,
       status.usedBytes,
@@ -117,5 +117,11 @@ export class PoolKeeper {
     else log.error({ pool: pool.name, path: pool.path, reason: status.reason }, 'pool is down');
   }
 }
+
+/** Backends give an error's text, which says which pool it is and that it is down; so does everyone who shows a reason. */
+const bareReason = (pool: string, reason: string | undefined): string | undefined => {
+  const said = `pool ${pool} is down: `;
+  return reason?.startsWith(said) ? reason.slice(said.length) : reason;
+};
 
 const KNOWN = sql('pool_known', 'SELECT uuid FROM trivet.pool WHERE tenant_id = $1 AND backend_id = $2 AND name = $3');

@@ -30,7 +30,8 @@ export async function choosePool(tx: Tx, caller: BlockCaller, name: string | und
     throw new StorageError('unavailable', 'no worker has looked at the pools of this backend yet; try again');
   const pool = name === undefined ? pools[0] : pools.find(candidate => candidate.name === name);
   if (!pool) throw invalid('config.pool', `no pool ${name}; there are ${pools.map(each => each.name).join(', ')}`);
-  if (pool.state === 'down') throw new StorageError('unavailable', `pool ${pool.name} is down: ${pool.reason}`);
+  if (pool.state === 'down')
+    throw new StorageError('unavailable', `pool ${pool.name} is down: ${pool.reason ?? 'no reason known'}`);
   return pool.name;
 }
 
