@@ -1,6 +1,10 @@
+import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { PoolFiles } from '#test/block-crash/pool-files';
+import { FileSystemPlan } from '#test/block-e2e/journaled-disk';
 import { DriverError, type DriverNode } from '#test/csp/driver-client';
 import { TestAppliance } from '#test/support/appliance';
+import { Initiator, type InitiatorSession, LoginRefused } from '#test/support/initiator';
 import { until } from '#test/support/parts';
 
 const MIB = 1024 ** 2;
@@ -10,6 +14,17 @@ const NODE: DriverNode = {
   iqns: ['iqn.1994-05.com.redhat:node-a'],
   networks: ['192.0.2.2/24'],
 };
+
+/** An extent for every second block. */
+function scatter(path: string, size: number): void {
+  const fd = openSync(path, 'r+');
+  for (let at = 0; at < size; at += 8_192) writeSync(fd, Buffer.alloc(4_096, 1), 0, 4_096, at);
+  closeSync(fd);
+}
+
+interface Cut {
+  snapshots: { id: string; volume_id: string }[];
+}
 
 /** What the shipping driver does all day, over gateway and worker: each of its gRPC calls in its own order. */
 describe.each(['fake', 'xfs'] as const)('the lifecycle of a claim, %s', block => {
@@ -70,5 +85,106 @@ describe.each(['fake', 'xfs'] as const)('the lifecycle of a claim, %s', block =>
     };
     const calls = Array.from({ length: 20 }, create);
     expect(new Set((await Promise.all(calls)).map(({ id }) => id)).size).toBe(1);
+  });
+
+  const onDisk = it.runIf(block === 'xfs');
+
+  onDisk('cuts the file systems of a group as of one instant while their host writes', async () => {
+    const plan = new FileSystemPlan(8 * MIB, 11);
+    const driver = appliance.driver();
+    const files = new PoolFiles(appliance.poolPath);
+    const call = async (method: string, path: string, body: object) =>
+      driver.call(method, `/containers/v1${path}`, body);
+    const { id: volume_group_id } = (await call('POST', '/volume_groups', { name: 'mail' })).value as { id: string };
+    // Four are cloned at a time, in the order of their ids: a host that could go on would, until the last one's turn.
+    const members: { id: string }[] = [];
+    for (const size of [8, 32, 32, 32, 32, 8])
+      members.push(await driver.createVolume(`mail-${members.length}`, size * MIB));
+    for (const { id } of members.slice(1, -1)) scatter(files.path('volume', id), 32 * MIB);
+    for (const { id } of members) await call('PUT', `/volumes/${id}`, { id, volume_group_id });
+    const written = [members[0]!, members[5]!];
+    const disks: InitiatorSession[] = [];
+    for (const { id } of written) {
+      const { discovery_ips, target_names, lun_id } = await driver.publish(id, NODE);
+      disks.push(await new Initiator(NODE.iqns[0]!).login(discovery_ips[0]!, target_names[0]!, lun_id));
+    }
+    for (const disk of disks) await plan.format(disk);
+
+    const begun = [0, 0];
+    const ended = [0, 0];
+    let isOver = false;
+    const writing = (async () => {
+      for (let n = 1; !isOver; n++)
+        for (const [of, disk] of disks.entries()) {
+          begun[of] = n;
+          await plan.step(n, disk);
+          ended[of] = n;
+        }
+    })();
+    try {
+      for (let round = 1; round <= 2; round++) {
+        const start = ended[1]!;
+        await until('the host writes', () => ended[1]! > start);
+        let before: number[] = [];
+        // A pause beyond its limit is given up with 503, and asked for again.
+        const snapshots = await until('the cut is made', async () => {
+          before = [...ended];
+          const reply = await call('POST', '/snapshot_groups', { name: `cut-${round}`, volume_group_id });
+          if (reply.status !== 503) expect(reply).toMatchObject({ status: 200, problem: undefined });
+          return reply.status === 200 ? (reply.value as Cut).snapshots : undefined;
+        });
+        const after = [...begun];
+        const found = written.map(({ id }) => {
+          const snapshot = snapshots.find(({ volume_id }) => volume_id === id)!;
+          return plan.filesOn(readFileSync(files.path('snapshot', snapshot.id)));
+        });
+        for (const [of, count] of found.entries()) {
+          const steps = Array.from({ length: after[of]! - before[of]! + 1 }, (_, n) => (before[of]! + n) % plan.steps);
+          expect(steps).toContain(count);
+        }
+        // Its second disk is at most one step behind the first, and never before it.
+        expect([0, 1], `${found}`).toContain((found[0]! - found[1]! + plan.steps) % plan.steps);
+      }
+    } finally {
+      isOver = true;
+      await writing;
+      for (const disk of disks) await disk.close();
+      plan.close();
+    }
+  });
+
+  onDisk('gives hosts that share an account a new one, host by host, and what they have open goes on', async () => {
+    const driver = appliance.driver();
+    const account = (user: string, password: string) => ({ chap_user: user, chap_password: password });
+    const [old, next] = [account('nodes-1', 'first-secret-16c'), account('nodes-2', 'second-secret-16')];
+    const nodes = ['b', 'c'].map(name => ({
+      ...NODE,
+      name: `node-${name}`,
+      uuid: `node-${name}`,
+      iqns: [`iqn.1994-05.com.redhat:node-${name}`],
+    }));
+    const { id } = await driver.createVolume('pvc-shared', MIB, { multi_initiator: true });
+    const login = async (node: DriverNode, { chap_user, chap_password }: typeof old) =>
+      new Initiator(node.iqns[0]!).login(where.discovery_ips[0]!, where.target_names[0]!, where.lun_id, {
+        user: chap_user,
+        password: chap_password,
+      });
+    let where = await driver.publish(id, { ...nodes[0]!, ...old });
+    await driver.publish(id, { ...nodes[1]!, ...old });
+    const open = await Promise.all(nodes.map(node => login(node, old)));
+    await expect(driver.publish(id, { ...nodes[0]!, ...old, chap_password: next.chap_password })).rejects.toMatchObject(
+      { status: 409, message: expect.stringContaining('use another name, also to change') },
+    );
+    for (const [at, node] of nodes.entries()) {
+      where = await driver.publish(id, { ...node, ...next });
+      expect(where).toMatchObject(next);
+      await (await login(node, next)).close();
+      await open[at]!.write(at * 4_096, at + 1, 4_096);
+    }
+    for (const [at, node] of nodes.entries()) {
+      await expect(login(node, old)).rejects.toThrow(LoginRefused);
+      expect(await open[at]!.read(at * 4_096, 1_024)).toEqual(Buffer.alloc(1_024, at + 1));
+      await open[at]!.close();
+    }
   });
 });

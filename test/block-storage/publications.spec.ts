@@ -166,6 +166,29 @@ describe('publications', () => {
     await expect(publish(id, 'uuid-of-plain')).rejects.toMatchObject({ kind: 'failed_precondition' });
   });
 
+  it('takes a new account of hosts that share one, host by host, while they share a volume', async () => {
+    const [old, next] = ['old', 'new'].map(age => ({ user: `nodes-${age}`, password: `${age}-secret-16ch` }));
+    const { id } = await house.volume('rotated');
+    for (const name of ['rotor-1', 'rotor-2']) await publish(id, (await house.host(name, { chap: old })).uuid);
+    const changed = house.host('rotor-1', { chap: { ...old!, password: next!.password } });
+    await expect(changed).rejects.toMatchObject({
+      message: expect.stringContaining('use another name, also to change'),
+    });
+    const accounts = () => {
+      const [spec] = [...house.store.exporter.targets.values()].filter(({ volumeId }) => volumeId === id);
+      return spec!.initiators.map(({ iqn, chap }) => `${iqn.split(':')[1]} ${chap?.user}`).sort();
+    };
+    for (const [at, wanted] of [
+      ['nodes-new', 'nodes-old'],
+      ['nodes-new', 'nodes-new'],
+    ].entries()) {
+      await house.host(`rotor-${at + 1}`, { chap: next });
+      expect(accounts()).toEqual(wanted.map((user, n) => `rotor-${n + 1} ${user}`));
+    }
+    // Nobody has the old account any more, so its name is free for another password.
+    await house.host('rotor-3', { chap: { ...old!, password: next!.password } });
+  });
+
   it('keeps hosts that share a volume alike in having an account, and what they have when one is refused', async () => {
     const { id } = await house.volume('shared');
     const [left, right] = [await house.host('left'), await house.host('right')];

@@ -100,6 +100,12 @@ describe('volumes', () => {
     expect(await house.testDatabase.query("SELECT FROM trivet.finding WHERE kind = 'lost_image'")).toEqual([]);
   });
 
+  it('makes 10 GiB where nobody says how large', async () => {
+    const { id, sizeBytes } = await house.volume('unsized', { sizeBytes: undefined });
+    expect(sizeBytes).toBe(10n * 1024n * MIB);
+    await house.volumes.delete(house.caller(), id, { force: false });
+  });
+
   it('makes one volume of twenty parallel creations', async () => {
     const made = await Promise.all(Array.from({ length: 20 }, () => house.volume('twenty')));
     expect(new Set(made.map(({ id }) => id)).size).toBe(1);

@@ -45,7 +45,8 @@ export async function requireOwnAccount(
     if (passwordOf(other) !== chap.password)
       throw new StorageError(
         'already_exists',
-        `chap_user ${chap.user} belongs to host ${other.name} with another password; use another name`,
+        `chap_user ${chap.user} belongs to host ${other.name} with another password: use another name, also to change ` +
+          'the password of an account that several hosts share',
         { field: 'chap_user' },
       );
 }
