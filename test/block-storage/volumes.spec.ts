@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { sql } from '#platform/sql';
 import { uuidv7 } from '#platform/uuid';
 import { Snapshots } from '#storage/snapshots/snapshots';
@@ -217,13 +217,32 @@ describe('volumes', () => {
     });
   });
 
-  it('answers while it is being made, with what is known', async () => {
-    const view = await house.volumes.create(house.caller(0), { ...volumeRequest('patience'), thick: true });
-    expect(view).toMatchObject({ name: 'patience' });
-    await until(
-      'it is complete',
-      async () => (await house.volumes.get(house.caller(), view.id)).background === undefined,
-    );
+  it('answers while it is being made, with what is known, and is used by nobody before it is whole', async () => {
+    const source = await house.volume('unhurried');
+    const { uuid } = await house.host('early');
+    const held = Promise.withResolvers<void>();
+    const stage = house.store.volumes.stage.bind(house.store.volumes);
+    vi.spyOn(house.store.volumes, 'stage').mockImplementation(async (...args) => {
+      await held.promise;
+      return stage(...args);
+    });
+    try {
+      const request = { ...volumeRequest('patience'), source: { volumeId: source.id } };
+      const view = await house.volumes.create(house.caller(0), request);
+      expect(view).toMatchObject({ name: 'patience', cloneOf: 'unhurried', background: 'InProgress' });
+      expect(await house.volumes.get(house.caller(), view.id)).toEqual(view);
+      expect(await house.volumes.find(house.caller(), 'patience')).toEqual(view);
+      const host = { host: uuid, accessProtocol: 'iscsi' as const };
+      await expect(house.publications.publish(house.caller(), view.id, host)).rejects.toMatchObject({
+        kind: 'aborted',
+        message: expect.stringContaining('not complete'),
+      });
+      held.resolve();
+      expect(await house.volumes.create(house.caller(), request)).toEqual({ ...view, background: undefined });
+    } finally {
+      held.resolve();
+      vi.restoreAllMocks();
+    }
   });
 
   it('lists in pages, by name', async () => {
