@@ -34,10 +34,12 @@ export interface BlockHouseOptions {
   under?: string;
   portals?: string[];
   withoutChap?: boolean;
+  /** Beside the pool `default`, each in a folder of its own. */
+  morePools?: string[];
   handlers?: (blocks: { open(): Promise<BlockStore> }, secrets: SecretBox, database: Database) => Handler[];
 }
 
-/** The block leg without processes: one tenant, one backend with one pool, real images, an exporter in memory. */
+/** The block leg without processes: one tenant, one backend, mostly with one pool, real images, an exporter in memory. */
 export class BlockHouse {
   readonly volumes: Volumes;
   readonly hosts: Hosts;
@@ -84,14 +86,16 @@ export class BlockHouse {
     const secrets = new SecretBox(parseKeyring(randomBytes(32).toString('base64'), 'test'));
     const poolPath = mkdtempSync(join(options.under ?? tmpdir(), 'trivet-pool-'));
     const [tenantId, backendId] = [uuidv7(), uuidv7()];
+    const { portals = ['127.0.0.1:3260'], withoutChap = false, morePools = [] } = options;
     const config = {
       pools: [
-        {
-          name: 'default',
-          path: poolPath,
-          portals: options.portals ?? ['127.0.0.1:3260'],
-          withoutChap: options.withoutChap ?? false,
-        },
+        { name: 'default', path: poolPath, portals, withoutChap },
+        ...morePools.map(name => ({
+          name,
+          path: mkdtempSync(join(options.under ?? tmpdir(), 'trivet-pool-')),
+          portals: [],
+          withoutChap,
+        })),
       ],
       exporter: { kind: 'none' },
     };
@@ -125,7 +129,11 @@ export class BlockHouse {
       () => operations.close(),
       () => database.close(),
       () => testDatabase.drop(),
-      () => removeFolder(poolPath, backend, ['default']),
+      ...pools.map(
+        ({ name, path }) =>
+          () =>
+            removeFolder(path, backend, [name]),
+      ),
     );
     house.worker.start();
     return house;

@@ -22,7 +22,7 @@ const GONE = '01980000-0000-7000-8000-000000000000';
 describe('volumes', () => {
   let house: BlockHouse;
   beforeAll(async () => {
-    house = await BlockHouse.create();
+    house = await BlockHouse.create({ morePools: ['slow'] });
   });
   afterAll(() => house?.close());
 
@@ -98,6 +98,33 @@ describe('volumes', () => {
     expect(grown.sizeBytes).toBe(600_000_001n);
     await new BlockAudit(house.parts.database, { open: async () => house.store }, 0).round(AbortSignal.timeout(10_000));
     expect(await house.testDatabase.query("SELECT FROM trivet.finding WHERE kind = 'lost_image'")).toEqual([]);
+  });
+
+  it('is in the pool and folder that it asks for, else in the first pool, and so are its clones', async () => {
+    const place = (pool: string, folder: string, id: string) =>
+      house.store.volumes.inspectImage({ pool, kind: 'volume', id, folder }, AbortSignal.timeout(5_000));
+    const plain = await house.volume('placed-by-nobody');
+    expect(plain).toMatchObject({ pool: 'default', folder: '' });
+    const made = await house.volume('placed', { pool: 'slow', folder: 'team/db' });
+    expect(made).toMatchObject({ pool: 'slow', folder: 'team/db' });
+    expect(await place('slow', 'team/db', made.id)).toMatchObject({ state: 'present' });
+    expect(await place('default', 'team/db', made.id)).toMatchObject({ state: 'absent' });
+    await expect(house.volume('placed', { pool: 'default', folder: 'team/db' })).rejects.toMatchObject({
+      kind: 'already_exists',
+      message: expect.stringContaining('another pool'),
+    });
+    const source = { volumeId: made.id };
+    const clone = await house.volume('placed-clone', { source });
+    expect(await place('slow', '', clone.id)).toMatchObject({ state: 'present' });
+    await expect(house.volume('placed-elsewhere', { source, pool: 'default' })).rejects.toMatchObject({
+      kind: 'invalid_argument',
+      field: 'config.pool',
+    });
+    const { uuid } = await house.host('placer');
+    const host = { host: uuid, accessProtocol: 'iscsi' as const };
+    await expect(house.publications.publish(house.caller(), made.id, host)).rejects.toMatchObject({
+      message: expect.stringContaining('pool slow is exported nowhere'),
+    });
   });
 
   it('makes 10 GiB where nobody says how large', async () => {
