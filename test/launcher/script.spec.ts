@@ -36,6 +36,7 @@ const LOCK = {
   packages: { '': {}, 'node_modules/a': { version: '1.0.0' }, 'node_modules/b': { version: '2.0.0', optional: true } },
 };
 
+const CONFIGS = ['package.json', 'tsconfig.json', 'tsconfig.build.json'];
 const NPM = `#!/bin/sh
 echo "npm $*" >> "$CALLS"
 [ -f "$CALLS.broken" ] && { echo "npm error registry is away"; exit 1; }
@@ -59,8 +60,7 @@ beforeEach(() => {
   clone = join(folder, 'a clone');
   bin = join(folder, 'bin');
   put(join(clone, 'package-lock.json'), JSON.stringify(LOCK));
-  put(join(clone, 'package.json'), '{}');
-  put(join(clone, 'tsconfig.json'), '{}');
+  for (const name of CONFIGS) put(join(clone, name), '{}');
   for (const name of ['apps', 'libs', 'test']) put(join(clone, name, 'src', 'x.ts'), '');
   copyFileSync(join(PACKAGE_ROOT, 'trivet'), join(clone, 'trivet'));
   chmodSync(join(clone, 'trivet'), 0o755);
@@ -88,7 +88,8 @@ function trivet(args: string[], script = join(clone, 'trivet'), env: Record<stri
 }
 
 const INSTALL = 'npm ci --ignore-scripts';
-const BUILD = 'tsc -p tsconfig.json';
+const BUILD = 'tsc -p tsconfig.build.json';
+const BUILD_WITH_TESTS = 'tsc -p tsconfig.json';
 const DASHBOARD = 'vite build apps/dashboard';
 
 /** The stamp is older than what changes next, whatever the clock's grain. */
@@ -99,7 +100,7 @@ const AGED = ['apps', 'libs', 'test'].flatMap(name => [name, `${name}/src`, `${n
 
 describe('the script trivet', () => {
   it('installs, builds and runs, from any folder, and then only runs', async () => {
-    age(...AGED, 'package.json', 'tsconfig.json');
+    age(...AGED, ...CONFIGS);
     const first = await trivet(['up', '--detach', 'a b']);
     expect(first).toMatchObject({ code: 0, stdout: `["up","--detach","a b"] ${clone}/node_modules/.bin\n` });
     expect(calls()).toEqual([INSTALL, 'hydrate', BUILD]);
@@ -108,7 +109,7 @@ describe('the script trivet', () => {
   });
 
   it('builds again after a source changed, came or went', async () => {
-    age(...AGED, 'package.json', 'tsconfig.json');
+    age(...AGED, ...CONFIGS);
     await trivet([]);
     calls();
     const changes = [
@@ -124,10 +125,41 @@ describe('the script trivet', () => {
     }
   });
 
+  it('builds tests for the commands that run them, and for no other', async () => {
+    age(...AGED, ...CONFIGS);
+    await trivet(['up']);
+    expect(calls()).toEqual([INSTALL, 'hydrate', BUILD]);
+    for (const command of ['test', 'bench']) {
+      age(...AGED, 'dist/.built');
+      rmSync(join(clone, 'dist', '.built-with-tests'), { force: true });
+      await trivet([command]);
+      expect(calls()).toEqual([BUILD_WITH_TESTS]);
+      await trivet([command, 'up']);
+      await trivet(['up', 'test']);
+      expect(calls()).toEqual([]);
+    }
+    const ofTests = ['test/src/x.ts', 'libs/src/x.spec.ts', 'test/src/new.spec.ts'];
+    put(join(clone, 'libs/src/x.spec.ts'), '');
+    for (const name of ofTests) {
+      age(...AGED, 'libs/src/x.spec.ts', 'dist/.built', 'dist/.built-with-tests');
+      writeFileSync(join(clone, name), '1');
+      await trivet(['up']);
+      expect(calls()).toEqual([]);
+      await trivet(['test']);
+      expect(calls()).toEqual([BUILD_WITH_TESTS]);
+    }
+    age(...AGED, 'libs/src/x.spec.ts', 'dist/.built', 'dist/.built-with-tests');
+    writeFileSync(join(clone, 'libs/src/x.ts'), '1');
+    await trivet(['up']);
+    expect(calls()).toEqual([BUILD]);
+    await trivet(['test']);
+    expect(calls()).toEqual([BUILD_WITH_TESTS]);
+  });
+
   it('builds the dashboard once, and again after a file of it changed', async () => {
     put(join(clone, 'apps', 'dashboard', 'src', 'x.tsx'), '');
     const aged = [...AGED, ...['', '/src', '/src/x.tsx'].map(name => `apps/dashboard${name}`)];
-    age(...aged, 'package.json', 'tsconfig.json', 'package-lock.json');
+    age(...aged, ...CONFIGS, 'package-lock.json');
     await trivet([]);
     expect(calls()).toEqual([INSTALL, 'hydrate', BUILD, DASHBOARD]);
     await trivet([]);
@@ -211,7 +243,7 @@ describe('the script trivet', () => {
       }
       path = bin;
     }
-    age(...AGED, 'package.json', 'tsconfig.json');
+    age(...AGED, ...CONFIGS);
     const outcomes = await Promise.all([trivet(['1']), trivet(['2']), trivet(['3'])]);
     expect(outcomes.map(({ code }) => code)).toEqual([0, 0, 0]);
     expect(calls()).toEqual([INSTALL, 'hydrate', BUILD]);
