@@ -4,6 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { until } from '#test/support/parts';
+import {
+  commandLineOf,
+  identify,
+  isAlive,
+  type ProcessId,
+  parentOf,
+  pids,
+} from '../../apps/cli/src/supervisor/process.js';
 import { MAIN, processesOf } from './cli.js';
 
 let folder: string;
@@ -41,6 +49,16 @@ function run(args: string[], env: Record<string, string> = {}): Run {
   const started = { child, ended };
   runs.push(started);
   return started;
+}
+
+/** Living processes below this one, with their command lines. */
+function descendantsOf(root: number): { id: ProcessId; line: string }[] {
+  const above = new Map(pids().map(pid => [pid, parentOf(pid)]));
+  const isBelow = (pid = 0): boolean => pid !== 0 && (above.get(pid) === root || isBelow(above.get(pid)));
+  return [...above.keys()].filter(isBelow).flatMap(pid => {
+    const id = identify(pid);
+    return id === undefined ? [] : [{ id, line: commandLineOf(pid) }];
+  });
 }
 
 const homes = (): string[] => readdirSync(folder).filter(name => name.startsWith('trivet-test-'));
@@ -81,6 +99,23 @@ describe('trivet test', () => {
     expect(last).toBe('0 passed, 1 failed, 0 skipped');
     expect(homes()).toEqual([]);
     expect(processesOf(join(folder, home))).toEqual([]);
+  });
+
+  it('ends what its test files started when it is interrupted', async () => {
+    // A PATH without Redis and Ceph.
+    const files = ['--project', 'parts', 'test/admin/buckets.spec.ts'];
+    const { child, ended } = run(files, { PATH: folder });
+    const started = await until(
+      'a worker of a test file',
+      () => {
+        const all = descendantsOf(child.pid!);
+        return all.some(({ line }) => line.includes('/worker/src/main.js')) ? all : undefined;
+      },
+      50_000,
+    );
+    child.kill('SIGTERM');
+    expect((await ended).code).toBe(130);
+    expect(started.filter(({ id }) => isAlive(id))).toEqual([]);
   });
 
   it('clears what a killed run left', async () => {

@@ -6,7 +6,7 @@ import { PACKAGE_ROOT } from '#platform/package-root';
 import { surroundings } from '../environment.js';
 import { HOME_MARK } from '../supervisor/process.js';
 import { testParts, writeTestParts } from '../testing/parts-file.js';
-import { withThrowAwayParts } from '../testing/throw-away.js';
+import { WARDEN, withThrowAwayParts } from '../testing/throw-away.js';
 
 export function register(program: Command): void {
   program
@@ -30,7 +30,7 @@ export function register(program: Command): void {
           ...(minutes ? ['--minutes', minutes] : []),
           ...(json ? ['--json', json] : []),
         ];
-        const child = spawn(process.execPath, [main, ...args], {
+        const child = spawn(process.execPath, [WARDEN, process.execPath, main, ...args], {
           env: {
             ...surroundings(),
             NODE_NO_WARNINGS: '1',

@@ -1,8 +1,8 @@
-import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import type { Home } from '../home.js';
 import { stopTgt } from '../parts/tgt.js';
 import { unmountPool } from '../parts/xfs-pool.js';
-import { commandOf, endProcess, type ProcessId, processesOf } from './process.js';
+import { commandOf, endPart, parentOf, processesOf } from './process.js';
 
 /** As in an orderly stop: who needs another one ends before it. The osd waits for the mon to say goodbye. */
 const STOP_ORDER = [['node'], ['radosgw'], ['ceph-osd'], ['ceph-mon', 'redis-server', 'postgres']];
@@ -25,17 +25,4 @@ export async function clearLeftovers(home: Home, say: (line: string) => void): P
   // It serves files of the pool, without bearing the home's mark.
   await stopTgt(home, say);
   await unmountPool(home, say);
-}
-
-function endPart(id: ProcessId): Promise<void> {
-  return endProcess(id, commandOf(id.pid) === 'postgres' ? 'SIGINT' : 'SIGTERM', 20_000);
-}
-
-function parentOf(pid: number): number {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
-  } catch {
-    return 0;
-  }
 }

@@ -79,6 +79,29 @@ export async function endProcess(id: ProcessId, name: NodeJS.Signals, graceMs: n
   if (!(await waitForExit(id, 5_000))) throw new Error(`process ${id.pid} does not end, not even by SIGKILL`);
 }
 
+/** Asks it in the way that its program understands. */
+export function endPart(id: ProcessId): Promise<void> {
+  return endProcess(id, commandOf(id.pid) === 'postgres' ? 'SIGINT' : 'SIGTERM', 20_000);
+}
+
+export function parentOf(pid: number): number {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
+  } catch {
+    return 0;
+  }
+}
+
+/** Of all processes that there are. */
+export const pids = (): number[] =>
+  readdirSync('/proc')
+    .map(Number)
+    .filter(pid => Number.isInteger(pid));
+
+/** Also those that only wait to be reaped. */
+export const childrenOf = (parent: number): number[] => pids().filter(pid => parentOf(pid) === parent);
+
 function markOf(pid: number): string | undefined {
   try {
     const prefix = `${HOME_MARK}=`;
@@ -94,23 +117,27 @@ function markOf(pid: number): string | undefined {
 /** Living processes started for this home, by whichever supervisor; never the caller itself. */
 export function processesOf(home: string): ProcessId[] {
   const found: ProcessId[] = [];
-  for (const entry of readdirSync('/proc')) {
-    const pid = Number(entry);
-    if (!Number.isInteger(pid) || pid === process.pid || markOf(pid) !== home) continue;
+  for (const pid of pids()) {
+    if (pid === process.pid || markOf(pid) !== home) continue;
     const id = identify(pid);
     if (id !== undefined) found.push(id);
   }
   return found;
 }
 
+/** Its arguments, each ended by a NUL; empty when it is gone. */
+export function commandLineOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
 /** What a process is called, for a message. */
 export function commandOf(pid: number): string {
-  try {
-    const [command = ''] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
-    return command.slice(command.lastIndexOf('/') + 1);
-  } catch {
-    return '?';
-  }
+  const [command = ''] = commandLineOf(pid).split('\0');
+  return command === '' ? '?' : command.slice(command.lastIndexOf('/') + 1);
 }
 
 export function workingFolderOf(pid: number): string | undefined {

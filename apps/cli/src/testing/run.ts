@@ -22,7 +22,7 @@ import {
   type Tally,
   type VitestReport,
 } from './report.js';
-import { withThrowAwayParts } from './throw-away.js';
+import { WARDEN, withThrowAwayParts } from './throw-away.js';
 
 export interface TestOptions {
   filters: readonly string[];
@@ -110,17 +110,19 @@ export class TestRun {
     this.#totals[name] = result.total;
   }
 
-  /** Output goes straight to the terminal; an interrupt ends the child, and with it its workers. */
+  /** Output goes straight to the terminal; an interrupt ends the child and all that came of it, and is over then. */
   #spawn(command: string, args: readonly string[], env: Record<string, string>): Promise<number | null> {
     return new Promise((resolve, reject) => {
-      const child = spawn(command, args, {
+      const child = spawn(process.execPath, [WARDEN, command, ...args], {
         cwd: PACKAGE_ROOT,
         env: { ...surroundings(), ...(process.stdout.isTTY ? {} : { NO_COLOR: '1' }), ...env },
         stdio: ['ignore', 'inherit', 'inherit'],
         signal: this.#interrupt.signal,
       });
       child.once('exit', code => resolve(code));
-      child.once('error', error => (this.#interrupt.signal.aborted ? resolve(null) : reject(error)));
+      child.once('error', error => {
+        if (child.pid === undefined) reject(error);
+      });
     });
   }
 

@@ -9,6 +9,9 @@ import { clearLeftovers } from '../supervisor/leftovers.js';
 
 const PREFIX = 'trivet-test-';
 
+/** Runs a command, and leaves nothing of it behind. */
+export const WARDEN = join(import.meta.dirname, 'warden.js');
+
 export interface ThrowAwayOptions {
   install: boolean;
   version: string;

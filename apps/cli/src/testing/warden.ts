@@ -1,0 +1,32 @@
+/**
+ * Runs the command that its arguments name, and ends with the command's exit code. Whatever came of the command is ended
+ * with it, however deep, in a session of its own or given up by its parent: processes of test files get environments of
+ * the test's making, so no mark finds them. SIGTERM, and the end of who started the warden, end the command early.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { childrenOf, endPart, identify } from '../supervisor/process.js';
+import { adoptOrphans, endWithParent, reap } from './orphans.js';
+
+adoptOrphans();
+const interrupted = new Promise<void>(resolve => {
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => resolve());
+});
+endWithParent('SIGTERM');
+
+const [command = '', ...args] = process.argv.slice(2);
+const child = spawn(command, args, { stdio: 'inherit' });
+const ended = once(child, 'exit');
+const orphans = (): number[] => childrenOf(process.pid).filter(pid => pid !== child.pid);
+// At once: PostgreSQL takes whoever is not reaped for alive.
+process.on('SIGCHLD', () => reap(orphans()));
+
+await Promise.race([ended, interrupted]);
+// Children go with their parents, which know how to end them; then come those whose parents are gone.
+for (;;) {
+  const alive = childrenOf(process.pid).flatMap(pid => identify(pid) ?? []);
+  if (alive.length === 0) break;
+  await Promise.all(alive.map(endPart));
+}
+const [code] = await ended;
+process.exit(code ?? 1);
