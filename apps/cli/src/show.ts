@@ -1,4 +1,4 @@
-import { table } from './operator.js';
+import { table } from './table.js';
 
 export interface Shown<Row> {
   json?: boolean;

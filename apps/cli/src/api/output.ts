@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from 'commander';
 import type { ZodType } from 'zod';
 import type { RouteContract } from '#admin/contract/route';
-import { table } from '../operator.js';
+import { table } from '../table.js';
 import type { Answered, ApiClient, Sent } from './api-client.js';
 
 export interface Page<T> {

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type OperationDetailReply, type OperationReply, operationRoutes } from '#admin/contract/operations';
-import { table } from '../operator.js';
+import { table } from '../table.js';
 import type { ApiClient } from './api-client.js';
 import { EXIT } from './api-error.js';
 import { type Message, readEvents } from './event-reader.js';

@@ -4,7 +4,8 @@ import { StorageError } from '#platform/errors';
 import { sql } from '#platform/sql';
 import { registerBucket } from '#storage/buckets/register-bucket';
 import { COSI_ENDPOINT_NAME, DEFAULT_TENANT } from '#tenancy/setup';
-import { asOperator, type Operator, table } from '../operator.js';
+import { asOperator, type Operator } from '../operator.js';
+import { table } from '../table.js';
 
 const RESOLVE = sql(
   'cli_resolve_endpoint',

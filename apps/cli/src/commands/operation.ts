@@ -7,7 +7,8 @@ import { auditWrite } from '#tenancy/audit-log';
 import { Names } from '#tenancy/names';
 import { knowsApi } from '../api/api-address.js';
 import { type ApiOptions, overApi } from '../api/api-command.js';
-import { asOperator, commandActor, table } from '../operator.js';
+import { asOperator, commandActor } from '../operator.js';
+import { table } from '../table.js';
 import { actOn } from './operations.js';
 
 const LIST = sql(

@@ -3,7 +3,8 @@ import { invalid } from '#platform/errors';
 import { PerformancePolicies } from '#storage/protection/policies';
 import { DEFAULT_TENANT } from '#tenancy/login-name';
 import { findTenant } from '#tenancy/users';
-import { asOperator, table } from '../operator.js';
+import { asOperator } from '../operator.js';
+import { table } from '../table.js';
 
 interface TenantOption {
   tenant: string;

@@ -6,7 +6,7 @@ import { type ApiOptions, overApi, withApi } from '../api/api-command.js';
 import { ago, limitOf, listed, printable, say, sayJson, showOne, showPage } from '../api/output.js';
 import { LauncherError } from '../home.js';
 import { humanBytes } from '../human-bytes.js';
-import { table } from '../operator.js';
+import { table } from '../table.js';
 
 export function register(program: Command): void {
   const tenant = program

@@ -7,7 +7,8 @@ import { findTenant, ROLES, type Role, Users } from '#tenancy/users';
 import { keepPassword } from '../credentials.js';
 import { settings } from '../environment.js';
 import { Home } from '../home.js';
-import { asOperator, commandActor, isDatabaseAddress, table } from '../operator.js';
+import { asOperator, commandActor, isDatabaseAddress } from '../operator.js';
+import { table } from '../table.js';
 
 interface TenantOption {
   tenant: string;
