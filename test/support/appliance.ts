@@ -15,6 +15,7 @@ import { setUp } from '#tenancy/setup';
 import { CosiClient } from '#test/cosi/client';
 import { RealDriver } from '#test/csp/driver-client';
 import { BlockFolders, type BlockKind, CSP_PASSWORD } from '#test/support/block-folders';
+import { compileCache } from '#test/support/compile-cache';
 import { createDatabase, type TestDatabase } from '#test/support/database';
 import { freePort } from '#test/support/free-port';
 import { type Parts, parts, until } from '#test/support/parts';
@@ -248,7 +249,7 @@ export class TestAppliance {
   private spawn(role: Role, env: Record<string, string>, port: number): DaemonProcess {
     const main = join(PACKAGE_ROOT, 'dist', 'apps', role, 'src', 'main.js');
     const child = spawn(process.execPath, [...NODE_FLAGS, main], {
-      env: { PATH: '/usr/bin:/bin', NODE_NO_WARNINGS: '1', ...this.env, ...env },
+      env: { PATH: '/usr/bin:/bin', NODE_NO_WARNINGS: '1', ...compileCache(), ...this.env, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const started = new DaemonProcess(role, child, `http://127.0.0.1:${port}`);

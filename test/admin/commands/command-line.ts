@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { AdminHouse, type Person } from '#test/admin/admin-house';
+import { compileCache } from '#test/support/compile-cache';
 import { until } from '#test/support/parts';
 
 export const MAIN = join(PACKAGE_ROOT, 'dist', 'apps', 'cli', 'src', 'main.js');
@@ -54,6 +55,7 @@ export class CommandLine {
     writeFileSync(file, `${token}\n`, { mode: 0o600 });
     return {
       PATH: '/usr/bin:/bin',
+      ...compileCache(),
       TRIVET_HOME: this.home,
       TRIVET_ADMIN_URL: this.house.appliance.cspUrl,
       TRIVET_ADMIN_TOKEN_FILE: file,

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { NODE_FLAGS } from '#platform/node-flags';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { environment, surroundings } from '../environment.js';
 import type { Home } from '../home.js';
@@ -32,6 +33,8 @@ export interface TestOptions {
   long: boolean;
   version: string;
 }
+
+const compileCacheOf = (home: Home): string => home.file('compile-cache');
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
@@ -78,6 +81,7 @@ export class TestRun {
     }
     const parts = await testParts(home, appliance.env);
     this.#requireParts(parts, appliance);
+    await this.#compile(home);
     await this.#project('parts', home, writeTestParts(home, parts));
     this.#requireMatch();
     if (this.#isWhole) this.#requireMinimum();
@@ -90,6 +94,17 @@ export class TestRun {
     else if (!this.#interrupt.signal.aborted) this.#fail(`${name} failed`);
   }
 
+  /** Test files start gateway and worker hundreds of times, and kill them before they could keep what they compiled. */
+  async #compile(home: Home): Promise<void> {
+    if (this.#interrupt.signal.aborted) return;
+    const apps = ['gateway', 'worker'].map(name => join(PACKAGE_ROOT, 'dist', 'apps', name, 'src', `${name}.js`));
+    const script = `${apps.map(file => `await import(${JSON.stringify(file)});`).join('')}process.exit(0)`;
+    // V8 takes only what was compiled under the same flags.
+    const args = [...NODE_FLAGS, '--input-type=module', '--eval', script];
+    const code = await this.#spawn(process.execPath, args, { NODE_COMPILE_CACHE: compileCacheOf(home) });
+    if (code !== 0 && !this.#interrupt.signal.aborted) this.#fail('gateway and worker cannot be loaded');
+  }
+
   async #project(name: 'unit' | 'parts', home: Home, partsFile?: string): Promise<void> {
     if (this.#interrupt.signal.aborted) return;
     const output = home.file(`vitest-${name}.json`);
@@ -99,7 +114,9 @@ export class TestRun {
     ];
     const code = await this.#spawn(process.execPath, args, {
       // Unit tests run while the parts start, and a start ends what bears the home's mark.
-      ...(partsFile === undefined ? {} : { [HOME_MARK]: home.path, TRIVET_TEST_PARTS: partsFile }),
+      ...(partsFile === undefined
+        ? {}
+        : { [HOME_MARK]: home.path, TRIVET_TEST_PARTS: partsFile, NODE_COMPILE_CACHE: compileCacheOf(home) }),
       ...(this.options.long ? { TRIVET_TEST_LONG: '1' } : {}),
     });
     const report = existsSync(output) ? (JSON.parse(readFileSync(output, 'utf8')) as VitestReport) : undefined;
