@@ -17,7 +17,7 @@ function boot(): string {
 }
 
 /** Start time of a living process; undefined when it is gone, or only waits to be reaped. */
-export function startTimeOf(pid: number): string | undefined {
+function startTimeOf(pid: number): string | undefined {
   let stat: string;
   try {
     stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -79,10 +79,12 @@ export async function endProcess(id: ProcessId, name: NodeJS.Signals, graceMs: n
   if (!(await waitForExit(id, 5_000))) throw new Error(`process ${id.pid} does not end, not even by SIGKILL`);
 }
 
-/** Asks it in the way that its program understands. */
-export function endPart(id: ProcessId): Promise<void> {
-  return endProcess(id, commandOf(id.pid) === 'postgres' ? 'SIGINT' : 'SIGTERM', 20_000);
-}
+/** PostgreSQL would wait for its clients; tgtd ignores SIGTERM. */
+const OTHER_SIGNALS: Readonly<Record<string, NodeJS.Signals>> = { postgres: 'SIGINT', tgtd: 'SIGKILL' };
+
+/** By the signal that its program understands. */
+export const endPart = (id: ProcessId): Promise<void> =>
+  endProcess(id, OTHER_SIGNALS[commandOf(id.pid)] ?? 'SIGTERM', 20_000);
 
 export function parentOf(pid: number): number {
   try {
