@@ -253,11 +253,10 @@ async function transaction<T>(pool: Pool, begin: string, work: (tx: Tx) => Promi
       if (!tx.committed) await tx.commit();
       return result;
     } catch (error) {
-      const pgError = error instanceof StorageError ? error.cause : error;
       await client.query('ROLLBACK').catch(rollback => {
         broken = rollback;
       });
-      if (attempt < 5 && ['40001', '40P01'].includes(codeOf(pgError) ?? '')) {
+      if (attempt < 5 && ['40001', '40P01'].includes(sqlStateOf(error) ?? '')) {
         await delay(Math.random() * 10 * 2 ** attempt);
         continue;
       }
@@ -270,17 +269,16 @@ async function transaction<T>(pool: Pool, begin: string, work: (tx: Tx) => Promi
 }
 
 const codeOf = (error: unknown): string | undefined => (error as { code?: string } | undefined)?.code;
+/** PostgreSQL's own, also of what was translated. */
+const sqlStateOf = (error: unknown): string | undefined => codeOf(error instanceof StorageError ? error.cause : error);
 
 /** Raised by `trivet.fenced` in statements of the engine: the lease is somebody else's by now. */
-export const isFenceLost = (error: unknown): boolean =>
-  codeOf(error instanceof StorageError ? error.cause : error) === 'TV001';
+export const isFenceLost = (error: unknown): boolean => sqlStateOf(error) === 'TV001';
 
 /** The database itself refused a statement, so nothing of its transaction has happened. A lost connection says less. */
-export const isRolledBack = (error: unknown): boolean =>
-  /^(?!08|57P)[0-9A-Z]{5}$/.test(codeOf(error instanceof StorageError ? error.cause : error) ?? '');
+export const isRolledBack = (error: unknown): boolean => /^(?!08|57P)[0-9A-Z]{5}$/.test(sqlStateOf(error) ?? '');
 
-export const isUniqueViolation = (error: unknown): boolean =>
-  codeOf(error instanceof StorageError ? error.cause : error) === '23505';
+export const isUniqueViolation = (error: unknown): boolean => sqlStateOf(error) === '23505';
 
 /**
  * The database's own errors never reach a caller: their texts tell one tenant about another's rows (hard-cases T2).

@@ -181,14 +181,8 @@ export class RgwObjectBackend implements ObjectBackend {
 
   removePrincipal(principalUid: string, signal: AbortSignal): Promise<void> {
     return this.#onPrincipal('remove', principalUid, signal, async uid => {
-      try {
-        await this.#admin.deleteUser(uid, signal);
-      } catch (error) {
-        if (errorCode(error) === 'NoSuchUser') return;
-        if (!(error instanceof RgwError && error.status === 409)) throw error;
-        const message = `RGW user ${uid} owns buckets and cannot be removed; move them to another user first`;
-        throw new StorageError('failed_precondition', message, { resource: `principal ${principalUid}`, cause: error });
-      }
+      const refusal = `RGW user ${uid} owns buckets and cannot be removed; move them to another user first`;
+      await this.#deleteUser(uid, `principal ${principalUid}`, refusal, signal);
     });
   }
 
@@ -240,19 +234,24 @@ export class RgwObjectBackend implements ObjectBackend {
         await this.limitTenant(undefined, signal);
         return;
       }
-      try {
-        await this.#admin.deleteUser(this.#owner, signal);
-      } catch (error) {
-        if (errorCode(error) === 'NoSuchUser') return;
-        if (!(error instanceof RgwError && error.status === 409)) throw error;
-        const message = `RGW user ${this.#owner} still owns buckets that Trivet does not know; delete them or move them to another user first`;
-        throw new StorageError('failed_precondition', message, { resource: 'object store', cause: error });
-      }
+      const refusal = `RGW user ${this.#owner} still owns buckets that Trivet does not know; delete them or move them to another user first`;
+      await this.#deleteUser(this.#owner, 'object store', refusal, signal);
     });
   }
 
   close(): void {
     this.#inFlight.close(() => this.#transport.handler.destroy());
+  }
+
+  /** One that is gone is no error; RGW keeps one that owns buckets. */
+  async #deleteUser(uid: string, resource: string, refusal: string, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#admin.deleteUser(uid, signal);
+    } catch (error) {
+      if (errorCode(error) === 'NoSuchUser') return;
+      if (!(error instanceof RgwError && error.status === 409)) throw error;
+      throw new StorageError('failed_precondition', refusal, { resource, cause: error });
+    }
   }
 
   async #configure(client: S3Client, bucket: BucketRef, spec: BucketSpec, abortSignal: AbortSignal): Promise<void> {

@@ -151,7 +151,7 @@ export class BackendRegistrations {
         tenant.id,
         async () => {
           const { name, description } = wanted;
-          const sharedState = this.stricter(source);
+          const sharedState = stricter(source);
           const row = { name, kind: source.kind, description, config, sharedFrom: source.id, sharedState };
           const id = await this.insert(tx, tenant, row, credentials);
           return this.registered(tx, actor, tenant, { id, name }, 'backend.share');
@@ -343,12 +343,6 @@ export class BackendRegistrations {
     return found;
   }
 
-  private stricter({ state, sharedState }: Locked): BackendState {
-    const both = [state, sharedState];
-    if (both.includes('draining')) return 'draining';
-    return both.includes('cordoned') ? 'cordoned' : 'active';
-  }
-
   private async owner(): Promise<string> {
     const [row] = await this.database.call<{ id: string }>(OWNER, []);
     return row!.id;
@@ -356,6 +350,13 @@ export class BackendRegistrations {
 }
 
 const VERBS = { active: 'resume', cordoned: 'cordon', draining: 'drain' } as const;
+
+/** Of both states of what is itself a share. */
+function stricter({ state, sharedState }: Locked): BackendState {
+  const both = [state, sharedState];
+  if (both.includes('draining')) return 'draining';
+  return both.includes('cordoned') ? 'cordoned' : 'active';
+}
 
 /** What changes by itself is no part of a change. */
 function shownInAudit({ name, kind, description, state, shared, config }: BackendView) {

@@ -5,8 +5,8 @@ import { accessSlots } from '#storage/accesses/accesses';
 import type { Begin } from '#storage/block-parts';
 import { lockBucket, setBucketState } from '#storage/buckets/bucket-store';
 import { bucketSlots } from '#storage/buckets/buckets';
+import { checkDependants, deletion, UNPUBLISH_ALL } from '#storage/volumes/volume-deletion';
 import { lockVolume, setVolumeState } from '#storage/volumes/volume-store';
-import { checkDependants, deletion, UNPUBLISH_ALL } from '#storage/volumes/volumes';
 
 /** Where it is, and the id that its operation will have. */
 export interface Place {

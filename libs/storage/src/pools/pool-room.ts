@@ -5,7 +5,7 @@ import { type BackendState, notTaking } from '#storage/backends/backend-state';
 import type { BlockCaller } from '#storage/block-storage';
 
 /** Above this part of a pool nothing new is made in it (hard-cases F3). */
-export const FULL_AT = 0.85;
+const FULL_AT = 0.85;
 
 /** Whose pool it is; the background has no caller. */
 export type PoolOwner = Pick<BlockCaller, 'tenantId' | 'backendId'>;

@@ -8,8 +8,8 @@ import { acceptInBackground } from '#storage/background-operation';
 import { type BlockParts, submit } from '#storage/block-parts';
 import type { BlockCaller } from '#storage/block-storage';
 import { eachBlockBackend } from '#storage/pools/block-backends';
+import { deletion } from '#storage/volumes/volume-deletion';
 import { setVolumeState } from '#storage/volumes/volume-store';
-import { deletion } from '#storage/volumes/volumes';
 import type { Witness } from '#storage/witness';
 
 const log = createLogger('recycle-bin');

@@ -1,4 +1,3 @@
-import type { BlockCapabilities } from '#backends/block-backend';
 import { throwUnlessSucceeded } from '#operations/operations';
 import type { Tx } from '#platform/database';
 import { invalid, StorageError } from '#platform/errors';
@@ -10,7 +9,8 @@ import { desiredVolume, differences, fingerprint } from '#storage/desired-state'
 import { reserve } from '#storage/pools/pool-room';
 import { choosePool, readPools } from '#storage/pools/pool-store';
 import { checkPerformancePolicy, protect } from '#storage/protection/protect';
-import { HOLDS_VOLUME } from '#storage/snapshots/snapshot-store';
+import { checkCapabilities, checkCloneSize, checkLimits, checkSize } from '#storage/volumes/volume-checks';
+import { checkDependants, deletion, UNPUBLISH_ALL } from '#storage/volumes/volume-deletion';
 import { VolumeReader } from '#storage/volumes/volume-reader';
 import { VOLUME_SLOTS, wholeVolume } from '#storage/volumes/volume-slots';
 import { requireSource, type VolumeSource } from '#storage/volumes/volume-source';
@@ -46,6 +46,10 @@ const EDIT = sql(
       SET description = coalesce($3, description), destroy_on_delete = coalesce($4, destroy_on_delete),
           config = config || $5, volume_group_id = CASE WHEN $6 THEN $7 ELSE volume_group_id END, updated_at = now()
     WHERE tenant_id = $1 AND id = $2`,
+);
+const PUBLICATION = sql(
+  'volume_publication',
+  'SELECT FROM trivet.publication WHERE tenant_id = $1 AND volume_id = $2 LIMIT 1',
 );
 const BUSY = sql(
   'volume_busy',
@@ -228,73 +232,6 @@ export class Volumes {
   }
 }
 
-const PUBLICATION = sql(
-  'volume_publication',
-  'SELECT FROM trivet.publication WHERE tenant_id = $1 AND volume_id = $2 LIMIT 1',
-);
-export const UNPUBLISH_ALL = sql(
-  'volume_unpublish_all',
-  `UPDATE trivet.publication SET state = 'removing' WHERE tenant_id = $1 AND volume_id = $2`,
-);
-const DEPENDANTS = sql(
-  'volume_dependants',
-  `SELECT EXISTS (SELECT FROM trivet.publication WHERE tenant_id = $1 AND volume_id = $2) AS published,
-          (SELECT count(*)::int FROM trivet.snapshot s
-            WHERE tenant_id = $1 AND volume_id = $2 AND state <> 'gone' AND NOT hidden AND ${HOLDS_VOLUME}) AS snapshots,
-          (SELECT count(*)::int FROM trivet.snapshot
-            WHERE tenant_id = $1 AND volume_id = $2 AND active_operation IS NOT NULL AND state <> 'gone') AS busy,
-          (SELECT count(*)::int FROM trivet.volume
-            WHERE tenant_id = $1 AND parent_volume_id = $2 AND state = 'creating') AS copying`,
-);
-
-interface Dependants {
-  published: boolean;
-  snapshots: number;
-  busy: number;
-  copying: number;
-}
-
-/** In a statement of its own: what the locking one saw may be older than the lock. */
-export async function checkDependants(
-  tx: Tx,
-  tenantId: string,
-  row: { id: string; name: string },
-  force: boolean,
-): Promise<void> {
-  const [found] = await tx.query<Dependants>(DEPENDANTS, [tenantId, row.id]);
-  const { published, snapshots, busy, copying } = found!;
-  const resource = `volume ${row.name}`;
-  if (published && !force)
-    throw new StorageError('failed_precondition', 'Cannot delete a published volume', {
-      resource,
-      field: 'published',
-    });
-  if (snapshots > 0 && !force)
-    throw new StorageError('failed_precondition', `${resource} has ${snapshots} snapshots: delete them first`, {
-      resource,
-      field: 'snapshots',
-    });
-  if (busy + copying > 0)
-    throw new StorageError('aborted', `${resource} is being cloned, or a snapshot of it is under way; try again`, {
-      resource,
-    });
-}
-
-/**
- * Also for what leaves the recycle bin. An expansion is waited for when the image is to be kept: its size must be what
- * the row says.
- */
-export const deletion = (row: { id: string; name: string; state: string }, bin: boolean) => ({
-  kind: 'volume.delete',
-  class: 'destroy' as const,
-  resourceKind: 'volume',
-  resourceId: row.id,
-  resourceName: row.name,
-  request: { bin },
-  slots: wholeVolume(row.id),
-  negates: ['volume.create', 'volume.clone', 'volume.replay', ...(bin ? [] : ['volume.expand'])],
-});
-
 /** What the repeat leaves open is as it was chosen then. */
 function sameOrRefused(row: VolumeRow, request: VolumeRequest): { value: string; join?: string } {
   const resource = `volume ${row.name}`;
@@ -320,18 +257,6 @@ function sameOrRefused(row: VolumeRow, request: VolumeRequest): { value: string;
 
 const nameOfField = (place: string): string =>
   place.startsWith('source') ? 'source' : place.replace('sizeBytes', 'size');
-
-export function checkSize(sizeBytes: bigint, { maxSizeBytes }: BlockCapabilities): void {
-  if (sizeBytes <= 0n) throw invalid('size', 'expected a positive number of bytes');
-  if (sizeBytes > maxSizeBytes) throw invalid('size', `at most ${maxSizeBytes} bytes here`);
-}
-
-function checkCloneSize(source: VolumeSource, sizeBytes: bigint, pool: string): void {
-  if (sizeBytes < source.sizeBytes)
-    throw invalid('size', `${sizeBytes} is below the ${source.sizeBytes} bytes of what is cloned`);
-  if (source.image.pool !== pool)
-    throw invalid('config.pool', `a clone stays in the pool of its source, ${source.image.pool}`);
-}
 
 /** What the caller leaves open is as its performance policy says. */
 async function withPolicy(tx: Tx, tenantId: string, asked: VolumeRequest): Promise<VolumeRequest> {
@@ -374,22 +299,4 @@ async function requireGroup(tx: Tx, caller: BlockCaller, groupId: string): Promi
   const rows = isUuid(groupId) ? await tx.query(GROUP, [caller.tenantId, caller.backendId, groupId]) : [];
   if (rows.length === 0)
     throw new StorageError('not_found', `Volume group with id ${groupId} not found.`, { field: 'volume_group_id' });
-}
-
-const refuse = (field: string, what: string) => invalid(`config.${field}`, `this backend ${what}`);
-
-/** What a backend cannot enforce is refused, not accepted and ignored. */
-function checkCapabilities(request: VolumeRequest, capabilities: BlockCapabilities): void {
-  if (request.thick && !capabilities.thick) throw refuse('thick', 'cannot reserve space');
-  if (request.encrypted && !capabilities.encryption) throw refuse('encrypted', 'does not encrypt volumes');
-  if (request.deduplication && !capabilities.deduplication) throw refuse('dedupe_enabled', 'does not deduplicate');
-  checkLimits(request, capabilities);
-}
-
-function checkLimits(
-  { limitIops = -1, limitMbps = -1 }: Pick<VolumeChanges, 'limitIops' | 'limitMbps'>,
-  capabilities: BlockCapabilities,
-): void {
-  if (limitIops !== -1 && !capabilities.limitIops) throw refuse('limit_iops', 'cannot limit operations a second');
-  if (limitMbps !== -1 && !capabilities.limitMbps) throw refuse('limit_mbps', 'cannot limit throughput');
 }

@@ -1,0 +1,34 @@
+import type { BlockCapabilities } from '#backends/block-backend';
+import { invalid } from '#platform/errors';
+import type { VolumeChanges, VolumeRequest } from '#storage/block-storage';
+import type { VolumeSource } from '#storage/volumes/volume-source';
+
+export function checkSize(sizeBytes: bigint, { maxSizeBytes }: BlockCapabilities): void {
+  if (sizeBytes <= 0n) throw invalid('size', 'expected a positive number of bytes');
+  if (sizeBytes > maxSizeBytes) throw invalid('size', `at most ${maxSizeBytes} bytes here`);
+}
+
+export function checkCloneSize(source: VolumeSource, sizeBytes: bigint, pool: string): void {
+  if (sizeBytes < source.sizeBytes)
+    throw invalid('size', `${sizeBytes} is below the ${source.sizeBytes} bytes of what is cloned`);
+  if (source.image.pool !== pool)
+    throw invalid('config.pool', `a clone stays in the pool of its source, ${source.image.pool}`);
+}
+
+const refuse = (field: string, what: string) => invalid(`config.${field}`, `this backend ${what}`);
+
+/** What a backend cannot enforce is refused, not accepted and ignored. */
+export function checkCapabilities(request: VolumeRequest, capabilities: BlockCapabilities): void {
+  if (request.thick && !capabilities.thick) throw refuse('thick', 'cannot reserve space');
+  if (request.encrypted && !capabilities.encryption) throw refuse('encrypted', 'does not encrypt volumes');
+  if (request.deduplication && !capabilities.deduplication) throw refuse('dedupe_enabled', 'does not deduplicate');
+  checkLimits(request, capabilities);
+}
+
+export function checkLimits(
+  { limitIops = -1, limitMbps = -1 }: Pick<VolumeChanges, 'limitIops' | 'limitMbps'>,
+  capabilities: BlockCapabilities,
+): void {
+  if (limitIops !== -1 && !capabilities.limitIops) throw refuse('limit_iops', 'cannot limit operations a second');
+  if (limitMbps !== -1 && !capabilities.limitMbps) throw refuse('limit_mbps', 'cannot limit throughput');
+}
