@@ -6,7 +6,7 @@ import { brotliCompress, constants, gzip } from 'node:zlib';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { PACKAGE_ROOT } from '#platform/package-root';
 
-export const DASHBOARD_FOLDER = join(PACKAGE_ROOT, 'dist', 'apps', 'dashboard', 'public');
+const DASHBOARD_FOLDER = join(PACKAGE_ROOT, 'dist', 'apps', 'dashboard', 'public');
 
 /** What vite.config.ts of the dashboard writes where a nonce belongs. */
 const NONCE = '__CSP_NONCE__';

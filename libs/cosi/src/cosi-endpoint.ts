@@ -10,7 +10,7 @@ import type { Endpoint } from '#storage/caller';
  * Above the 4 MiB of gRPC's default on purpose: what is too large for a field gets INVALID_ARGUMENT with the field's
  * name from our own checks. Beyond this, grpc-js answers RESOURCE_EXHAUSTED without reading on.
  */
-export const MAX_RECEIVE_BYTES = 8 * 1024 * 1024;
+const MAX_RECEIVE_BYTES = 8 * 1024 * 1024;
 
 /** Streams of health watchers do not end by themselves; they get this long once all calls are answered. */
 const FLUSH_MS = 250;

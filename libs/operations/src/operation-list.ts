@@ -56,7 +56,7 @@ export const COLUMNS = `o.tenant_id AS "tenantId", o.id, o.kind, o.class, o.stat
   o.crashes, o.error, o.cancel_requested_at IS NOT NULL AS "cancelRequested", o.created_at AS "createdAt",
   o.started_at AS "startedAt", o.finished_at AS "finishedAt", CASE o.state WHEN 'pending' THEN o.next_run_at END AS "nextRunAt"`;
 
-export const STUCK = `(o.finished_at IS NULL AND o.error IS NOT NULL AND (o.state = 'needs_attention' OR o.attempt > 3))`;
+const STUCK = `(o.finished_at IS NULL AND o.error IS NOT NULL AND (o.state = 'needs_attention' OR o.attempt > 3))`;
 
 /**
  * Rows that one statement looks at for conditions that no index is for: few at first, since each may lie on a page of its own

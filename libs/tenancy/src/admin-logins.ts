@@ -17,7 +17,7 @@ const log = createLogger('admin-logins');
 const CACHE_MS = 5_000;
 const CACHED = 10_000;
 /** A login at the page ends after so long, used or not. */
-export const LOGIN_MS = 12 * 3_600_000;
+const LOGIN_MS = 12 * 3_600_000;
 
 const FIND = sql(
   'admin_token_find',

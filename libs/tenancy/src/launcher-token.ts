@@ -6,7 +6,7 @@ import { showLoginName } from '#tenancy/login-name';
 import { hashOfToken, newToken } from '#tenancy/secret-tokens';
 
 /** Of the API token that commands on the appliance's own host use. */
-export const LAUNCHER_TOKEN = 'launcher';
+const LAUNCHER_TOKEN = 'launcher';
 
 /**
  * An API token of the first administrator for the credentials file of a home: `known` if it still opens everything, else a

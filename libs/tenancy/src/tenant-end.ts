@@ -63,7 +63,7 @@ export interface DrainView {
 
 export const isEmpty = (left: TenantLeft): boolean => Object.values(left).every(count => count === 0);
 
-export const describeLeft = (left: TenantLeft): string =>
+const describeLeft = (left: TenantLeft): string =>
   (Object.keys(NOUNS) as (keyof TenantLeft)[])
     .filter(key => left[key] > 0)
     .map(key => `${left[key]} ${NOUNS[key]}`)

@@ -44,11 +44,7 @@ export function register(program: Command): void {
     });
 }
 
-export async function makeReport(
-  home: Home | undefined,
-  state: State | undefined,
-  version: string,
-): Promise<StatusReport> {
+async function makeReport(home: Home | undefined, state: State | undefined, version: string): Promise<StatusReport> {
   const nothing = { version, home: home?.path ?? Home.locate(), processes: [], backends: [], skipped: [] };
   if (home === undefined || state === undefined) return { state: 'stopped', ...nothing };
   const living = isAlive(state.supervisor);

@@ -223,7 +223,7 @@ function required(program: string): string {
 }
 
 /** A cephx key: type 1 (AES), time of creation, length, 16 random bytes; all little-endian. */
-export function cephKey(): string {
+function cephKey(): string {
   const header = Buffer.alloc(12);
   header.writeUInt16LE(1, 0);
   header.writeUInt32LE(Math.floor(Date.now() / 1000), 2);

@@ -7,7 +7,7 @@ import type { Lack, Part, PartContext } from './part.js';
 
 const ADMIN_USER = 'trivet-admin';
 const ADMIN_CAPS = 'users=*;buckets=*;metadata=*;usage=*';
-export const RGW_REGION = 'default';
+const RGW_REGION = 'default';
 
 /** A single-node Ceph with radosgw, from Debian's packages. */
 export const cephRgwPart: Part = {

@@ -52,7 +52,7 @@ function passwordOf(home: Home): string {
   return readFileSync(file, 'utf8').trim();
 }
 
-export function redisConfiguration(folder: string, port: number, password: string): string {
+function redisConfiguration(folder: string, port: number, password: string): string {
   return `bind 127.0.0.1
 port ${port}
 requirepass ${password}

@@ -1,7 +1,7 @@
 import { closeSync, copyFileSync, existsSync, openSync, readSync, renameSync, statSync, truncateSync } from 'node:fs';
 
 /** A log above this many bytes is moved aside; one older copy is kept. */
-export const LOG_LIMIT = 32 * 1024 * 1024;
+const LOG_LIMIT = 32 * 1024 * 1024;
 
 /** Before a start, when nobody has the file open. */
 export function rotateClosed(path: string, limit = LOG_LIMIT): void {

@@ -56,7 +56,7 @@ export interface BackOff {
   /** A process that lived that long begins with firstMs again. */
   calmMs: number;
 }
-export const BACK_OFF: BackOff = { firstMs: 1_000, maxMs: 30_000, calmMs: 60_000 };
+const BACK_OFF: BackOff = { firstMs: 1_000, maxMs: 30_000, calmMs: 60_000 };
 
 const READY_POLL_MS = 50;
 const FIRST_START_ATTEMPTS = 3;

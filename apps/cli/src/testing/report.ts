@@ -32,7 +32,7 @@ export interface VitestReport {
 }
 
 /** A file is split or cut above this. */
-export const SLOW_FILE_SECONDS = 90;
+const SLOW_FILE_SECONDS = 90;
 const LISTED_FILES = 10;
 
 export const NOTHING: Tally = { passed: 0, failed: 0, skipped: 0 };

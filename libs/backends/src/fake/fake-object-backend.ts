@@ -37,7 +37,7 @@ export interface BucketRow {
 }
 
 /** Each object is so large here. */
-export const FAKE_OBJECT_BYTES = 1_000;
+const FAKE_OBJECT_BYTES = 1_000;
 
 type Method = Exclude<keyof ObjectBackend, 'close'>;
 

@@ -19,7 +19,6 @@ export const EXTENT_ENCODED = 0x8;
 export const EXTENT_NOT_ALIGNED = 0x100;
 export const EXTENT_INLINE = 0x200;
 export const EXTENT_UNWRITTEN = 0x800;
-export const EXTENT_MERGED = 0x1000;
 export const EXTENT_SHARED = 0x2000;
 
 /** The physical address says nothing about the content: such an extent counts as changed (hard-cases C7). */

@@ -36,7 +36,7 @@ export const rgwRegistration: Registration<RgwConfig> = {
 };
 
 /** Another tenant that gets the name later is another one here. */
-export function rgwTenantOf({ applianceId, tenant }: Pick<Share<RgwConfig>, 'applianceId' | 'tenant'>): string {
+function rgwTenantOf({ applianceId, tenant }: Pick<Share<RgwConfig>, 'applianceId' | 'tenant'>): string {
   const digest = createHash('sha256')
     .update(JSON.stringify([applianceId, tenant.id]))
     .digest('hex');

@@ -14,7 +14,7 @@
 import type { Grant } from '#backends/object-backend';
 import { StorageError } from '#platform/errors';
 
-export const SID_PREFIX = 'trivet';
+const SID_PREFIX = 'trivet';
 
 /** Longest principal name and RGW tenant that the adapters use; the size of a policy is computed from them. */
 export const MAX_UID_LENGTH = 64;
@@ -94,10 +94,10 @@ function unique<T>(value: T, index: number, all: readonly T[]): boolean {
 }
 
 /** Principal of a user, in the form that RGW reads: the tenant stands where AWS has the account. */
-export const principalArn = (tenant: string, uid: string): string => `arn:aws:iam::${tenant}:user/${uid}`;
+const principalArn = (tenant: string, uid: string): string => `arn:aws:iam::${tenant}:user/${uid}`;
 
 /** Our statements for these grants; none for no grant. Independent of the order of the grants. */
-export function grantStatements(scope: PolicyScope, grants: readonly Grant[]): Statement[] {
+function grantStatements(scope: PolicyScope, grants: readonly Grant[]): Statement[] {
   const bucketArn = `arn:aws:s3::${scope.tenant}:${scope.bucket}`;
   return MODES.flatMap(mode => {
     const principals = grants

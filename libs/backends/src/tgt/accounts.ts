@@ -25,7 +25,7 @@ import { parseAccounts, parseTargets } from '#backends/tgt/tgt-show';
 import { StorageError } from '#platform/errors';
 
 /** No user's name begins with a slash (see target-check.ts). */
-export const GUARD = '/guard';
+const GUARD = '/guard';
 
 export interface AccountChange {
   tid: number;

@@ -53,7 +53,7 @@ const SECURITY = 0;
 const OPERATIONAL = 1;
 const FULL_FEATURE = 3;
 const TRANSIT = 0x80;
-export const RECEIVE_SEGMENT_BYTES = 262_144;
+const RECEIVE_SEGMENT_BYTES = 262_144;
 
 /** `exchange` sends one unit and resolves to the target's next one. */
 export async function login(options: LoginOptions, exchange: (pdu: Buffer) => Promise<Pdu>): Promise<LoginResult> {

@@ -4,7 +4,7 @@
  *
  * A unit is a header of 48 bytes, and data padded to four. All numbers are big-endian.
  */
-export const HEADER_BYTES = 48;
+const HEADER_BYTES = 48;
 export const NO_TAG = 0xffffffff;
 
 export const Opcode = {

@@ -33,7 +33,7 @@ const NAMES = [
 export type TgtErrorName = (typeof NAMES)[number];
 
 /** tgtd's own answer; nothing of the request has happened, except where the request says so. */
-export class TgtError extends Error {
+class TgtError extends Error {
   readonly reason: TgtErrorName;
 
   constructor(

@@ -15,8 +15,8 @@
  * Speaking it here instead of calling tgtadm keeps CHAP secrets out of every argv and environment (hard-cases T5), and
  * tells errors by number. tgtd takes requests only from its own user and group, and logs no account.
  */
-export const REQUEST_BYTES = 120;
-export const REPLY_BYTES = 8;
+const REQUEST_BYTES = 120;
+const REPLY_BYTES = 8;
 /** tgtd hangs up on more. */
 const MAX_PARAMETER_BYTES = 8192;
 

@@ -9,8 +9,8 @@
  */
 import { createHash } from 'node:crypto';
 
-export const VENDOR = 'TRIVET';
-export const PRODUCT = 'VOLUME';
+const VENDOR = 'TRIVET';
+const PRODUCT = 'VOLUME';
 const VENDOR_BYTES = 8;
 /** tgt keeps 36 characters of SCSI id and of serial number. */
 const ID_DIGITS = 28;
