@@ -7,6 +7,8 @@ export interface Parts {
   rgw: { endpoint: string; region: string; accessKeyFile: string; secretKeyFile: string } | null;
   /** Where an XFS with reflink is mounted; each test file takes folders of its own below it as pools. */
   xfs: { path: string } | null;
+  /** A btrfs can be made and mounted; a test makes its own. */
+  btrfs: object | null;
   /** tgtd is installed; a test starts its own. */
   tgt: object | null;
   /** iscsi-inq, iscsi-ls and qemu-io with its iSCSI driver are installed. */

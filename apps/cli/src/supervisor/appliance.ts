@@ -5,6 +5,7 @@ import { PACKAGE_ROOT } from '#platform/package-root';
 import { ensurePassword } from '../credentials.js';
 import { type Home, LauncherError, writeWhole } from '../home.js';
 import { cannotInstall, installPackages } from '../packages.js';
+import { btrfsPart } from '../parts/btrfs.js';
 import { cephRgwPart } from '../parts/ceph-rgw.js';
 import { chromiumPart } from '../parts/chromium.js';
 import { libiscsiPart } from '../parts/libiscsi.js';
@@ -24,7 +25,7 @@ import { type ProcessSpec, SupervisedProcess } from './supervised-process.js';
 
 export const PARTS: readonly Part[] = [postgresPart, redisPart, cephRgwPart, xfsPart, tgtPart];
 /** What only tests use. */
-const TEST_PARTS: readonly Part[] = [libiscsiPart, chromiumPart];
+const TEST_PARTS: readonly Part[] = [btrfsPart, libiscsiPart, chromiumPart];
 const ROTATE_MS = 60_000;
 
 export interface ApplianceOptions {

@@ -1,4 +1,5 @@
 import { type Home, writeWhole } from '../home.js';
+import { btrfsPart } from '../parts/btrfs.js';
 import { chromiumPath } from '../parts/chromium.js';
 import { libiscsiPart } from '../parts/libiscsi.js';
 import { superuserUrl } from '../parts/postgres.js';
@@ -20,6 +21,8 @@ export interface TestParts {
   rgw: { endpoint: string; region: string; accessKeyFile: string; secretKeyFile: string } | null;
   /** An XFS with reflink; each test file takes folders of its own below it as pools. */
   xfs: { path: string } | null;
+  /** A btrfs can be made and mounted; a test makes its own. */
+  btrfs: object | null;
   /** tgtd is installed; a test starts its own. */
   tgt: object | null;
   /** Stock initiators are installed. */
@@ -55,6 +58,7 @@ export async function testParts(home: Home, env: Readonly<Record<string, string 
         }
       : null,
     xfs: isMounted(home.file('pool')) ? { path: home.file('pool') } : null,
+    btrfs: (await btrfsPart.check()) === undefined ? {} : null,
     tgt: (await tgtPart.check()) === undefined ? {} : null,
     libiscsi: (await libiscsiPart.check()) === undefined ? {} : null,
     chromium: chromium === undefined ? null : { path: chromium },
