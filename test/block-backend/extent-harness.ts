@@ -14,6 +14,7 @@ const FALLOC_FL_PUNCH_HOLE = 0x02;
 export const HISTORIES: Histories = {
   runs: Number(process.env.TRIVET_MODEL_RUNS ?? 4),
   seed: Number(process.env.TRIVET_MODEL_SEED ?? Date.now() % 2 ** 31),
+  rounds: 50,
 };
 
 type Opened = Pick<BlockStore, 'volumes' | 'extents'>;

@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { PoolStatus } from '#backends/block-backend';
@@ -9,157 +9,14 @@ import {
   MIB,
 } from '#backends/conformance/block-backend.conformance';
 import { ReflinkBackend } from '#backends/reflink/reflink-backend';
+import { describeOwnFileSystem } from '#test/block-backend/describe-own-file-system';
 import { OWNER, ownFolder, pool, readFrom, writeTo, xfsFolder } from '#test/block-backend/file-harness';
-import { DiskImage, SMALL_XFS } from '#test/support/disk-image';
+import { DiskImage, SMALL_IMAGE } from '#test/support/disk-image';
 
 const soon = () => AbortSignal.timeout(60_000);
 const NO_SPACE = /insufficient storage space/;
 
-describe.skipIf(!xfsFolder())('a pool with a file system of its own', () => {
-  let folder: string;
-  let path: string;
-  let images: DiskImage[];
-  let backend: ReflinkBackend;
-  let bench: BlockBackendBench;
-
-  const open = (): ReflinkBackend => new ReflinkBackend([pool('pool', path)], OWNER);
-  const status = async (of = backend): Promise<PoolStatus> => (await of.inspectPools(soon()))[0]!;
-  const used = async (): Promise<bigint> => (await status()).usedBytes;
-
-  beforeAll(async () => {
-    folder = ownFolder();
-    path = join(folder, 'pool');
-    images = ['one', 'two'].map(name => new DiskImage(join(folder, name)));
-    images[0]!.mount(path);
-    backend = open();
-    await backend.preparePool('pool', soon());
-    const harness = { backend, pool: 'pool', write: writeTo(backend), read: readFrom(backend) };
-    bench = new BlockBackendBench(harness as Partial<BlockBackendHarness> as BlockBackendHarness);
-  });
-  afterEach(async () => {
-    rmSync(join(path, 'filler'), { force: true });
-    await bench.clean();
-  });
-  afterAll(() => {
-    for (const image of images) image.remove();
-    rmSync(folder, { recursive: true, force: true });
-  });
-
-  describe('that is full', () => {
-    it('takes thin volumes of any size, and no thick one beyond its room', async () => {
-      await bench.make({ kind: 'empty', sizeBytes: BigInt(100 * SMALL_XFS), thick: false });
-      const before = await used();
-      const image = bench.image();
-      const content = { kind: 'empty', sizeBytes: BigInt(SMALL_XFS), thick: true } as const;
-      await failsWith(backend.stage(bench.stageRef(image), content, soon()), 'resource_exhausted', NO_SPACE);
-      expect(await bench.temporaries()).toEqual([]);
-      expect(await used()).toBeLessThan(before + BigInt(MIB));
-    });
-
-    it('leaves a volume as it was that cannot grow', async () => {
-      const image = await bench.volume('content', 2 * MIB);
-      const before = await used();
-      const grow = backend.growImage(image, { sizeBytes: BigInt(SMALL_XFS), thick: true }, bench.nextFence(), soon());
-      await failsWith(grow, 'resource_exhausted', NO_SPACE);
-      expect(await backend.inspectImage(image, soon())).toMatchObject({ sizeBytes: BigInt(2 * MIB) });
-      expect(await bench.text(image, 7)).toBe('content');
-      expect(await used()).toBeLessThan(before + BigInt(MIB));
-    });
-
-    it('gives no thick clone what it has not got', async () => {
-      const image = await bench.volume('x', 160 * MIB);
-      for (let n = 0; n < 160; n++) await bench.harness.write(image, n * MIB, Buffer.alloc(MIB, n));
-      const before = await used();
-      const clone = bench.image();
-      const thick = { kind: 'copy', source: image, thick: true } as const;
-      await failsWith(backend.stage(bench.stageRef(clone), thick, soon()), 'resource_exhausted', NO_SPACE);
-      expect(await bench.temporaries()).toEqual([]);
-      expect(await used()).toBeLessThan(before + BigInt(MIB));
-      await bench.make({ kind: 'copy', source: image, thick: false }, 'snapshot');
-    });
-
-    it('can still be looked at and emptied, also by a process that has just started', async () => {
-      const image = await bench.volume('x', 8 * MIB);
-      await bench.harness.write(image, 0, Buffer.alloc(8 * MIB, 1));
-      expect(() => {
-        for (;;) writeFileSync(join(path, 'filler'), Buffer.alloc(MIB), { flag: 'a' });
-      }).toThrow(/ENOSPC/);
-      expect(() => {
-        for (;;) writeFileSync(join(path, 'filler'), Buffer.alloc(512), { flag: 'a' });
-      }).toThrow(/ENOSPC/);
-      const fresh = open();
-      expect(await status(fresh)).toMatchObject({ state: 'up', clone: 'reflink' });
-      const stale = bench.nextFence();
-      await fresh.discardStages(image, bench.nextFence(), soon());
-      await failsWith(fresh.removeImage(image, stale, soon()), 'aborted');
-      expect(await fresh.inspectImage(image, soon())).toMatchObject({ state: 'present' });
-      await fresh.removeImage(image, bench.nextFence(), soon());
-      expect(await fresh.inspectImage(image, soon())).toEqual({ state: 'absent' });
-    });
-  });
-
-  describe('that is not mounted', () => {
-    const calls = async (expected: RegExp): Promise<void> => {
-      const image = bench.image();
-      const content = { kind: 'empty', sizeBytes: 512n, thick: false } as const;
-      for (const of of [backend, open()]) {
-        await failsWith(of.inspectImage(image, soon()), 'unavailable', expected);
-        await failsWith(of.stage(bench.stageRef(image), content, soon()), 'unavailable', expected);
-        await failsWith(of.removeImage(image, bench.nextFence(), soon()), 'unavailable', expected);
-        expect(await status(of)).toMatchObject({
-          state: 'down',
-          totalBytes: 0n,
-          reason: expect.stringMatching(expected),
-        });
-      }
-      bench.made.pop();
-    };
-
-    it('is down and not empty, and comes back from whatever device', async () => {
-      const image = await bench.volume('kept');
-      const { uuid } = await status();
-      images[0]!.unmount();
-      await calls(/is empty: mount it/);
-      // Another file system takes the loop device that this one had.
-      const elsewhere = join(folder, 'elsewhere');
-      images[1]!.mount(elsewhere);
-      images[0]!.mount(path);
-      images[1]!.unmount();
-      expect(await status()).toMatchObject({ state: 'up', uuid });
-      expect(await bench.text(image, 4)).toBe('kept');
-    });
-
-    it('is down when another pool or a copy of its marker is there', async () => {
-      copyFileSync(join(path, 'trivet-pool.json'), join(folder, 'marker'));
-      images[0]!.unmount();
-      images[1]!.mount(path);
-      try {
-        for (const name of ['volumes', 'snapshots', 'tmp', 'fences']) mkdirSync(join(path, name));
-        copyFileSync(join(folder, 'marker'), join(path, 'trivet-pool.json'));
-        await calls(/another file system/);
-        rmSync(join(path, 'trivet-pool.json'));
-        await open().preparePool('pool', soon());
-        expect(await status(open()), 'to a process that never saw the other').toMatchObject({ state: 'up' });
-        expect(await status()).toMatchObject({ state: 'down', reason: expect.stringContaining('another pool') });
-      } finally {
-        images[1]!.unmount();
-        images[0]!.mount(path);
-      }
-    });
-
-    it('is not made into a pool once there is something in its folder', async () => {
-      images[0]!.unmount();
-      try {
-        writeFileSync(join(path, 'notes'), 'mine');
-        await failsWith(backend.preparePool('pool', soon()), 'failed_precondition', /not empty \(notes\)/);
-        expect(existsSync(join(path, 'trivet-pool.json'))).toBe(false);
-      } finally {
-        rmSync(join(path, 'notes'));
-        images[0]!.mount(path);
-      }
-    });
-  });
-});
+describe.skipIf(!xfsFolder())('XFS', () => describeOwnFileSystem('xfs'));
 
 describe.skipIf(!xfsFolder())('a pool on ext4 that is full', () => {
   let folder: string;
@@ -191,7 +48,7 @@ describe.skipIf(!xfsFolder())('a pool on ext4 that is full', () => {
   it('gives back what was reserved for a growth that failed', async () => {
     const volume = await bench.volume('content', 2 * MIB);
     const before = await status();
-    const size = { sizeBytes: BigInt(SMALL_XFS), thick: true };
+    const size = { sizeBytes: BigInt(SMALL_IMAGE), thick: true };
     await failsWith(backend.growImage(volume, size, bench.nextFence(), soon()), 'resource_exhausted', NO_SPACE);
     expect(await backend.inspectImage(volume, soon())).toMatchObject({ sizeBytes: BigInt(2 * MIB) });
     expect((await status()).usedBytes).toBeLessThan(before.usedBytes + BigInt(MIB));

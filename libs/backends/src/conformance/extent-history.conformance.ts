@@ -39,12 +39,14 @@ export interface Histories {
   runs: number;
   /** A failure prints it. */
   seed: number;
+  /** Of writing and forgetting in one volume, where addresses may deceive. */
+  rounds: number;
 }
 
 export function describeExtentHistory(
   name: string,
   setup: () => Promise<ExtentSourceHarness>,
-  { runs, seed }: Histories,
+  { runs, seed, rounds: sharingRounds }: Histories,
 ): void {
   describe(`extent source over time: ${name}`, () => {
     let harness: ExtentSourceHarness;
@@ -144,7 +146,7 @@ export function describeExtentHistory(
         state = (state * 1_103_515_245 + 12_345) % 2 ** 31;
         return Math.floor(state / 65_536) % below;
       };
-      const rounds = isCopying() ? COPYING_ROUNDS : 50;
+      const rounds = isCopying() ? COPYING_ROUNDS : sharingRounds;
       for (let round = 2; round < rounds + 2; round++) {
         const written = new Set(Array.from({ length: 12 }, () => next(2_048)));
         for (const block of written) await bench.write(volume, block, round);

@@ -4,6 +4,8 @@ import { ioctl } from '#backends/linux/libc';
 const FS_IOC_GETFLAGS = 0x80086601;
 const FS_IOC_SETFLAGS = 0x40086602;
 const FS_IMMUTABLE_FL = 0x10;
+/** btrfs: overwritten in place, without checksums. */
+const FS_NOCOW_FL = 0x800000;
 
 /** This file system has no such flags, or this process may not set them: no CAP_LINUX_IMMUTABLE. */
 const CANNOT = new Set(['ENOTTY', 'EOPNOTSUPP', 'ENOTSUP', 'EPERM', 'EACCES', 'ENOSYS']);
@@ -25,12 +27,22 @@ export async function isImmutable(fd: number): Promise<boolean> {
 }
 
 /** Resolves to whether the file is as asked now: false where this process or file system cannot. */
-export async function setImmutable(fd: number, immutable: boolean): Promise<boolean> {
+export const setImmutable = (fd: number, immutable: boolean): Promise<boolean> => set(fd, FS_IMMUTABLE_FL, immutable);
+
+/** False where there is no such flag. */
+export async function isInPlace(fd: number): Promise<boolean> {
+  return (((await flagsOf(fd)) ?? 0) & FS_NOCOW_FL) !== 0;
+}
+
+/** Whether what is overwritten stays where it is (btrfs). For empty files; resolves as `setImmutable` does. */
+export const setInPlace = (fd: number, inPlace: boolean): Promise<boolean> => set(fd, FS_NOCOW_FL, inPlace);
+
+async function set(fd: number, flag: number, wanted: boolean): Promise<boolean> {
   const flags = await flagsOf(fd);
-  if (flags === undefined) return !immutable;
-  if (((flags & FS_IMMUTABLE_FL) !== 0) === immutable) return true;
+  if (flags === undefined) return !wanted;
+  if (((flags & flag) !== 0) === wanted) return true;
   const value = Buffer.alloc(8);
-  value.writeUInt32LE((immutable ? flags | FS_IMMUTABLE_FL : flags & ~FS_IMMUTABLE_FL) >>> 0, 0);
+  value.writeUInt32LE((wanted ? flags | flag : flags & ~flag) >>> 0, 0);
   try {
     await ioctl('FS_IOC_SETFLAGS', fd, FS_IOC_SETFLAGS, value);
     return true;

@@ -3,7 +3,8 @@
  * (a clone is one portion: the kernel makes it of one instant, and cannot be asked to stop).
  */
 import { constants } from 'node:fs';
-import { copyFile, type FileHandle } from 'node:fs/promises';
+import { copyFile, type FileHandle, open } from 'node:fs/promises';
+import { isInPlace, setInPlace } from '#backends/linux/inode-flags';
 import { FALLOC_FL_KEEP_SIZE, FALLOC_FL_UNSHARE_RANGE, fallocate, nextData } from '#backends/linux/libc';
 import { codeOf } from '#backends/reflink/file-errors';
 
@@ -14,8 +15,24 @@ const UNSHARE_BYTES = 64n * 1024n * 1024n;
 const NO_UNSHARE = ['EOPNOTSUPP', 'ENOTSUP', 'EINVAL', 'ENOSYS'];
 
 /** FICLONE: all of the source as of one instant, sharing its blocks. `target` must not exist. */
-export function cloneFile(source: string, target: string): Promise<void> {
-  return copyFile(source, target, constants.COPYFILE_FICLONE_FORCE | constants.COPYFILE_EXCL);
+export async function cloneFile(source: string, target: string): Promise<void> {
+  try {
+    await copyFile(source, target, constants.COPYFILE_FICLONE_FORCE | constants.COPYFILE_EXCL);
+  } catch (error) {
+    if (codeOf(error) !== 'EINVAL') throw error;
+    await makeAlike(source, target);
+    await copyFile(source, target, constants.COPYFILE_FICLONE_FORCE);
+  }
+}
+
+/** btrfs: a file that is overwritten in place, without checksums, shares blocks with such files only. */
+async function makeAlike(source: string, target: string): Promise<void> {
+  const [from, to] = [await open(source, 'r'), await open(target, 'wx', 0o600)];
+  try {
+    await setInPlace(to.fd, await isInPlace(from.fd));
+  } finally {
+    await Promise.all([from.close(), to.close()]);
+  }
 }
 
 /** Thrown by copyData when somebody writes to the source meanwhile: the copy would be of no instant. */
@@ -64,37 +81,23 @@ export async function reserve(file: FileHandle, from: bigint, to: bigint, signal
   }
 }
 
-/**
- * Gives the file blocks of its own wherever it shares them, so that no later write can find the pool full. Without
- * effect where nothing is ever shared.
- */
-export async function unshare(file: FileHandle, size: bigint, signal: AbortSignal): Promise<void> {
-  for (let at = 0n; at < size; at += UNSHARE_BYTES) {
-    signal.throwIfAborted();
-    try {
-      const mode = FALLOC_FL_KEEP_SIZE | FALLOC_FL_UNSHARE_RANGE;
-      await fallocate(file.fd, mode, at, min(UNSHARE_BYTES, size - at));
-    } catch (error) {
-      if (NO_UNSHARE.includes(codeOf(error) ?? '')) return rewrite(file, size, signal);
-      throw error;
-    }
+/** Whether this file system gives shared blocks copies when it is asked to (XFS). */
+export async function canUnshare(file: FileHandle): Promise<boolean> {
+  try {
+    await fallocate(file.fd, FALLOC_FL_KEEP_SIZE | FALLOC_FL_UNSHARE_RANGE, 0n, 1n);
+    return true;
+  } catch (error) {
+    if (NO_UNSHARE.includes(codeOf(error) ?? '')) return false;
+    throw error;
   }
 }
 
-/** The same by hand (btrfs): what is written gets blocks of its own. Nobody else may have the file open. */
-async function rewrite(file: FileHandle, size: bigint, signal: AbortSignal): Promise<void> {
-  const buffer = Buffer.allocUnsafe(COPY_BYTES);
-  for (let offset = 0n; offset < size; ) {
-    const range = await nextData(file.fd, offset);
-    if (!range) return;
-    for (let at = Number(range.start); at < range.end; ) {
-      signal.throwIfAborted();
-      const { bytesRead } = await file.read(buffer, 0, Math.min(COPY_BYTES, Number(range.end) - at), at);
-      if (bytesRead === 0) return;
-      await writeFully(file, buffer, bytesRead, at);
-      at += bytesRead;
-    }
-    offset = range.end;
+/** Gives the file blocks of its own wherever it shares them, so that no later write can find the pool full. */
+export async function unshare(file: FileHandle, size: bigint, signal: AbortSignal): Promise<void> {
+  for (let at = 0n; at < size; at += UNSHARE_BYTES) {
+    signal.throwIfAborted();
+    const mode = FALLOC_FL_KEEP_SIZE | FALLOC_FL_UNSHARE_RANGE;
+    await fallocate(file.fd, mode, at, min(UNSHARE_BYTES, size - at));
   }
 }
 

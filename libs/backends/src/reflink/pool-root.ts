@@ -32,9 +32,14 @@ export class PoolRoot {
     return `/proc/self/fd/${this.handle.fd}`;
   }
 
+  /**
+   * Total is what is used and what files can still get, as df counts: of the blocks that are free, btrfs keeps some for
+   * its metadata, and is full while a seventh of a small one is free.
+   */
   async usage(): Promise<{ totalBytes: bigint; usedBytes: bigint }> {
-    const { blocks, bfree, bsize } = await statfs(this.path, { bigint: true });
-    return { totalBytes: blocks * bsize, usedBytes: (blocks - bfree) * bsize };
+    const { blocks, bfree, bavail, bsize } = await statfs(this.path, { bigint: true });
+    const used = blocks - bfree;
+    return { totalBytes: (used + bavail) * bsize, usedBytes: used * bsize };
   }
 
   close(): Promise<void> {

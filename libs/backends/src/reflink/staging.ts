@@ -7,9 +7,9 @@ import { constants } from 'node:fs';
 import { chmod, type FileHandle, link, lstat, mkdir, open, readdir, rename, unlink } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import type { ImageRef, StageContent, StageRef } from '#backends/block-backend';
-import { isImmutable, setImmutable } from '#backends/linux/inode-flags';
+import { isImmutable, setImmutable, setInPlace } from '#backends/linux/inode-flags';
 import { type CutSpeed, countExtents } from '#backends/reflink/cut-speed';
-import { cloneFile, copyData, reserve, SourceChanged, unshare } from '#backends/reflink/file-content';
+import { canUnshare, cloneFile, copyData, reserve, SourceChanged, unshare } from '#backends/reflink/file-content';
 import { codeOf } from '#backends/reflink/file-errors';
 import {
   describeImage,
@@ -52,7 +52,12 @@ export async function writeStage(
     if (content.kind === 'copy') await copySource(root, content.source, path, speed, signal);
     const file = await open(path, content.kind === 'copy' ? 'r+' : 'wx+', 0o600);
     try {
-      await finish(file, content, signal);
+      const sizeBytes = await sizeOf(file, content);
+      const isShared = content.kind === 'copy' && root.clone === 'reflink';
+      if (!content.thick) await file.truncate(Number(sizeBytes));
+      else if (isShared && !(await canUnshare(file))) await replaceByCopy(root, stage, file, path, sizeBytes, signal);
+      else await makeThick(file, sizeBytes, isShared, signal);
+      await file.sync();
     } finally {
       await file.close();
     }
@@ -105,18 +110,46 @@ async function copySource(
   }
 }
 
-/** Size, reservation, and then everything on the disk. */
-async function finish(file: FileHandle, content: StageContent, signal: AbortSignal): Promise<void> {
+async function sizeOf(file: FileHandle, content: StageContent): Promise<bigint> {
   const { size: copied } = await file.stat({ bigint: true });
   const size = content.sizeBytes ?? copied;
   if (size < copied)
     throw new StorageError('failed_precondition', `the source is larger (${copied} bytes) than the ${size} asked for`);
-  if (content.thick) {
-    await reserve(file, 0n, size, signal);
-    if (content.kind === 'copy') await unshare(file, size, signal);
-  }
+  return size;
+}
+
+/** No later write finds the pool full, until a snapshot shares the blocks. */
+async function makeThick(file: FileHandle, size: bigint, isShared: boolean, signal: AbortSignal): Promise<void> {
+  if ((await file.stat()).size === 0) await setInPlace(file.fd, true);
+  await reserve(file, 0n, size, signal);
+  if (isShared) await unshare(file, size, signal);
   await file.truncate(Number(size));
-  await file.sync();
+}
+
+/** btrfs: neither does it unshare, nor is a file overwritten in place that did not begin so. */
+async function replaceByCopy(
+  root: PoolRoot,
+  stage: StageRef,
+  shared: FileHandle,
+  path: string,
+  size: bigint,
+  signal: AbortSignal,
+): Promise<void> {
+  const copyPath = writingPath(root.path, stage);
+  const copy = await open(copyPath, 'wx+', 0o600);
+  try {
+    await setInPlace(copy.fd, true);
+    await reserve(copy, 0n, size, signal);
+    await copyData(shared, copy, signal);
+    await copy.truncate(Number(size));
+    await copy.sync();
+    await rename(copyPath, path);
+  } catch (error) {
+    await removeFile(copyPath);
+    throw error;
+  } finally {
+    await copy.close();
+  }
 }
 
 export async function commitStage(
