@@ -21,6 +21,7 @@ import { growFile } from '#backends/reflink/grow';
 import { describeImage, FENCES, imagePath } from '#backends/reflink/layout';
 import { listPool } from '#backends/reflink/list-pool';
 import { longWork } from '#backends/reflink/long-work';
+import { type PoolAnswers, poolAnswers } from '#backends/reflink/pool-answers';
 import { type PoolRoot, Pools } from '#backends/reflink/pool-root';
 import { commitStage, openImage, removeStages, statOf, unlinkImage, writeStage } from '#backends/reflink/staging';
 import { isStorageError, StorageError } from '#platform/errors';
@@ -35,9 +36,11 @@ const FENCES_KEPT_MS = 7 * 24 * 3_600_000;
 export class ReflinkBackend implements BlockBackend {
   readonly #pools: Pools;
   readonly #speeds = new Map<string, CutSpeed>();
+  readonly #answers: PoolAnswers;
 
-  constructor(pools: readonly PoolConfig[], owner: ApplianceIdentity) {
+  constructor(pools: readonly PoolConfig[], owner: ApplianceIdentity, answers = poolAnswers) {
     this.#pools = new Pools(pools, owner);
+    this.#answers = answers;
   }
 
   async health(signal: AbortSignal): Promise<void> {
@@ -97,8 +100,7 @@ export class ReflinkBackend implements BlockBackend {
       const roots = new Map<string, PoolRoot>();
       try {
         for (const { stage, source } of cuts)
-          for (const pool of [stage.pool, source.pool])
-            if (!roots.has(pool)) roots.set(pool, await this.#pools.open(pool));
+          for (const pool of [stage.pool, source.pool]) if (!roots.has(pool)) roots.set(pool, await this.#open(pool));
         for (const { stage } of cuts) await fences(roots.get(stage.pool)!).enter(stage.imageId, stage.fence);
         const done = await cutTogether(cuts, roots, pause, signal);
         for (const { stage } of cuts) await keepUnlessOvertaken(roots.get(stage.pool)!, stage);
@@ -147,9 +149,9 @@ export class ReflinkBackend implements BlockBackend {
   async *listImages(pool: string, signal: AbortSignal): AsyncIterable<ListedImage> {
     const doing = `list pool ${pool}`;
     if (signal.aborted) throw timedOut(doing);
-    const root = await this.#pools.open(pool);
+    const root = await this.#answers.within(doing, this.#open(pool));
     try {
-      for await (const image of listPool(root)) {
+      for await (const image of this.#inTime(doing, listPool(root))) {
         if (signal.aborted) throw timedOut(doing);
         yield image;
       }
@@ -157,7 +159,7 @@ export class ReflinkBackend implements BlockBackend {
     } catch (error) {
       throw fileError(error, doing);
     } finally {
-      await root.close();
+      await this.#answers.within(doing, root.close());
     }
   }
 
@@ -177,7 +179,8 @@ export class ReflinkBackend implements BlockBackend {
 
   async #status(pool: string, signal: AbortSignal): Promise<PoolStatus> {
     try {
-      return await this.#in(pool, `inspect pool ${pool}`, signal, root => statusOf(pool, root));
+      const look = () => this.#withRoot(pool, root => statusOf(pool, root));
+      return await whileWanted(`inspect pool ${pool}`, signal, () => this.#answers.look(this.#pools.named(pool), look));
     } catch (error) {
       if (!isStorageError(error) || error.kind === 'timeout') throw error;
       return { name: pool, state: 'down', reason: error.message, totalBytes: 0n, usedBytes: 0n, clone: 'copy' };
@@ -202,8 +205,27 @@ export class ReflinkBackend implements BlockBackend {
     return whileWanted(doing, signal, () => this.#withRoot(pool, work));
   }
 
+  async #open(pool: string): Promise<PoolRoot> {
+    this.#answers.require(this.#pools.named(pool));
+    return this.#pools.open(pool);
+  }
+
+  /** Each step of a listing by itself: it may be as long as it likes. */
+  async *#inTime<T>(doing: string, all: AsyncIterable<T>): AsyncGenerator<T> {
+    const steps = all[Symbol.asyncIterator]();
+    try {
+      for (;;) {
+        const step = await this.#answers.within(doing, steps.next());
+        if (step.done) return;
+        yield step.value;
+      }
+    } finally {
+      await this.#answers.within(doing, Promise.resolve(steps.return?.()));
+    }
+  }
+
   async #withRoot<T>(pool: string, work: (root: PoolRoot) => Promise<T>): Promise<T> {
-    const root = await this.#pools.open(pool);
+    const root = await this.#open(pool);
     try {
       return await work(root);
     } finally {
