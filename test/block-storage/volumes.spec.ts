@@ -1,4 +1,6 @@
+import { open } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { reflinkKind } from '#backends/reflink/reflink-kind';
 import { sql } from '#platform/sql';
 import { uuidv7 } from '#platform/uuid';
 import { Snapshots } from '#storage/snapshots/snapshots';
@@ -33,6 +35,13 @@ describe('volumes', () => {
       'SELECT kind, state FROM trivet.operation WHERE resource_id = $1 ORDER BY seq',
       [id],
     );
+
+  const newBin = (settleMs = 60_000) =>
+    new RecycleBin(house.parts.database, { open: async () => house.store }, () => reflinkKind, {
+      everyMs: 0,
+      settleMs,
+    });
+  const emptyBin = (bin = newBin()) => bin.round(AbortSignal.timeout(10_000));
 
   it('makes the image, to the byte, and answers a repeat from what is there', async () => {
     const made = await house.volume('exact', { sizeBytes: 10_000_384n });
@@ -231,9 +240,76 @@ describe('volumes', () => {
 
     await house.volumes.delete(house.caller(), id, { force: false });
     await house.testDatabase.query('UPDATE trivet.volume SET binned_until = now() WHERE id = $1', [id]);
-    await new RecycleBin(house.parts.database).round(AbortSignal.timeout(10_000));
+    await emptyBin();
     await until('the image is gone', async () => (await image(id)).state === 'absent');
     await expect(restoreFromBin(house.parts.database, house.tenantId, id)).rejects.toMatchObject({ kind: 'not_found' });
+  });
+
+  describe('in the bin of a pool above 95 %', () => {
+    const names = ['oldest', 'older', 'newer', 'newest'];
+    const binned: string[] = [];
+    const left = async () =>
+      (
+        await house.testDatabase.query<{ name: string }>(
+          "SELECT name FROM trivet.volume WHERE state = 'binned' ORDER BY binned_until",
+        )
+      ).map(({ name }) => name);
+    const usedAboveMark = (bytes: bigint) =>
+      house.testDatabase.query(
+        `UPDATE trivet.pool SET total_bytes = 10 * 1024 ^ 3, used_bytes = 10 * 1024 ^ 3 * 0.95 + ${bytes}`,
+      );
+    const write = async (id: string, offset: number) => {
+      const path = house.store.volumes.pathOf({ pool: 'default', kind: 'volume', id, folder: '' });
+      const file = await open(path, 'r+');
+      await file.write(Buffer.alloc(Number(MIB), 1), 0, Number(MIB), offset);
+      await file.close();
+    };
+
+    beforeAll(async () => {
+      for (const name of names) {
+        const { id } = await house.volume(name, { destroyOnDelete: false });
+        await write(id, 0);
+        binned.push(id);
+      }
+      // An empty one gives nothing.
+      binned.unshift((await house.volume('hollow', { destroyOnDelete: false })).id);
+      for (const [n, id] of binned.entries()) {
+        await house.volumes.delete(house.caller(), id, { force: false });
+        await house.testDatabase.query('UPDATE trivet.volume SET binned_until = now() + $2 WHERE id = $1', [
+          id,
+          `${n + 1} hours`,
+        ]);
+      }
+    });
+
+    afterAll(() => house.testDatabase.query('UPDATE trivet.pool SET used_bytes = 0'));
+
+    it('as many leave as can bring it below, oldest first', async () => {
+      const bin = newBin(0);
+      await usedAboveMark(0n);
+      await emptyBin(bin);
+      expect(await left()).toEqual(['hollow', ...names]);
+      await usedAboveMark(MIB + 1n);
+      await emptyBin(bin);
+      expect(await left()).toEqual(['hollow', 'newer', 'newest']);
+      await house.settled();
+    });
+
+    it('no more leave while others do, or have just left', async () => {
+      await usedAboveMark(1n);
+      const state = (to: string) =>
+        house.testDatabase.query("UPDATE trivet.volume SET state = $1, updated_at = now() WHERE name = 'hollow'", [to]);
+      await state('deleting');
+      await emptyBin(newBin());
+      await state('binned');
+      expect(await left()).toEqual(['hollow', 'newer', 'newest']);
+      const bin = newBin();
+      for (let round = 0; round < 2; round++) {
+        await emptyBin(bin);
+        await house.settled();
+      }
+      expect(await left()).toEqual(['hollow', 'newest']);
+    });
   });
 
   it.each(['', 'x', 'reallyfakevolumeid', GONE])('knows no volume %j', async id => {

@@ -36,7 +36,7 @@ export class BlockBackground {
     this.parts = {
       pools: this.pools,
       exports: new ExportKeeper(database, blocks),
-      'recycle bin': new RecycleBin(database),
+      'recycle bin': new RecycleBin(database, blocks, kindOf),
       'hidden snapshots': new HiddenSnapshots(database),
       'kept images': new ImageReleaser(database),
       protection: new ProtectionScheduler(database),

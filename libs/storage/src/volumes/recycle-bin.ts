@@ -1,14 +1,16 @@
+import type { BlockBackendKind } from '#backends/block-backend';
 import { throwUnlessSucceeded } from '#operations/operations';
 import { type Database, isUniqueViolation } from '#platform/database';
-import { StorageError } from '#platform/errors';
+import { isStorageError, StorageError } from '#platform/errors';
 import { createLogger } from '#platform/log';
 import { sql } from '#platform/sql';
 import { isUuid } from '#platform/uuid';
 import { acceptInBackground } from '#storage/background-operation';
 import { type BlockParts, submit } from '#storage/block-parts';
 import type { BlockCaller } from '#storage/block-storage';
-import { eachBlockBackend } from '#storage/pools/block-backends';
+import { eachBlockBackend, type RegisteredBlockBackend } from '#storage/pools/block-backends';
 import { deletion } from '#storage/volumes/volume-deletion';
+import type { BlockDirectory } from '#storage/volumes/volume-handlers';
 import { setVolumeState } from '#storage/volumes/volume-store';
 import type { Witness } from '#storage/witness';
 
@@ -16,18 +18,32 @@ const log = createLogger('recycle-bin');
 
 const EVERY_MS = 10_000;
 const PORTION = 50;
-/** Beyond it the bin is emptied before its time, oldest first (hard-cases F3). */
+/** Beyond it the bin is emptied before its time, oldest first, as far as needed (hard-cases F3). */
 const FULL_SHARE = 0.95;
+/** Until a removal is in the pool's figures: btrfs gives blocks back at its next commit, and those are 30 s apart. */
+const SETTLE_MS = 40_000;
+const INSPECT_MS = 5_000;
 
 const DUE = sql(
   'bin_due',
-  `SELECT v.id, v.name, v.state FROM trivet.volume v
-    WHERE v.tenant_id = $1 AND v.backend_id = $2 AND v.state = 'binned'
-      AND (v.binned_until <= now()
-        OR EXISTS (SELECT FROM trivet.pool p
-                    WHERE p.tenant_id = $1 AND p.backend_id = $2 AND p.name = v.pool AND p.state = 'up'
-                      AND p.total_bytes > 0 AND p.used_bytes > p.total_bytes * $3::float8))
-    ORDER BY v.binned_until LIMIT $4`,
+  `SELECT id, name FROM trivet.volume
+    WHERE tenant_id = $1 AND backend_id = $2 AND state = 'binned' AND binned_until <= now()
+    ORDER BY binned_until LIMIT $3`,
+);
+const CROWDED = sql(
+  'bin_crowded',
+  `SELECT p.name, ceil(p.used_bytes - p.total_bytes * $3::float8)::bigint::text AS "tooMuch",
+          EXISTS (SELECT FROM trivet.volume v
+                   WHERE v.tenant_id = $1 AND v.backend_id = $2 AND v.pool = p.name AND v.state = 'deleting'
+                     AND v.binned_until IS NOT NULL AND v.updated_at > now() - interval '10 minutes') AS leaving
+     FROM trivet.pool p
+    WHERE p.tenant_id = $1 AND p.backend_id = $2 AND p.state = 'up' AND p.total_bytes > 0
+      AND p.used_bytes > p.total_bytes * $3::float8`,
+);
+const OLDEST = sql(
+  'bin_oldest',
+  `SELECT id, name, folder FROM trivet.volume
+    WHERE tenant_id = $1 AND backend_id = $2 AND pool = $3 AND state = 'binned' ORDER BY binned_until LIMIT $4`,
 );
 const LOCK = sql(
   'bin_lock',
@@ -48,10 +64,21 @@ const LIST = sql(
      FROM trivet.volume WHERE tenant_id = $1 AND state = 'binned' ORDER BY binned_until`,
 );
 
-interface BinnedRow {
+interface Leaving {
   id: string;
   name: string;
+}
+
+interface BinnedRow extends Leaving {
   state: string;
+}
+
+interface CrowdedPool {
+  name: string;
+  /** Bytes above the mark. */
+  tooMuch: string;
+  /** Volumes of its bin are being removed. */
+  leaving: boolean;
 }
 
 export interface BinnedVolume {
@@ -65,28 +92,74 @@ export interface BinnedVolume {
 /** Deleted volumes whose images are still there: they count in quotas, their names are free. */
 export class RecycleBin {
   private doneAt = Number.NEGATIVE_INFINITY;
+  /** By where the pool is: when volumes last left its bin before their time. */
+  private readonly relievedAt = new Map<string, number>();
 
-  constructor(private readonly database: Database) {}
+  constructor(
+    private readonly database: Database,
+    private readonly blocks: BlockDirectory,
+    private readonly kindOf: (kind: string) => BlockBackendKind,
+    private readonly pace = { everyMs: EVERY_MS, settleMs: SETTLE_MS },
+  ) {}
 
   /** Begins the removal of what is due; the operations do it. */
   async round(signal: AbortSignal): Promise<void> {
-    if (performance.now() - this.doneAt < EVERY_MS) return;
-    await eachBlockBackend(this.database, async ({ tenantId, backendId }) => {
-      const due = await this.database.withTenant(tenantId, tx =>
-        tx.query<BinnedRow>(DUE, [tenantId, backendId, FULL_SHARE, PORTION]),
-      );
-      for (const { id, name } of due) {
-        if (signal.aborted) return;
-        await acceptInBackground(this.database, { tenantId, backendId }, async (tx, begin, operationId) => {
-          const [row] = await tx.query<BinnedRow>(LOCK, [tenantId, id]);
-          if (!row) return;
-          await setVolumeState(tx, tenantId, id, 'deleting', operationId);
-          await begin(deletion(row, false));
-        });
-        log.info({ volumeId: id, volume: name }, 'volume leaves the recycle bin');
-      }
+    if (performance.now() - this.doneAt < this.pace.everyMs) return;
+    await eachBlockBackend(this.database, async backend => {
+      const { tenantId, backendId } = backend;
+      const [due, crowded] = await this.database.withTenant(tenantId, async tx => [
+        await tx.query<Leaving>(DUE, [tenantId, backendId, PORTION]),
+        await tx.query<CrowdedPool>(CROWDED, [tenantId, backendId, FULL_SHARE]),
+      ]);
+      for (const volume of due) if (!signal.aborted) await this.remove(backend, volume);
+      for (const pool of crowded) if (!signal.aborted) await this.relieve(backend, pool, signal);
     });
     this.doneAt = performance.now();
+  }
+
+  /**
+   * As many as may bring the pool below the mark, were all their blocks theirs alone; more only when its figures say,
+   * with these gone, that it was not enough.
+   */
+  private async relieve(backend: RegisteredBlockBackend, pool: CrowdedPool, signal: AbortSignal): Promise<void> {
+    const { tenantId, backendId, kind, config } = backend;
+    const blockKind = this.kindOf(kind);
+    const configured = blockKind.pools(blockKind.parseConfig(config)).find(({ name }) => name === pool.name);
+    // Shares lie in one file system: what leaves one of them helps all.
+    const place = configured?.within?.path ?? configured?.path;
+    if (place === undefined) return;
+    if (pool.leaving) this.relievedAt.set(place, performance.now());
+    if (performance.now() - (this.relievedAt.get(place) ?? Number.NEGATIVE_INFINITY) < this.pace.settleMs) return;
+    try {
+      const { volumes } = await this.blocks.open(tenantId, backendId);
+      const oldest = await this.database.withTenant(tenantId, tx =>
+        tx.query<Leaving & { folder: string }>(OLDEST, [tenantId, backendId, pool.name, PORTION]),
+      );
+      let tooMuch = BigInt(pool.tooMuch);
+      for (const volume of oldest) {
+        if (tooMuch <= 0n || signal.aborted) return;
+        const image = { pool: pool.name, kind: 'volume', id: volume.id, folder: volume.folder } as const;
+        const bounded = AbortSignal.any([signal, AbortSignal.timeout(INSPECT_MS)]);
+        const found = await volumes.inspectImage(image, bounded);
+        if (found.state === 'absent' || found.allocatedBytes === 0n) continue;
+        await this.remove(backend, volume);
+        this.relievedAt.set(place, performance.now());
+        tooMuch -= found.allocatedBytes;
+      }
+    } catch (error) {
+      if (!isStorageError(error)) throw error;
+      log.warn({ pool: pool.name, err: error.toJSON() }, 'the recycle bin of this pool cannot be looked at now');
+    }
+  }
+
+  private async remove({ tenantId, backendId }: RegisteredBlockBackend, { id, name }: Leaving): Promise<void> {
+    await acceptInBackground(this.database, { tenantId, backendId }, async (tx, begin, operationId) => {
+      const [row] = await tx.query<BinnedRow>(LOCK, [tenantId, id]);
+      if (!row) return;
+      await setVolumeState(tx, tenantId, id, 'deleting', operationId);
+      await begin(deletion(row, false));
+    });
+    log.info({ volumeId: id, volume: name }, 'volume leaves the recycle bin');
   }
 }
 
