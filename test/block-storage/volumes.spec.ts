@@ -3,6 +3,8 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { reflinkKind } from '#backends/reflink/reflink-kind';
 import { sql } from '#platform/sql';
 import { uuidv7 } from '#platform/uuid';
+import type { VolumeConfig } from '#storage/block-storage';
+import { PerformancePolicies } from '#storage/protection/policies';
 import { Snapshots } from '#storage/snapshots/snapshots';
 import { BlockAudit } from '#storage/volumes/block-audit';
 import { RecycleBin, restoreFromBin } from '#storage/volumes/recycle-bin';
@@ -243,6 +245,52 @@ describe('volumes', () => {
     await emptyBin();
     await until('the image is gone', async () => (await image(id)).state === 'absent');
     await expect(restoreFromBin(house.parts.database, house.tenantId, id)).rejects.toMatchObject({ kind: 'not_found' });
+  });
+
+  describe('by a performance policy', () => {
+    const policies = () => new PerformancePolicies(house.parts.database, house.tenantId);
+    const edit = (id: string, performancePolicy: string, config: VolumeConfig = {}) =>
+      house.volumes.update(house.caller(), id, {
+        performancePolicy,
+        config: { performance_policy: performancePolicy, ...config },
+      });
+    const destroyed = async (id: string) => (await house.volumes.get(house.caller(), id)).destroyOnDelete;
+
+    beforeAll(async () => {
+      await policies().add('Scratch', '', { destroy_on_delete: 'true', thick: 'false', pool: 'default', folder: '' });
+      await policies().add('Reserved', '', { thick: 'true', destroy_on_delete: 'true' });
+      await policies().add('Elsewhere', '', { pool: 'slow' });
+      await policies().add('Slow', '', { limit_iops: '100', destroy_on_delete: 'true' });
+    });
+
+    it('are what their maker and the edit leave open', async () => {
+      const { id } = await house.volume('open', { destroyOnDelete: false });
+      expect(await edit(id, 'Scratch')).toMatchObject({
+        destroyOnDelete: true,
+        config: { performance_policy: 'Scratch' },
+      });
+      expect(await edit(id, 'default')).toMatchObject({ destroyOnDelete: true });
+      const said = await house.volume('said', { destroyOnDelete: false, config: { destroy_on_delete: 'false' } });
+      expect(await edit(said.id, 'Scratch')).toMatchObject({ destroyOnDelete: false });
+      const now = await house.volume('now', { destroyOnDelete: false });
+      await edit(now.id, 'Scratch', { destroy_on_delete: 'false' });
+      expect(await destroyed(now.id)).toBe(false);
+    });
+
+    it.each([
+      ['Reserved', 'performance_policy', /thick "true", this volume has "false"/],
+      ['Elsewhere', 'performance_policy', /pool "slow", this volume has "default"/],
+      ['Slow', 'config.limit_iops', /cannot limit operations/],
+      ['Unknown', 'performance_policy', /no performance policy/],
+    ])('refuse %s, which asks for what cannot be, and stay as they were', async (name, field, message) => {
+      const { id } = await house.volume(`not-${name}`, { destroyOnDelete: false });
+      await expect(edit(id, name)).rejects.toMatchObject({
+        kind: 'invalid_argument',
+        field,
+        message: expect.stringMatching(message),
+      });
+      expect(await destroyed(id)).toBe(false);
+    });
   });
 
   describe('in the bin of a pool above 95 %', () => {

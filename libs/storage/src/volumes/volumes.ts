@@ -8,9 +8,10 @@ import type { BlockCaller, VolumeChanges, VolumeRequest, VolumeView } from '#sto
 import { desiredVolume, differences, fingerprint } from '#storage/desired-state';
 import { reserve } from '#storage/pools/pool-room';
 import { choosePool, readPools } from '#storage/pools/pool-store';
-import { checkPerformancePolicy, protect } from '#storage/protection/protect';
+import { protect } from '#storage/protection/protect';
 import { checkCapabilities, checkCloneSize, checkLimits, checkSize } from '#storage/volumes/volume-checks';
 import { checkDependants, deletion, UNPUBLISH_ALL } from '#storage/volumes/volume-deletion';
+import { changesByPolicy, requestByPolicy } from '#storage/volumes/volume-policy';
 import { VolumeReader } from '#storage/volumes/volume-reader';
 import { VOLUME_SLOTS, wholeVolume } from '#storage/volumes/volume-slots';
 import { requireSource, type VolumeSource } from '#storage/volumes/volume-source';
@@ -92,7 +93,7 @@ export class Volumes {
     const submitted = await submit(this.parts, caller, async (tx, begin, operationId) => {
       const row = await lockVolume(tx, caller, { name: asked.name });
       if (row) return sameOrRefused(row, asked);
-      const request = await withPolicy(tx, caller.tenantId, asked);
+      const request = await requestByPolicy(tx, caller.tenantId, asked);
       checkCapabilities(request, kind.capabilities);
       const source = request.source && (await requireSource(tx, caller, request.source));
       const pool = await choosePool(tx, caller, request.pool ?? source?.image.pool);
@@ -161,20 +162,19 @@ export class Volumes {
   }
 
   async update(caller: BlockCaller, volumeId: string, changes: VolumeChanges): Promise<VolumeView> {
-    const kind = this.parts.kindOf(caller);
-    checkLimits(changes, kind.capabilities);
+    const { capabilities } = this.parts.kindOf(caller);
     const resource = `volume ${volumeId}`;
     const submitted = await submit(this.parts, caller, async (tx, begin, operationId) => {
       const row = await lockUsableVolume(tx, caller, volumeId);
       const grows = changes.sizeBytes !== undefined && changes.sizeBytes !== BigInt(row.sizeBytes);
       if (grows && row.activeOperation) return { value: 'again', join: row.activeOperation };
       if (grows) {
-        checkSize(changes.sizeBytes!, kind.capabilities);
+        checkSize(changes.sizeBytes!, capabilities);
         if (changes.sizeBytes! < BigInt(row.sizeBytes))
           throw invalid('size', `${changes.sizeBytes} is below the current ${row.sizeBytes} bytes; volumes only grow`);
         await reserve(tx, caller, row.pool, changes.sizeBytes! - BigInt(row.sizeBytes), 'more');
       }
-      await this.edit(tx, caller, row, changes);
+      await this.edit(tx, caller, row, await changesByPolicy(tx, caller.tenantId, row, changes));
       if (!grows) {
         await caller.witness?.note(tx, { resourceId: row.id, resourceName: row.name });
         return { value: undefined };
@@ -200,9 +200,9 @@ export class Volumes {
   }
 
   private async edit(tx: Tx, caller: BlockCaller, row: VolumeRow, changes: VolumeChanges): Promise<void> {
-    const { volumeGroupId, performancePolicy, protectionTemplate } = changes;
+    const { volumeGroupId, protectionTemplate } = changes;
+    checkLimits(changes, this.parts.kindOf(caller).capabilities);
     if (volumeGroupId) await requireGroup(tx, caller, volumeGroupId);
-    if (performancePolicy !== undefined) await checkPerformancePolicy(tx, caller.tenantId, performancePolicy);
     if (protectionTemplate !== undefined) await protect(tx, caller.tenantId, row.id, protectionTemplate);
     await tx.query(EDIT, [
       caller.tenantId,
@@ -257,24 +257,6 @@ function sameOrRefused(row: VolumeRow, request: VolumeRequest): { value: string;
 
 const nameOfField = (place: string): string =>
   place.startsWith('source') ? 'source' : place.replace('sizeBytes', 'size');
-
-/** What the caller leaves open is as its performance policy says. */
-async function withPolicy(tx: Tx, tenantId: string, asked: VolumeRequest): Promise<VolumeRequest> {
-  if (asked.performancePolicy === undefined) return asked;
-  const policy = await checkPerformancePolicy(tx, tenantId, asked.performancePolicy);
-  const open = <T>(key: string, value: T, read: (value: string) => T): T =>
-    key in asked.config || policy[key] === undefined ? value : read(String(policy[key]));
-  const isTrue = (value: string) => value === 'true';
-  return {
-    ...asked,
-    thick: open('thick', asked.thick, isTrue),
-    pool: open('pool', asked.pool, String),
-    folder: open('folder', asked.folder, String),
-    limitIops: open('limit_iops', asked.limitIops, Number),
-    limitMbps: open('limit_mbps', asked.limitMbps, Number),
-    destroyOnDelete: open('destroy_on_delete', asked.destroyOnDelete, isTrue),
-  };
-}
 
 /**
  * Where blocks are not shared a clone takes as long as its data are large: nobody may write to its source meanwhile, or it
