@@ -3,7 +3,7 @@ import { mkdirSync, rmSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { BlockBackend } from '#backends/block-backend';
+import type { BlockBackend, ImageRef } from '#backends/block-backend';
 import { describeBlockBackend, MIB } from '#backends/conformance/block-backend.conformance';
 import { describeBlockCopies } from '#backends/conformance/block-copies.conformance';
 import { BLOCK, coalesced, ExtentBench, type ExtentSourceHarness } from '#backends/conformance/extent-bench';
@@ -60,14 +60,21 @@ describe.skipIf(!parts().btrfs)('btrfs', () => {
     afterEach(() => bench.clean());
     afterAll(() => harness?.close());
 
+    const firstExtent = async (image: ImageRef) => {
+      const file = await open(harness.backend.pathOf(image));
+      try {
+        const { physical, flags } = await readExtents(file.fd, { start: 0, maxExtents: 1, sync: true });
+        return { address: physical[0]!, encoded: flags[0]! & EXTENT_ENCODED, isInPlace: await isInPlace(file.fd) };
+      } finally {
+        await file.close();
+      }
+    };
+
     it('are marked so', async () => {
       const volume = await bench.empty(MIB);
       await bench.write(volume, 0, 1, 256);
-      const file = await open(harness.backend.pathOf(volume));
-      const { flags } = await readExtents(file.fd, { start: 0, maxExtents: 1, sync: true });
-      const isOverwritten = await isInPlace(file.fd);
-      await file.close();
-      expect([isOverwritten, flags[0]! & EXTENT_ENCODED]).toEqual(expected);
+      const { isInPlace: isOverwritten, encoded } = await firstExtent(volume);
+      expect([isOverwritten, encoded]).toEqual(expected);
     });
 
     it('tell what changed while their blocks are written again and again', async () => {
@@ -90,7 +97,9 @@ describe.skipIf(!parts().btrfs)('btrfs', () => {
       const base = await bench.snapshot(volume);
       await bench.write(volume, 7, 2);
       const target = await bench.snapshot(volume);
+      const { address } = await firstExtent(base);
       execFileSync('btrfs', ['balance', 'start', '-d', join(folder, 'btrfs')], { stdio: 'ignore' });
+      expect((await firstExtent(base)).address).not.toBe(address);
       const found = coalesced(await bench.expectTold(base, target));
       if (kind !== 'compressed') expect(found).toEqual([{ offset: 7 * BLOCK, end: 8 * BLOCK, hole: 0 }]);
     });

@@ -68,6 +68,11 @@ describe('doctor on pools', () => {
     expect(found(['node', 'tgtd'], ['rw', 'relatime'])).toEqual([]);
     expect(found(['xfs_fsr'], ['rw'])).toEqual(['xfs_fsr runs on this host']);
     expect(found([], ['rw', 'autodefrag'])).toEqual(['/srv/pool is mounted with autodefrag']);
+    for (const compress of ['compress=zstd:3', 'compress-force=lzo', 'compress'])
+      expect(found([], ['rw', compress])).toEqual([
+        `/srv/pool is mounted with ${compress}: all that is compressed is told as changed`,
+      ]);
+    expect(found([], ['rw', 'compress=no', 'compressed'])).toEqual([]);
     expect(moverFindings([], new Set(['xfs_fsr']))).toEqual([]);
   });
 

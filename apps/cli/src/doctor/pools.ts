@@ -53,8 +53,13 @@ export function moverFindings(paths: readonly string[], running = runningCommand
     warn('pools', `${name} runs on this host`, 'keep it away from pools: no defragmentation, no deduplication there'),
   );
   for (const path of paths) {
-    if (!options(path).includes('autodefrag')) continue;
-    found.push(warn('pools', `${path} is mounted with autodefrag`, 'mount it without'));
+    const [mounted, without] = [options(path), 'mount it without'];
+    if (mounted.includes('autodefrag')) found.push(warn('pools', `${path} is mounted with autodefrag`, without));
+    const compress = mounted.find(option => /^compress(-force)?(=|$)/.test(option));
+    if (compress === undefined || compress.endsWith('=no')) continue;
+    found.push(
+      warn('pools', `${path} is mounted with ${compress}: all that is compressed is told as changed`, without),
+    );
   }
   return found;
 }
