@@ -44,7 +44,7 @@ describe.skipIf(!parts().btrfs)('btrfs', () => {
 
   const extents = () => extentHarness(below('plain'), 'extents');
   describeExtentSource('reflink on btrfs', extents);
-  describeExtentHistory('reflink on btrfs', extents, { ...HISTORIES, runs: Math.ceil(HISTORIES.runs / 2), rounds: 15 });
+  describeExtentHistory('reflink on btrfs', extents, { ...HISTORIES, runs: Math.ceil(HISTORIES.runs / 4), rounds: 10 });
 
   describe.each([
     ['plain', [false, 0]],

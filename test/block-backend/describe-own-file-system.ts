@@ -7,6 +7,7 @@ import {
   mkdirSync,
   openSync,
   rmSync,
+  statfsSync,
   writeFileSync,
   writeSync,
 } from 'node:fs';
@@ -44,9 +45,11 @@ export function describeOwnFileSystem(type: 'xfs' | 'btrfs'): void {
     };
 
     function fill(): void {
+      const { bavail, bsize } = statfsSync(path);
+      execFileSync('fallocate', ['--length', String(bavail * bsize - 16 * MIB), join(path, 'filler-1')]);
       for (const bytes of [MIB, 512])
         expect(() => {
-          for (;;) writeFileSync(join(path, 'filler'), Buffer.alloc(bytes), { flag: 'a' });
+          for (;;) writeFileSync(join(path, 'filler-2'), Buffer.alloc(bytes), { flag: 'a' });
         }).toThrow(/ENOSPC/);
     }
 
@@ -61,7 +64,7 @@ export function describeOwnFileSystem(type: 'xfs' | 'btrfs'): void {
       bench = new BlockBackendBench(harness as Partial<BlockBackendHarness> as BlockBackendHarness);
     });
     afterEach(async () => {
-      rmSync(join(path, 'filler'), { force: true });
+      for (const name of ['filler-1', 'filler-2']) rmSync(join(path, name), { force: true });
       await bench.clean();
     });
     afterAll(() => {
