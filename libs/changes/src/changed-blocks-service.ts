@@ -3,6 +3,7 @@ import type { ChangedBlocks, ChangedRanges, ChangesQuery, SnapshotKey } from '#c
 import { type Asked, findBase, findTarget, requireInside, requireOrder } from '#changes/find-snapshots';
 import { brokenBetween, readLists, readSpans } from '#changes/index-store';
 import { none, overlayAll, shaped } from '#changes/overlay';
+import { paced } from '#changes/paced';
 import { Pins } from '#changes/pins';
 import { cheapestPath, farthest, type Span } from '#changes/span-path';
 import { StepLost, storedRanges } from '#changes/stored-ranges';
@@ -18,6 +19,8 @@ const NEXT_CUT = sql(
 );
 /** Lists in which a snapshot's content may begin: beyond a gap the nearest one is of no use. */
 const LISTS = 3;
+/** Of the process: fifty readers at once would leave nobody else a connection. */
+const READS_AT_ONCE = 4;
 /** Up to so many steps at once are read ahead: beyond it slow readers would keep too much. */
 const READ_AHEAD = 4;
 
@@ -34,10 +37,14 @@ type Ranges = (from: number) => AsyncIterable<RangeBatch>;
  * the same, so a stream that has begun with one may end with the other.
  */
 export class ChangedBlocksService implements ChangedBlocks {
+  private readonly chunks: Database;
+
   constructor(
     private readonly database: Database,
     private readonly blocks: BlockDirectory,
-  ) {}
+  ) {
+    this.chunks = paced(database, READS_AT_ONCE);
+  }
 
   async allocated(query: ChangesQuery): Promise<ChangedRanges> {
     const { tenantId } = query;
@@ -87,7 +94,7 @@ export class ChangedBlocksService implements ChangedBlocks {
     for (let steps: readonly Span[] | undefined = planned; steps; steps = await this.plan(question)) {
       const ahead = steps.length <= READ_AHEAD;
       const stored: Ranges = from =>
-        overlayAll(steps!.map(step => storedRanges(this.database, tenantId, step, from, signal, ahead)));
+        overlayAll(steps!.map(step => storedRanges(this.chunks, tenantId, step, from, signal, ahead)));
       try {
         for await (const batch of this.shape(question, stored, at, at > question.from)) {
           at = batch.offsets[batch.count - 1]! + batch.lengths[batch.count - 1]!;
