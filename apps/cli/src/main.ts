@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import { ConfigError, EXIT_CONFIG, exitOnConfigError } from '#platform/config';
 import { isStorageError } from '#platform/errors';
 import { PACKAGE_ROOT } from '#platform/package-root';
@@ -30,7 +30,11 @@ for (const name of wanted) (await COMMANDS[name]?.())?.register(program);
 try {
   await program.parseAsync();
 } catch (error) {
-  if (error instanceof CommanderError) process.exitCode = error.exitCode;
+  // Commander has told of its own; one that an action throws nobody has told yet.
+  if (error instanceof InvalidArgumentError) {
+    process.stderr.write(`error: ${error.message}\n`);
+    process.exitCode = error.exitCode;
+  } else if (error instanceof CommanderError) process.exitCode = error.exitCode;
   else if (error instanceof ConfigError) exitOnConfigError(error);
   else if (error instanceof LauncherError || error instanceof StartError) {
     process.stderr.write(`trivet: ${error.message}\n`);

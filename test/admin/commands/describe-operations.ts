@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { until } from '#test/support/parts';
@@ -52,6 +53,13 @@ export function describeOperations(line: CommandLine): void {
       );
       expect(await trivet(['operations', 'watch', parked])).toMatch(/bucket\.delete stuck .* succeeded/);
       expect(await json(['operations', 'watch', parked])).toMatchObject({ id: parked, state: 'succeeded' });
+    });
+
+    it('does not wait for one that there is not', async () => {
+      const id = randomUUID();
+      const { code, stderr } = await run(['operations', 'watch', id]);
+      expect(code).toBe(1);
+      expect(stderr).toContain(`trivet: there is no operation ${id}\n`);
     });
 
     it('says what a state forbids, and that singular and plural are one command', async () => {

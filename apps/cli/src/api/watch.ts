@@ -38,21 +38,26 @@ export async function watchOne(api: ApiClient, id: string, { json }: WatchOption
         // The polling below says what is wrong.
       });
   let operation: OperationDetailReply;
-  for (;;) {
-    ({ reply: operation } = await api.call(operationRoutes.get, { params: { operation: id } }));
-    live?.show([progressLine(operation)]);
-    if (operation.finishedAt !== null || operation.state === 'needs_attention' || stop.signal.aborted) break;
-    await Promise.race([
-      delay(POLL_MS, undefined, { signal: stop.signal }).catch(() => {}),
-      new Promise<void>(resolve => {
-        wake = resolve;
-      }),
-    ]);
+  let interrupted = false;
+  try {
+    for (;;) {
+      ({ reply: operation } = await api.call(operationRoutes.get, { params: { operation: id } }));
+      live?.show([progressLine(operation)]);
+      interrupted = stop.signal.aborted;
+      if (operation.finishedAt !== null || operation.state === 'needs_attention' || interrupted) break;
+      await Promise.race([
+        delay(POLL_MS, undefined, { signal: stop.signal }).catch(() => {}),
+        new Promise<void>(resolve => {
+          wake = resolve;
+        }),
+      ]);
+    }
+  } finally {
+    live?.end();
+    // Else the stream keeps the process, also when there is no such operation.
+    stop.abort();
+    await events;
   }
-  live?.end();
-  const interrupted = stop.signal.aborted;
-  stop.abort();
-  await events;
   if (json) process.stdout.write(`${JSON.stringify(operation, null, 2)}\n`);
   else if (operation.error && operation.state !== 'succeeded') {
     process.stdout.write(`${printable(operation.error.message)}\n`);
