@@ -100,6 +100,9 @@ describe.skipIf(!chromiumPath())('operations in the page', () => {
     await page.getByText('needs attention').first().waitFor();
     const notice = page.locator('.notice').first();
     expect(await notice.textContent()).toMatch(/What happened[\s\S]*What it means[\s\S]*What to do/);
+    const parked = page.getByRole('listitem').filter({ hasText: /^needs attention/ });
+    await parked.getByText('failed_precondition: bucket stuck-one still holds objects').waitFor();
+    expect(await parked.textContent()).not.toMatch(/[{}]|delay/);
     expect(await visitor.barriers()).toEqual([]);
     house.appliance.fake!.clearFaults();
     house.appliance.fake!.seedObjects('stuck-one', 0);

@@ -239,7 +239,7 @@ const TONES: Readonly<Record<string, string>> = {
   failed: 'tone-bad',
   needs_attention: 'tone-bad',
   retry: 'tone-bad',
-  claimed: 'tone-busy',
+  attempt: 'tone-busy',
   step: 'tone-busy',
 };
 
@@ -251,7 +251,7 @@ function Timeline({ events }: { events: OperationDetailReply['events'] }) {
         {events.map(({ id, at, type, detail }) => (
           <li key={id} className={TONES[type]}>
             <strong>{type.replaceAll('_', ' ')}</strong> <Ago at={at} />
-            <div className="timeline-detail">{words(detail)}</div>
+            <div className="timeline-detail">{words(type, detail)}</div>
           </li>
         ))}
       </ol>
@@ -259,8 +259,18 @@ function Timeline({ events }: { events: OperationDetailReply['events'] }) {
   );
 }
 
-const words = (detail: Readonly<Record<string, unknown>>): string =>
+const words = (type: string, detail: Readonly<Record<string, unknown>>): string =>
   Object.entries(detail)
     .filter(([, value]) => value !== null && value !== undefined && value !== '')
-    .map(([name, value]) => `${name}: ${typeof value === 'object' ? JSON.stringify(value) : String(value)}`)
+    // The back-off of an attempt after which nothing is tried again.
+    .filter(([name]) => name !== 'delayMs' || type === 'retry')
+    .map(([name, value]) => wordsOf(name, value))
     .join(', ');
+
+/** An error as a person says it; whether it is tried again stands above, and its resource in the details. */
+function wordsOf(name: string, value: unknown): string {
+  const { kind, message } = (value ?? {}) as { kind?: unknown; message?: unknown };
+  if (typeof message === 'string') return kind === undefined ? message : `${String(kind)}: ${message}`;
+  if (name === 'delayMs' && typeof value === 'number') return `again after ${showDuration(value)}`;
+  return `${name}: ${typeof value === 'object' ? JSON.stringify(value) : String(value)}`;
+}

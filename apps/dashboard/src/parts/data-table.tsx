@@ -7,6 +7,8 @@ export interface Column<T> {
   cell: (row: T) => ReactNode;
   /** Numbers stand right. */
   number?: boolean;
+  /** Sentences and long names: not squeezed by the others. */
+  wide?: boolean;
 }
 
 interface TableProps<T> {
@@ -38,8 +40,13 @@ export function DataTable<T>({ label, columns, rows, keyOf, empty }: TableProps<
         <tbody {...as('rowgroup')}>
           {rows.map(row => (
             <tr key={keyOf(row)} {...as('row')}>
-              {columns.map(({ head, cell, number }) => (
-                <td key={head} data-head={head} {...as('cell')} className={number ? 'number' : undefined}>
+              {columns.map(({ head, cell, number, wide }) => (
+                <td
+                  key={head}
+                  data-head={head}
+                  {...as('cell')}
+                  className={number ? 'number' : wide ? 'wide' : undefined}
+                >
                   {cell(row)}
                 </td>
               ))}

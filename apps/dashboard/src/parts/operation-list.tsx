@@ -44,10 +44,13 @@ const columns: readonly Column<OperationReply>[] = [
     ),
   },
   { head: 'State', cell: ({ state }) => <StateBadge state={state} /> },
-  { head: 'Resource', cell: operation => <ResourceLink operation={operation} /> },
-  { head: 'Step', cell: ({ step }) => step ?? '–' },
-  { head: 'Attempts', cell: ({ attempt }) => attempt, number: true },
-  { head: 'Last error', cell: ({ error }) => (error ? `${error.kind}: ${shortened(error.message)}` : '–') },
+  { head: 'Resource', cell: operation => <ResourceLink operation={operation} />, wide: true },
+  { head: 'Step', cell: ({ step, attempt }) => `${step ?? '–'}${attempt > 1 ? `, attempt ${attempt}` : ''}` },
+  {
+    head: 'Last error',
+    cell: ({ error }) => (error ? `${error.kind}: ${shortened(error.message)}` : '–'),
+    wide: true,
+  },
   { head: 'Accepted', cell: ({ createdAt }) => <Ago at={createdAt} /> },
   {
     head: 'Next or end',

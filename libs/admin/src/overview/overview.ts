@@ -115,5 +115,7 @@ function healthOf(
       detail: down.map(pool => `pool ${pool.pool} is down${pool.reason ? `: ${pool.reason}` : ''}`).join('; '),
     };
   if (state !== 'active') return { health: 'ok', detail: `${state}: nothing new is made there` };
-  return { health: 'ok', detail: own.length > 0 ? `${own.length} pools are up` : 'it answers' };
+  return { health: 'ok', detail: own.length > 0 ? poolsUp(own.length) : 'it answers' };
 }
+
+const poolsUp = (count: number): string => (count === 1 ? 'its pool is up' : `${count} pools are up`);
