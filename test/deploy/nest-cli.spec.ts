@@ -86,6 +86,8 @@ describe("Nest's own commands", () => {
     await until('the gateway serves', ready, PATIENCE_MS).catch(error => {
       throw new Error(`${error.message}\n${output}`);
     });
+    // It serves a moment before it says so, and what it says comes through two pipes.
+    await until('the gateway says that it serves', () => starts() > 0, PATIENCE_MS);
     expect(starts()).toBe(1);
     const changed = join(clone, 'apps/gateway/src/gateway.ts');
     appendFileSync(changed, '\nexport const CHANGED = 1;\n');
