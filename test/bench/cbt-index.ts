@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import { rmSync } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { alternate, type BenchOptions, type Figure, median, perSecond, spread } from '#test/bench/measure';
@@ -58,6 +59,7 @@ export async function indexFigures(options: BenchOptions): Promise<Figure[]> {
   } finally {
     client.close();
     await appliance.close();
+    rmSync(socket, { force: true });
   }
 }
 

@@ -20,7 +20,7 @@ import { parts } from '#test/support/parts';
 
 describe.skipIf(!parts().btrfs)('btrfs', () => {
   let folder: string;
-  let image: DiskImage;
+  let image: DiskImage | undefined;
   /** What is made in there is `plain`, overwritten in place, or compressed. */
   const below = (kind: 'plain' | 'in-place' | 'compressed'): string => join(folder, 'btrfs', kind);
 
@@ -33,7 +33,7 @@ describe.skipIf(!parts().btrfs)('btrfs', () => {
     execFileSync('chattr', ['+c', below('compressed')]);
   });
   afterAll(() => {
-    image.remove();
+    image?.remove();
     rmSync(folder, { recursive: true, force: true });
   });
 

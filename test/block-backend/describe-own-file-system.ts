@@ -20,6 +20,7 @@ import {
   failsWith,
   MIB,
 } from '#backends/conformance/block-backend.conformance';
+import { fileSystemUuid, UUID_PROBES } from '#backends/linux/file-system-id';
 import { ReflinkBackend } from '#backends/reflink/reflink-backend';
 import { OWNER, ownFolder, pool, readFrom, writeTo } from '#test/block-backend/file-harness';
 import { DiskImage, SMALL_IMAGE } from '#test/support/disk-image';
@@ -70,6 +71,18 @@ export function describeOwnFileSystem(type: 'xfs' | 'btrfs'): void {
     afterAll(() => {
       for (const image of images) image.remove();
       rmSync(folder, { recursive: true, force: true });
+    });
+
+    it('is known by one uuid, however the kernel is asked', async () => {
+      const fd = openSync(path, 'r');
+      const told = await Promise.all(UUID_PROBES.map(probe => fileSystemUuid(fd, [probe])));
+      closeSync(fd);
+      const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' };
+      const args = ['--probe', '--match-tag', 'UUID', '--output', 'value', images[0]!.file];
+      const uuid = execFileSync('blkid', args, { encoding: 'utf8', env }).trim().replaceAll('-', '');
+      // The newer call needs Linux 6.9; each of the two has one that all kernels have.
+      expect(told.slice(1)).toEqual(type === 'btrfs' ? [uuid, undefined] : [undefined, uuid]);
+      expect([uuid, undefined]).toContain(told[0]);
     });
 
     describe('that is full', () => {

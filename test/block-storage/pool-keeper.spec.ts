@@ -33,12 +33,15 @@ it('takes another pool of ours in the place of the known one for a pool that is 
 it('says once what is wrong with a pool, to callers and to whoever shows its reason', async () => {
   const marker = join(house.poolPath, 'trivet-pool.json');
   renameSync(marker, `${marker}.away`);
-  await look();
-  expect(await row()).toMatchObject({ state: 'down', reason: 'it has no marker of a pool' });
-  await expect(house.volume('nowhere')).rejects.toMatchObject({
-    message: 'pool default is down: it has no marker of a pool',
-  });
-  renameSync(`${marker}.away`, marker);
+  try {
+    await look();
+    expect(await row()).toMatchObject({ state: 'down', reason: 'it has no marker of a pool' });
+    await expect(house.volume('nowhere')).rejects.toMatchObject({
+      message: 'pool default is down: it has no marker of a pool',
+    });
+  } finally {
+    renameSync(`${marker}.away`, marker);
+  }
   await look();
   expect(await row()).toMatchObject({ state: 'up', reason: null });
 });

@@ -111,12 +111,12 @@ describe('trivet test', () => {
         const all = descendantsOf(child.pid!);
         return all.some(({ line }) => line.includes('/worker/src/main.js')) ? all : undefined;
       },
-      50_000,
+      90_000,
     );
     child.kill('SIGTERM');
     expect((await ended).code).toBe(130);
     expect(started.filter(({ id }) => isAlive(id))).toEqual([]);
-  });
+  }, 200_000);
 
   it('clears what a killed run left', async () => {
     const { child, ended } = run(['--project', 'parts', 'no-such-test']);

@@ -38,14 +38,15 @@ export class DiskImage {
     this.#mountedAt = folder;
   }
 
-  unmount(): void {
+  unmount(...options: string[]): void {
     if (this.#mountedAt === undefined) return;
-    run('umount', this.#mountedAt);
+    run('umount', ...options, this.#mountedAt);
     this.#mountedAt = undefined;
   }
 
+  /** Also where a test that failed has left a file open. */
   remove(): void {
-    this.unmount();
+    this.unmount('-l');
     rmSync(this.file, { force: true });
   }
 }

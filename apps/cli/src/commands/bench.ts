@@ -1,5 +1,4 @@
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { PACKAGE_ROOT } from '#platform/package-root';
@@ -40,8 +39,9 @@ export function register(program: Command): void {
           stdio: ['ignore', 'inherit', 'inherit'],
           signal: interrupt.signal,
         });
+        // An interrupt is an error of the child, too; its parts stay until it has ended.
         child.on('error', () => {});
-        const [code] = await once(child, 'exit');
+        const code = await new Promise<number | null>(resolve => child.once('exit', resolve));
         return interrupt.signal.aborted ? 130 : (code ?? 1);
       });
     });

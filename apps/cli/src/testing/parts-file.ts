@@ -43,6 +43,7 @@ export async function testParts(home: Home, env: Readonly<Record<string, string 
   const endpoint = env.TRIVET_RGW_ENDPOINT;
   const port = appUrl === undefined ? 0 : Number(new URL(appUrl).port);
   const chromium = chromiumPath();
+  const mounts = isMounted(home.file('pool'));
   return {
     postgres:
       appUrl && engineUrl && ownerUrl
@@ -57,8 +58,9 @@ export async function testParts(home: Home, env: Readonly<Record<string, string 
           secretKeyFile: env.TRIVET_RGW_SECRET_KEY_FILE ?? '',
         }
       : null,
-    xfs: isMounted(home.file('pool')) ? { path: home.file('pool') } : null,
-    btrfs: (await btrfsPart.check()) === undefined ? {} : null,
+    xfs: mounts ? { path: home.file('pool') } : null,
+    // Where the pool could be mounted, so can an image of a test's own.
+    btrfs: mounts && (await btrfsPart.check()) === undefined ? {} : null,
     tgt: (await tgtPart.check()) === undefined ? {} : null,
     libiscsi: (await libiscsiPart.check()) === undefined ? {} : null,
     chromium: chromium === undefined ? null : { path: chromium },

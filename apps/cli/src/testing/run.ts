@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { NODE_FLAGS } from '#platform/node-flags';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { environment, surroundings } from '../environment.js';
@@ -98,7 +99,7 @@ export class TestRun {
   async #compile(home: Home): Promise<void> {
     if (this.#interrupt.signal.aborted) return;
     const apps = ['gateway', 'worker'].map(name => join(PACKAGE_ROOT, 'dist', 'apps', name, 'src', `${name}.js`));
-    const script = `${apps.map(file => `await import(${JSON.stringify(file)});`).join('')}process.exit(0)`;
+    const script = `${apps.map(file => `await import(${JSON.stringify(pathToFileURL(file).href)});`).join('')}process.exit(0)`;
     // V8 takes only what was compiled under the same flags.
     const args = [...NODE_FLAGS, '--input-type=module', '--eval', script];
     const code = await this.#spawn(process.execPath, args, { NODE_COMPILE_CACHE: compileCacheOf(home) });

@@ -25,7 +25,7 @@ export async function withThrowAwayParts<T>(
   { install, version, say, interrupt }: ThrowAwayOptions,
   work: (home: Home, parts: Appliance) => Promise<T>,
 ): Promise<T> {
-  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => interrupt.abort());
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const) process.on(name, () => interrupt.abort());
   await eraseAbandonedHomes(say);
   const home = makeHome();
   const lock = await lockHome(home);

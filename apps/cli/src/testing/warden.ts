@@ -10,7 +10,7 @@ import { adoptOrphans, endWithParent, reap } from './orphans.js';
 
 adoptOrphans();
 const interrupted = new Promise<void>(resolve => {
-  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => resolve());
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const) process.on(name, () => resolve());
 });
 endWithParent('SIGTERM');
 
@@ -26,7 +26,12 @@ await Promise.race([ended, interrupted]);
 for (;;) {
   const alive = childrenOf(process.pid).flatMap(pid => identify(pid) ?? []);
   if (alive.length === 0) break;
-  await Promise.all(alive.map(endPart));
+  const results = await Promise.allSettled(alive.map(endPart));
+  const stuck = results.flatMap(result => (result.status === 'rejected' ? [(result.reason as Error).message] : []));
+  if (stuck.length === 0) continue;
+  // What waits for a dead disk cannot be ended; all the others were.
+  process.stderr.write(`trivet: ${stuck.join('; ')}\n`);
+  process.exit(1);
 }
 const [code] = await ended;
 process.exit(code ?? 1);
