@@ -82,6 +82,7 @@ describe.skipIf(!xfsFolder() || !existsSync('/dev/fuse'))('a pool whose file sys
       expect(await stateOf('dead')).toMatchObject({ state: 'down', reason: expect.stringMatching(/does not answer/) });
       expect(await stateOf('good')).toMatchObject({ state: 'up' });
       await failsWith(backend.inspectImage(image('dead'), soon()), 'unavailable', /does not answer/);
+      await failsWith(backend.preparePool('dead', soon()), 'unavailable', /does not answer/);
       await failsWith(share.inspectImage(image('shared'), soon()), 'unavailable', /does not answer/);
       expect(await backend.inspectImage(image('good'), soon())).toEqual({ state: 'absent' });
     }

@@ -38,10 +38,11 @@ describe('volumes', () => {
       [id],
     );
 
-  const newBin = (settleMs = 60_000) =>
+  const newBin = (settleMs = 60_000, portion = 50) =>
     new RecycleBin(house.parts.database, { open: async () => house.store }, () => reflinkKind, {
       everyMs: 0,
       settleMs,
+      portion,
     });
   const emptyBin = (bin = newBin()) => bin.round(AbortSignal.timeout(10_000));
 
@@ -333,7 +334,8 @@ describe('volumes', () => {
     afterAll(() => house.testDatabase.query('UPDATE trivet.pool SET used_bytes = 0'));
 
     it('as many leave as can bring it below, oldest first', async () => {
-      const bin = newBin(0);
+      // By portions in which the empty one is alone.
+      const bin = newBin(0, 1);
       await usedAboveMark(0n);
       await emptyBin(bin);
       expect(await left()).toEqual(['hollow', ...names]);
@@ -357,6 +359,14 @@ describe('volumes', () => {
         await house.settled();
       }
       expect(await left()).toEqual(['hollow', 'newest']);
+    });
+
+    it('none leaves beside those whose time is up', async () => {
+      await usedAboveMark(1n);
+      await house.testDatabase.query("UPDATE trivet.volume SET binned_until = now() WHERE name = 'hollow'");
+      await emptyBin();
+      expect(await left()).toEqual(['newest']);
+      await house.settled();
     });
   });
 

@@ -10,9 +10,9 @@ const ONE_MIB = 1024 ** 2;
  * arena of its own, for good. Call it before the first hash; other C libraries have no such arenas.
  */
 export function returnLargeMemory(): void {
-  const koffi = createRequire(import.meta.url)('koffi') as typeof import('koffi');
   let mallopt: (option: number, value: number) => number;
   try {
+    const koffi = createRequire(import.meta.url)('koffi') as typeof import('koffi');
     mallopt = koffi.load(null).func('int mallopt(int param, int value)');
   } catch {
     return;

@@ -41,7 +41,8 @@ export class PoolAnswers {
   async within<T>(doing: string, work: Promise<T>): Promise<T> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(timedOut(doing)), this.answerMs);
+      // After a pause of the whole process timers come before answers that are there already: those go first.
+      timer = setTimeout(() => setImmediate(() => reject(timedOut(doing))), this.answerMs);
     });
     try {
       return await Promise.race([work, late]);

@@ -55,6 +55,7 @@ export class ReflinkBackend implements BlockBackend {
   }
 
   async preparePool(pool: string, signal: AbortSignal): Promise<PoolStatus> {
+    this.#answers.require(this.#pools.named(pool));
     await whileWanted(`prepare pool ${pool}`, signal, () => this.#pools.prepare(pool));
     return this.#in(pool, `inspect pool ${pool}`, signal, root => statusOf(pool, root));
   }
@@ -149,7 +150,14 @@ export class ReflinkBackend implements BlockBackend {
   async *listImages(pool: string, signal: AbortSignal): AsyncIterable<ListedImage> {
     const doing = `list pool ${pool}`;
     if (signal.aborted) throw timedOut(doing);
-    const root = await this.#answers.within(doing, this.#open(pool));
+    const opening = this.#open(pool);
+    const root = await this.#answers.within(doing, opening).catch(error => {
+      opening.then(
+        late => late.close(),
+        () => {},
+      );
+      throw error;
+    });
     try {
       for await (const image of this.#inTime(doing, listPool(root))) {
         if (signal.aborted) throw timedOut(doing);

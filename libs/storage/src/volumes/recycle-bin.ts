@@ -42,8 +42,10 @@ const CROWDED = sql(
 );
 const OLDEST = sql(
   'bin_oldest',
-  `SELECT id, name, folder FROM trivet.volume
-    WHERE tenant_id = $1 AND backend_id = $2 AND pool = $3 AND state = 'binned' ORDER BY binned_until LIMIT $4`,
+  `SELECT id, name, folder, binned_until::text AS "binnedUntil" FROM trivet.volume
+    WHERE tenant_id = $1 AND backend_id = $2 AND pool = $3 AND state = 'binned'
+      AND (binned_until, id) > ($5::timestamptz, $6::uuid)
+    ORDER BY binned_until, id LIMIT $4`,
 );
 const LOCK = sql(
   'bin_lock',
@@ -68,6 +70,15 @@ interface Leaving {
   id: string;
   name: string;
 }
+
+interface Oldest extends Leaving {
+  folder: string;
+  /** As Postgres writes it, to the microsecond. */
+  binnedUntil: string;
+}
+
+/** Before every other. */
+const NO_ID = '00000000-0000-0000-0000-000000000000';
 
 interface BinnedRow extends Leaving {
   state: string;
@@ -99,7 +110,7 @@ export class RecycleBin {
     private readonly database: Database,
     private readonly blocks: BlockDirectory,
     private readonly kindOf: (kind: string) => BlockBackendKind,
-    private readonly pace = { everyMs: EVERY_MS, settleMs: SETTLE_MS },
+    private readonly pace = { everyMs: EVERY_MS, settleMs: SETTLE_MS, portion: PORTION },
   ) {}
 
   /** Begins the removal of what is due; the operations do it. */
@@ -107,11 +118,14 @@ export class RecycleBin {
     if (performance.now() - this.doneAt < this.pace.everyMs) return;
     await eachBlockBackend(this.database, async backend => {
       const { tenantId, backendId } = backend;
-      const [due, crowded] = await this.database.withTenant(tenantId, async tx => [
-        await tx.query<Leaving>(DUE, [tenantId, backendId, PORTION]),
-        await tx.query<CrowdedPool>(CROWDED, [tenantId, backendId, FULL_SHARE]),
-      ]);
+      const due = await this.database.withTenant(tenantId, tx =>
+        tx.query<Leaving>(DUE, [tenantId, backendId, this.pace.portion]),
+      );
       for (const volume of due) if (!signal.aborted) await this.remove(backend, volume);
+      // Only then: what is due may be enough.
+      const crowded = await this.database.withTenant(tenantId, tx =>
+        tx.query<CrowdedPool>(CROWDED, [tenantId, backendId, FULL_SHARE]),
+      );
       for (const pool of crowded) if (!signal.aborted) await this.relieve(backend, pool, signal);
     });
     this.doneAt = performance.now();
@@ -123,32 +137,41 @@ export class RecycleBin {
    */
   private async relieve(backend: RegisteredBlockBackend, pool: CrowdedPool, signal: AbortSignal): Promise<void> {
     const { tenantId, backendId, kind, config } = backend;
-    const blockKind = this.kindOf(kind);
-    const configured = blockKind.pools(blockKind.parseConfig(config)).find(({ name }) => name === pool.name);
-    // Shares lie in one file system: what leaves one of them helps all.
-    const place = configured?.within?.path ?? configured?.path;
-    if (place === undefined) return;
-    if (pool.leaving) this.relievedAt.set(place, performance.now());
-    if (performance.now() - (this.relievedAt.get(place) ?? Number.NEGATIVE_INFINITY) < this.pace.settleMs) return;
     try {
+      const blockKind = this.kindOf(kind);
+      const configured = blockKind.pools(blockKind.parseConfig(config)).find(({ name }) => name === pool.name);
+      // Shares lie in one file system: what leaves one of them helps all.
+      const place = configured?.within?.path ?? configured?.path;
+      if (place === undefined) return;
+      if (pool.leaving) this.relievedAt.set(place, performance.now());
+      if (performance.now() - (this.relievedAt.get(place) ?? Number.NEGATIVE_INFINITY) < this.pace.settleMs) return;
       const { volumes } = await this.blocks.open(tenantId, backendId);
-      const oldest = await this.database.withTenant(tenantId, tx =>
-        tx.query<Leaving & { folder: string }>(OLDEST, [tenantId, backendId, pool.name, PORTION]),
-      );
       let tooMuch = BigInt(pool.tooMuch);
-      for (const volume of oldest) {
+      for await (const { id, name, folder } of this.oldest(backend, pool.name)) {
         if (tooMuch <= 0n || signal.aborted) return;
-        const image = { pool: pool.name, kind: 'volume', id: volume.id, folder: volume.folder } as const;
+        const image = { pool: pool.name, kind: 'volume', id, folder } as const;
         const bounded = AbortSignal.any([signal, AbortSignal.timeout(INSPECT_MS)]);
         const found = await volumes.inspectImage(image, bounded);
         if (found.state === 'absent' || found.allocatedBytes === 0n) continue;
-        await this.remove(backend, volume);
+        await this.remove(backend, { id, name });
         this.relievedAt.set(place, performance.now());
         tooMuch -= found.allocatedBytes;
       }
     } catch (error) {
       if (!isStorageError(error)) throw error;
       log.warn({ pool: pool.name, err: error.toJSON() }, 'the recycle bin of this pool cannot be looked at now');
+    }
+  }
+
+  private async *oldest({ tenantId, backendId }: RegisteredBlockBackend, pool: string): AsyncGenerator<Oldest> {
+    let last: Pick<Oldest, 'id' | 'binnedUntil'> | undefined = { id: NO_ID, binnedUntil: '-infinity' };
+    while (last) {
+      const { binnedUntil, id }: Pick<Oldest, 'id' | 'binnedUntil'> = last;
+      const rows: Oldest[] = await this.database.withTenant(tenantId, tx =>
+        tx.query<Oldest>(OLDEST, [tenantId, backendId, pool, this.pace.portion, binnedUntil, id]),
+      );
+      yield* rows;
+      last = rows.length === this.pace.portion ? rows.at(-1) : undefined;
     }
   }
 
