@@ -28,7 +28,7 @@ interface Bench {
 }
 
 /** The change index behind a real gateway, built by a real worker from files on XFS. */
-export async function indexFigures(options: BenchOptions): Promise<Figure[]> {
+export async function indexFigures(options: BenchOptions): Promise<{ figures: Figure[]; rate: number }> {
   const socket = `/tmp/trivet-bench-${randomUUID().slice(0, 8)}.sock`;
   const appliance = await TestAppliance.start({
     backend: 'fake',
@@ -49,13 +49,14 @@ export async function indexFigures(options: BenchOptions): Promise<Figure[]> {
     const driver = appliance.driver();
     await driver.login();
     const bench = { appliance, driver, client, options };
-    return [
+    const figures = [
       ...(await firstMessage(bench)),
       ...(await bySize(bench)),
       ...(await building(bench)),
       ...(await againstComparing(bench)),
-      ...(await fromIndex(bench)),
     ];
+    const { figure, rate } = await fromIndex(bench);
+    return { figures: [...figures, figure], rate };
   } finally {
     client.close();
     await appliance.close();
@@ -189,7 +190,7 @@ async function againstComparing({ driver, client, appliance, options }: Bench): 
 }
 
 /** A step far larger than anybody changes between two snapshots, so that a stream takes seconds. */
-async function fromIndex({ driver, client, appliance, options }: Bench): Promise<Figure[]> {
+async function fromIndex({ driver, client, appliance, options }: Bench): Promise<{ figure: Figure; rate: number }> {
   const count = options.quick ? 100_000 : 20_000_000;
   const volume = await driver.createVolume('bench-index', TIB);
   const base = await taken(appliance, driver, volume, 'base');
@@ -206,16 +207,16 @@ async function fromIndex({ driver, client, appliance, options }: Bench): Promise
     if (bytes < count * 8) throw new Error('the stream was not whole');
     rates.push((count * 1_000) / ms);
   }
-  return [
-    {
-      name: `ranges from the index to a client that does not decode, ${count.toLocaleString('en')} of one step`,
-      value: perSecond(median(rates)),
-      limit: perSecond(10_000_000),
-      baseline: '',
-      ok: options.quick || median(rates) >= 10_000_000,
-      spread: spread(rates),
-    },
-  ];
+  const rate = median(rates);
+  const figure = {
+    name: `ranges from the index to a client that does not decode, ${count.toLocaleString('en')} of one step`,
+    value: perSecond(rate),
+    limit: perSecond(10_000_000),
+    baseline: '',
+    ok: options.quick || rate >= 10_000_000,
+    spread: spread(rates),
+  };
+  return { figure, rate };
 }
 
 const spaced = (count: number, size: number): number[] => {
