@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Caller } from '#storage/caller';
 import { AdminHouse } from '#test/admin/admin-house';
-import { ended, operationOf, readsAllOfMoving, sidecarOf } from '#test/admin/resource-calls';
+import { ended, operationOf, readsAllOfMoving, sidecarOf, unworked } from '#test/admin/resource-calls';
 
 let house: AdminHouse;
 let sidecar: Caller;
@@ -57,7 +57,8 @@ describe('a bucket by the admin API', () => {
     expect((await house.call(house.acme.admin, 'DELETE', path)).status).toBe(428);
     expect((await house.call(house.acme.admin, 'DELETE', path, { ifMatch: '"stale"' })).status).toBe(412);
     expect((await house.change(house.acme.operator, 'DELETE', path)).status).toBe(403);
-    const accepted = await house.change(house.acme.admin, 'DELETE', path, { headers: { prefer: 'wait=0' } });
+    const headers = { prefer: 'wait=0' };
+    const accepted = await unworked(house, () => house.change(house.acme.admin, 'DELETE', path, { headers }));
     expect(accepted.status).toBe(202);
     expect(await ended(house, operationOf(accepted))).toBe('succeeded');
     expect((await get(id)).status).toBe(404);

@@ -127,3 +127,21 @@ export async function readsAllOfMoving(
 }
 
 export const pageName = (n: number): string => `page-${String(n).padStart(5, '0')}`;
+
+/** Stops the worker while the block runs. */
+export async function pausedWorkers(of: AdminHouse): Promise<AsyncDisposable> {
+  const worker = of.appliance.process('worker');
+  worker.signal('SIGSTOP');
+  return {
+    [Symbol.asyncDispose]: async () => {
+      worker.signal('SIGCONT');
+      await of.appliance.settled();
+    },
+  };
+}
+
+/** What is answered while no worker runs: nothing that it began can have ended. Ended it is when this is. */
+export async function unworked<T>(of: AdminHouse, call: () => Promise<T>): Promise<T> {
+  await using _ = await pausedWorkers(of);
+  return await call();
+}

@@ -8,8 +8,10 @@ import {
   MIB,
   makeVolume,
   operationOf,
+  pausedWorkers,
   poolsSeen,
   readAll,
+  unworked,
 } from '#test/admin/resource-calls';
 
 let house: AdminHouse;
@@ -77,10 +79,9 @@ describe('a volume by the admin API', () => {
   });
 
   it('is answered with its operation when that is not waited for', async () => {
-    const made = await house.call(house.acme.operator, 'POST', volumes, {
-      body: { name: 'later', size: String(MIB) },
-      headers: { prefer: 'wait=0' },
-    });
+    const body = { name: 'later', size: String(MIB) };
+    const headers = { prefer: 'wait=0' };
+    const made = await unworked(house, () => house.call(house.acme.operator, 'POST', volumes, { body, headers }));
     expect(made).toMatchObject({ status: 202, body: { name: 'later', operation: operationOf(made) } });
     expect(made.headers['retry-after']).toBe('1');
     expect(await ended(house, operationOf(made))).toBe('succeeded');
@@ -90,10 +91,9 @@ describe('a volume by the admin API', () => {
   it('keeps the trace of its caller with its operation, if it is one', async () => {
     const trace = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
     const kept = async (name: string, traceparent: string) => {
-      const made = await house.call(house.acme.operator, 'POST', volumes, {
-        body: { name, size: String(MIB) },
-        headers: { prefer: 'wait=0', traceparent },
-      });
+      const body = { name, size: String(MIB) };
+      const headers = { prefer: 'wait=0', traceparent };
+      const made = await unworked(house, () => house.call(house.acme.operator, 'POST', volumes, { body, headers }));
       const [row] = await house.query<{ traceparent: string | null }>(
         'SELECT traceparent FROM trivet.operation WHERE id = $1',
         [operationOf(made)],
@@ -360,15 +360,3 @@ describe('the list of volumes', () => {
     expect(await names({ condition: 'false', search: '50' })).toEqual(['50%_of']);
   });
 });
-
-/** Stops the worker while the block runs. */
-async function pausedWorkers(of: AdminHouse): Promise<AsyncDisposable> {
-  const worker = of.appliance.process('worker');
-  worker.signal('SIGSTOP');
-  return {
-    [Symbol.asyncDispose]: async () => {
-      worker.signal('SIGCONT');
-      await of.appliance.settled();
-    },
-  };
-}
