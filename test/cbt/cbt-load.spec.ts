@@ -123,11 +123,8 @@ describe('a server that is pestered', () => {
       await Promise.all(ends);
     }
     await idle();
-    const last = { 1: S1, 2: 19_999_000 * 16_384 };
-    // A connection with so many resets may be given up by either side: seen once, INTERNAL. Whoever comes anew is served.
-    const { code, details } = await callers[0]!.call(CSI, last);
-    expect(['OK', 'INTERNAL', 'UNAVAILABLE'], details).toContain(code);
-    expect((await client().call(CSI, last)).code).toBe('OK');
+    const { code, details } = await callers[0]!.call(CSI, { 1: S1, 2: 19_999_000 * 16_384 });
+    expect(code, details).toBe('OK');
   }, 90_000);
 });
 
