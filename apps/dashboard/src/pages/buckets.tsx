@@ -8,7 +8,7 @@ import { Ago } from '../parts/ago';
 import { showBytes } from '../parts/amounts';
 import { Copy } from '../parts/copy';
 import { DataTable, Pager } from '../parts/data-table';
-import { FilterBar, type FilterField, useFilters } from '../parts/filters';
+import { FilterBar, resourceFields, useFilters } from '../parts/filters';
 import { ConditionCell, ConditionNotice, To, UnderWay } from '../parts/links';
 import { LinkedOperations } from '../parts/operation-list';
 import { Empty, Facts, Loaded, Page, Section } from '../parts/page';
@@ -16,28 +16,7 @@ import { StateBadge } from '../parts/state-badge';
 import { useTenant } from '../shell/tenant';
 import { AccessList } from './accesses';
 
-const fields: readonly FilterField[] = [
-  { name: 'search', label: 'Name', placeholder: 'part of it' },
-  {
-    name: 'state',
-    label: 'State',
-    options: [
-      ['ready', 'ready'],
-      ['creating', 'creating'],
-      ['deleting', 'deleting'],
-    ],
-  },
-  { name: 'backend', label: 'Backend' },
-  { name: 'condition', label: 'Condition', options: [['true', 'only with one']] },
-  {
-    name: 'sort',
-    label: 'Order',
-    options: [
-      ['-createdAt', 'newest first'],
-      ['createdAt', 'oldest first'],
-    ],
-  },
-];
+const fields = resourceFields();
 
 export function BucketsPage() {
   const tenant = useTenant();

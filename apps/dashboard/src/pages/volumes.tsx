@@ -6,36 +6,16 @@ import { Act, textOf } from '../parts/act';
 import { Ago } from '../parts/ago';
 import { readBytes, showBytes } from '../parts/amounts';
 import { DataTable, Pager } from '../parts/data-table';
-import { FilterBar, type FilterField, useFilters } from '../parts/filters';
+import { FilterBar, resourceFields, useFilters } from '../parts/filters';
 import { ConditionCell, To, UnderWay } from '../parts/links';
 import { Empty, Loaded, Page } from '../parts/page';
 import { StateBadge } from '../parts/state-badge';
 import { useTenant } from '../shell/tenant';
 
-const fields: readonly FilterField[] = [
-  { name: 'search', label: 'Name', placeholder: 'part of it' },
-  {
-    name: 'state',
-    label: 'State',
-    options: [
-      ['ready', 'ready'],
-      ['creating', 'creating'],
-      ['deleting', 'deleting'],
-    ],
-  },
-  { name: 'backend', label: 'Backend' },
-  { name: 'condition', label: 'Condition', options: [['true', 'only with one']] },
-  {
-    name: 'sort',
-    label: 'Order',
-    options: [
-      ['-createdAt', 'newest first'],
-      ['createdAt', 'oldest first'],
-      ['-size', 'largest first'],
-      ['size', 'smallest first'],
-    ],
-  },
-];
+const fields = resourceFields([
+  ['-size', 'largest first'],
+  ['size', 'smallest first'],
+]);
 
 export function VolumesPage() {
   const tenant = useTenant();

@@ -55,6 +55,23 @@ export interface FilterField {
   type?: 'text' | 'datetime-local';
 }
 
+/** Of lists of what lies on backends; `orders` beside those by age. */
+export const resourceFields = (orders: readonly (readonly [string, string])[] = []): readonly FilterField[] => [
+  { name: 'search', label: 'Name', placeholder: 'part of it' },
+  {
+    name: 'state',
+    label: 'State',
+    options: ['ready', 'creating', 'deleting'].map(state => [state, state] as const),
+  },
+  { name: 'backend', label: 'Backend' },
+  { name: 'condition', label: 'Condition', options: [['true', 'only with one']] },
+  {
+    name: 'sort',
+    label: 'Order',
+    options: [['-createdAt', 'newest first'], ['createdAt', 'oldest first'], ...orders],
+  },
+];
+
 export function FilterBar({ filters, fields }: { filters: Filters; fields: readonly FilterField[] }) {
   const [opened, setOpened] = useState(false);
   return (
