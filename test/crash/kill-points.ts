@@ -131,7 +131,10 @@ export function describeKillPoints<Stage>(
       await scenario.finish?.(stage);
       // What the background began about it ends too, if need be after the lease of who was killed in it.
       await until('its operations ended', async () => (await leg.open(stage)).length === 0, 15_000).catch(() => {});
-      expect(await leg.open(stage)).toEqual([]);
+      const left = await leg.open(stage);
+      expect(left, `the worker ${worker.exited ? 'ended' : 'runs'}, and said:\n${worker.log().slice(-4_000)}`).toEqual(
+        [],
+      );
     };
 
     beforeAll(async () => {

@@ -24,8 +24,8 @@ const PRUNE_PORTION = 1_000;
 const ROUNDS_TO_REDISPATCH = 3;
 
 /**
- * Runs in every worker; SKIP LOCKED keeps them apart. It alone is enough to finish everything: with an empty, wrong or
- * absent Redis it hands the work to its own process.
+ * Runs in every worker; SKIP LOCKED keeps them apart. It alone is enough to finish everything: what an absent Redis did
+ * not hear, or one that answers did not pass on to anybody, it hands to its own process.
  */
 export class Reconciler {
   private timer: NodeJS.Timeout | undefined;
@@ -77,8 +77,9 @@ export class Reconciler {
       BATCH,
     ]);
     if (rings.length > 0) {
-      redispatchTotal.inc(rings.filter(ring => ring.again).length);
-      if (!(await this.doorbell.ring(rings))) this.runHere(rings);
+      const unanswered = rings.filter(ring => ring.again);
+      redispatchTotal.inc(unanswered.length);
+      this.runHere((await this.doorbell.ring(rings)) ? unanswered : rings);
     }
     this.goOnInBackground();
     if (Date.now() - this.prunedAt > PRUNE_EVERY_MS) {

@@ -25,6 +25,10 @@ const HAND_BACK = sql(
 /** A ring that reached a worker which takes nothing any more: due again at once. */
 const NOT_TAKEN = sql('not_taken', `UPDATE trivet.operation SET place = NULL WHERE id = $1 AND state = 'pending'`);
 
+/** BullMQ's own 15 s would leave a class to the reconciler for that long after each connection that Redis closed. */
+const CONSUMER_RETRY_MS = 1_000;
+const UNHEARD_EVERY_MS = 10_000;
+
 export interface WorkerOptions {
   database: Database;
   handlers: readonly Handler[];
@@ -58,6 +62,7 @@ export class OperationWorker {
   private readonly pauses: QueuePauses;
   private readonly heartbeat: Heartbeat;
   private accepting = true;
+  private unheardAt = 0;
 
   constructor(private readonly options: WorkerOptions) {
     const { database, redis, redisPrefix } = options;
@@ -126,15 +131,28 @@ export class OperationWorker {
         queueName(queueClass),
         async job => this.run((job.data as { operationId: string }).operationId),
         // Crashes are counted in Postgres; BullMQ's own count would end in a job that never runs again.
-        { connection, prefix: redisPrefix, concurrency, maxStalledCount: 1_000_000, skipVersionCheck: true },
+        {
+          connection,
+          prefix: redisPrefix,
+          concurrency,
+          maxStalledCount: 1_000_000,
+          skipVersionCheck: true,
+          runRetryDelay: CONSUMER_RETRY_MS,
+        },
       );
-      worker.on('error', () => {});
+      worker.on('error', error => this.unheard(queueClass, error));
       this.consumers.set(queueClass, worker);
       this.closers.push(async () => {
         await Promise.race([worker.close(true), new Promise(resolve => setTimeout(resolve, 1_000).unref())]);
         connection.disconnect();
       });
     }
+  }
+
+  private unheard(queueClass: QueueClass, error: Error): void {
+    if (!this.accepting || Date.now() - this.unheardAt < UNHEARD_EVERY_MS) return;
+    this.unheardAt = Date.now();
+    log.warn({ class: queueClass, err: error }, 'taking work from Redis failed; operations go on by polling Postgres');
   }
 
   /** Beyond the limit the ring is dropped: the operation stays due. */

@@ -1,0 +1,50 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { Queue } from 'bullmq';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { queueName } from '#operations/doorbell';
+import { OperationWorker } from '#operations/worker';
+import { EngineHouse } from '#test/engine/engine-house';
+import { parts, until } from '#test/support/parts';
+
+/** A Redis that takes every ring and passes none on: somebody paused its queue by a tool of BullMQ's. */
+const prefix = `test-${randomBytes(4).toString('hex')}`;
+let house: EngineHouse;
+let redis: Redis;
+let queue: Queue;
+let worker: OperationWorker;
+beforeAll(async () => {
+  house = await EngineHouse.create();
+  const { url } = parts().redis!;
+  redis = new Redis(url, { maxRetriesPerRequest: null });
+  queue = new Queue(queueName('fast'), { connection: redis, prefix, skipVersionCheck: true });
+  await queue.pause();
+  worker = new OperationWorker({
+    database: house.database,
+    handlers: [{ kind: 'test.work', steps: [], succeed: () => undefined, fail: () => {} }],
+    probeBackend: async () => {},
+    redis: url,
+    redisPrefix: prefix,
+    leaseMs: 3_000,
+    reconcileMs: 50,
+    concurrency: 8,
+    tenantCap: 32,
+  });
+  worker.start();
+});
+afterAll(async () => {
+  await worker?.stop(1_000);
+  await queue?.close();
+  const keys = await redis.keys(`${prefix}:*`);
+  if (keys.length > 0) await redis.del(keys);
+  redis.disconnect();
+  await house?.close();
+});
+
+it('holds up nothing: what a ring did not bring anybody to is run by who looks', async () => {
+  const ids = await Promise.all(Array.from({ length: 20 }, () => house.accept(randomUUID(), { cap: 0 })));
+  await until('all have ended', async () =>
+    (await Promise.all(ids.map(id => house.row(id)))).every(({ state }) => state === 'succeeded'),
+  );
+  expect(await queue.getWaitingCount()).toBeGreaterThanOrEqual(ids.length);
+});
