@@ -118,15 +118,30 @@ describe('the doorbell', () => {
     gate.thaw();
   });
 
-  it('puts nothing but the operation and its dispatch into Redis', async () => {
+  it('puts nothing but the operations into Redis', async () => {
     const doorbell = new BullDoorbell(gate.url, prefix);
     const one = ring();
     await until('Redis takes work', () => doorbell.ring([one]));
     const { data } = await redis.hgetall(`${prefix}:${queueName('fast')}:${one.operationId}-1`);
-    expect(JSON.parse(data!)).toEqual({ operationId: one.operationId, dispatchNo: 1 });
+    expect(JSON.parse(data!)).toEqual({ operationIds: [one.operationId] });
     // A second ring of the same dispatch is the same job.
-    await doorbell.ring([one, one]);
+    await doorbell.ring([one]);
     expect(await redis.keys(`${prefix}:${queueName('fast')}:${one.operationId}*`)).toHaveLength(1);
+    await doorbell.close();
+  });
+
+  it('tells of what comes together by one job, and of many by several', async () => {
+    const doorbell = new BullDoorbell(gate.url, prefix);
+    await until('Redis takes work', () => doorbell.ring([ring()]));
+    const rings = Array.from({ length: 40 }, ring);
+    await Promise.all(rings.map(one => doorbell.ring([one])));
+    const told: string[][] = [];
+    for (const { operationId } of rings) {
+      const data = await redis.hget(`${prefix}:${queueName('fast')}:${operationId}-1`, 'data');
+      if (data !== null) told.push((JSON.parse(data) as { operationIds: string[] }).operationIds);
+    }
+    expect(told.flat()).toEqual(rings.map(({ operationId }) => operationId));
+    expect(told.map(ids => ids.length)).toEqual([16, 16, 8]);
     await doorbell.close();
   });
 });

@@ -52,7 +52,7 @@ export class BullDoorbell implements Doorbell {
     });
     try {
       const adds = QUEUE_CLASSES.map(queueClass => {
-        const jobs = rings.filter(ring => ring.class === queueClass).map(toJob);
+        const jobs = toJobs(rings.filter(ring => ring.class === queueClass));
         return jobs.length > 0 ? this.queues[queueClass].addBulk(jobs) : undefined;
       });
       await Promise.race([Promise.all(adds), late]);
@@ -82,12 +82,28 @@ export class BullDoorbell implements Doorbell {
   }
 }
 
+/** What comes together costs Redis and both its sides one job; a worker that has no room keeps no more than these waiting. */
+const RINGS_A_JOB = 16;
+
+/** What a job says: which operations to look at. */
+export interface RingJob {
+  operationIds: readonly string[];
+}
+
 /** Retries belong to Postgres; a finished job leaves nothing behind that could swallow the next ring. */
-const toJob = ({ operationId, dispatchNo }: Ring) => ({
-  name: 'run',
-  data: { operationId, dispatchNo },
-  opts: { jobId: `${operationId}-${dispatchNo}`, attempts: 1, removeOnComplete: true, removeOnFail: true },
-});
+function toJobs(rings: readonly Ring[]): Parameters<Queue['addBulk']>[0] {
+  const jobs = [];
+  for (let from = 0; from < rings.length; from += RINGS_A_JOB) {
+    const told = rings.slice(from, from + RINGS_A_JOB);
+    const { operationId, dispatchNo } = told[0]!;
+    jobs.push({
+      name: 'run',
+      data: { operationIds: told.map(ring => ring.operationId) } satisfies RingJob,
+      opts: { jobId: `${operationId}-${dispatchNo}`, attempts: 1, removeOnComplete: true, removeOnFail: true },
+    });
+  }
+  return jobs;
+}
 
 export const RING_CHANNEL = 'trivet_ring';
 const NOTIFY_RING = sql('ring', `SELECT pg_notify('${RING_CHANNEL}', id) FROM unnest($1::text[]) AS id`);

@@ -1,12 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { Worker as BullWorker } from 'bullmq';
 import { Circuits } from '#operations/circuit';
-import { BullDoorbell, type Doorbell, NotifyDoorbell, queueName, RING_CHANNEL } from '#operations/doorbell';
+import {
+  BullDoorbell,
+  type Doorbell,
+  NotifyDoorbell,
+  queueName,
+  RING_CHANNEL,
+  type RingJob,
+} from '#operations/doorbell';
 import { type Handler, HandlerRegistry } from '#operations/handler';
 import { LeaseKeeper } from '#operations/lease';
 import { QUEUE_CLASSES, type QueueClass } from '#operations/operation';
 import { type Pausable, QueuePauses } from '#operations/queue-pause';
 import { Reconciler } from '#operations/reconciler';
+import { Room } from '#operations/room';
 import { Runner } from '#operations/runner';
 import { Heartbeat } from '#operations/worker-heartbeat';
 import type { Database } from '#platform/database';
@@ -59,6 +67,7 @@ export class OperationWorker {
   private readonly running = new Set<Promise<void>>();
   private readonly closers: (() => Promise<unknown>)[] = [];
   private readonly consumers = new Map<QueueClass, BullWorker>();
+  private readonly rooms: Room[] = [];
   private readonly pauses: QueuePauses;
   private readonly heartbeat: Heartbeat;
   private accepting = true;
@@ -123,23 +132,31 @@ export class OperationWorker {
     this.closers.push(() => listener.stop());
   }
 
+  /**
+   * A job is a ring, and is done when it has been heard: what it names begins as soon as there is room, and lives in
+   * Postgres from then on. So a worker that is full holds one job back, and leaves the others to whoever has room.
+   */
   private listenToRedis(): void {
     const { redis, redisPrefix, concurrency } = this.options;
     for (const queueClass of QUEUE_CLASSES) {
       const connection = connectRedis(redis, 'listen', () => {});
-      const worker = new BullWorker(
-        queueName(queueClass),
-        async job => this.run((job.data as { operationId: string }).operationId),
+      const room = new Room(concurrency);
+      this.rooms.push(room);
+      const hear = async ({ operationIds }: RingJob): Promise<void> => {
+        for (const operationId of operationIds) {
+          if (room.full) await room.free();
+          room.during(this.run(operationId));
+        }
+      };
+      const worker = new BullWorker(queueName(queueClass), async job => hear(job.data as RingJob), {
+        connection,
+        prefix: redisPrefix,
+        concurrency: 1,
         // Crashes are counted in Postgres; BullMQ's own count would end in a job that never runs again.
-        {
-          connection,
-          prefix: redisPrefix,
-          concurrency,
-          maxStalledCount: 1_000_000,
-          skipVersionCheck: true,
-          runRetryDelay: CONSUMER_RETRY_MS,
-        },
-      );
+        maxStalledCount: 1_000_000,
+        skipVersionCheck: true,
+        runRetryDelay: CONSUMER_RETRY_MS,
+      });
       worker.on('error', error => this.unheard(queueClass, error));
       this.consumers.set(queueClass, worker);
       this.closers.push(async () => {
@@ -177,6 +194,7 @@ export class OperationWorker {
    */
   async stop(deadlineMs: number): Promise<void> {
     this.accepting = false;
+    for (const room of this.rooms) room.open();
     // What is still in Redis belongs to the other workers.
     for (const consumer of this.consumers.values()) void consumer.pause(true).catch(() => {});
     this.pauses.stop();
