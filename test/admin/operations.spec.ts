@@ -160,6 +160,9 @@ describe('the list', () => {
       [{ resource }, ['done', 'pending']],
       [{ resource, kind: 'bucket.create' }, ['done']],
       [{ until: new Date(Date.now() - day).toISOString() }, ['done']],
+      [{ until: '1960-01-01T00:00:00Z' }, []],
+      [{ until: '0000-01-01T00:00:00Z', kind: 'bucket' }, []],
+      [{ since: '1960-01-01T00:00:00Z', state: 'cancelled' }, ['cancelled']],
       [{ backend: 'nowhere' }, []],
       [{ backend: 'fake', state: 'failed' }, ['failed']],
     ])('%o', async (query, expected) => {

@@ -156,3 +156,18 @@ describe('planned on empty tables, with a history', () => {
     expect(plan['Shared Hit Blocks'] + plan['Shared Read Blocks']).toBeLessThan(FEW_PAGES);
   });
 });
+
+it('no statement waits for processes that would share its work', async () => {
+  for (const cost of [
+    'parallel_setup_cost',
+    'parallel_tuple_cost',
+    'min_parallel_table_scan_size',
+    'min_parallel_index_scan_size',
+  ])
+    await engine.query(`SET ${cost} = 0`);
+  const plan = async () => JSON.stringify((await engine.query('EXPLAIN SELECT count(*) FROM trivet.operation')).rows);
+  expect(await plan()).not.toContain('Gather');
+  // By itself PostgreSQL would.
+  await engine.query('SET max_parallel_workers_per_gather = 2');
+  expect(await plan()).toContain('Gather');
+});

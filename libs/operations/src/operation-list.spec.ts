@@ -65,3 +65,12 @@ it('the bounds are the narrowest ones, an hour beyond the times since clocks dif
   expect(await bounds(filter, '00000000-0000-7000-8000-000000000000', false)).toEqual({ lower: [low], upper: [high] });
   expect(await bounds(filter, MIDDLE.toUpperCase(), false)).toMatchObject({ lower: [`> ${MIDDLE}`] });
 });
+
+it('what would have been accepted before the first id there can be is not looked for among all', async () => {
+  for (const descending of [true, false])
+    for (const filter of [{}, { tenantId: TENANT }])
+      expect(await bounds({ ...filter, until: new Date('1960-01-01') }, undefined, descending)).toMatchObject({
+        upper: ['< 00000000-0000-0000-0000-000000000000'],
+      });
+  expect(await bounds({}, undefined, true)).toEqual({ lower: [], upper: [] });
+});

@@ -56,13 +56,17 @@ export const COLUMNS = `o.tenant_id AS "tenantId", o.id, o.kind, o.class, o.stat
   o.crashes, o.error, o.cancel_requested_at IS NOT NULL AS "cancelRequested", o.created_at AS "createdAt",
   o.started_at AS "startedAt", o.finished_at AS "finishedAt", CASE o.state WHEN 'pending' THEN o.next_run_at END AS "nextRunAt"`;
 
+/** What COLUMNS and filters read: a portion is kept for a moment, and the rest of a row is most of it. */
+const LOOKED_AT = `o.tenant_id, o.id, o.kind, o.class, o.state, o.resource_kind, o.resource_id, o.resource_name, o.backend_id, o.actor,
+  o.step, o.attempt, o.crashes, o.error, o.cancel_requested_at, o.created_at, o.started_at, o.finished_at, o.next_run_at`;
+
 const STUCK = `(o.finished_at IS NULL AND o.error IS NOT NULL AND (o.state = 'needs_attention' OR o.attempt > 3))`;
 
 /**
  * Rows that one statement looks at for conditions that no index is for: few at first, since each may lie on a page of its own
- * that nobody has read lately; more while that goes fast.
+ * that nobody has read lately; then as many as that speed lets expect in the time that is left.
  */
-const PORTION = { first: 300, most: 5_000 };
+const PORTION = { first: 100, least: 100, most: 5_000 };
 /** How long a page looks for more before it says where the next one goes on. */
 const PATIENCE_MS = 15;
 /** Of a tenant and a kind each: beyond so many the ends of all would take longer than to look at rows. */
@@ -100,18 +104,24 @@ export async function listOperations(
   for (let portion = PORTION.first; ; ) {
     const walk = new Walk(kinds, filter, place, descending, portion);
     const begin = performance.now();
-    rows.push(...(await read<OperationRow>(...walk.page(limit + 1 - rows.length))));
-    if (performance.now() - begin < PATIENCE_MS / 4) portion = Math.min(portion * 4, PORTION.most);
+    const found = await read<FoundRow>(...walk.page(limit + 1 - rows.length));
+    const now = performance.now();
+    for (const { end: _, ...row } of found) if (row.id !== null) rows.push(row);
     if (rows.length > limit) {
       rows.length = limit;
       return { rows, next: [rows.at(-1)!.id] };
     }
-    const [end] = walk.isBounded ? await read<{ id: string }>(...walk.end()) : [];
+    const end = found[0]?.end;
     if (!end) return { rows, next: undefined };
-    place = end.id;
-    if (performance.now() > until) return { rows, next: [place] };
+    place = end;
+    // As many as can be looked at in what is left: no statement begins that would take much longer than that.
+    portion = Math.min(Math.floor((portion * (until - now)) / Math.max(now - begin, 0.1)), portion * 4, PORTION.most);
+    if (portion < PORTION.least) return { rows, next: [place] };
   }
 }
+
+/** Of a portion in which nothing fits there is one row, without an id, that only says where it ends. */
+type FoundRow = OperationRow & { end: string | null };
 
 /** One statement along one index, from a place on. */
 class Walk {
@@ -161,7 +171,7 @@ class Walk {
       else
         along.push(
           ...bounds
-            .filter(([, id]) => id !== LEAST && id !== GREATEST)
+            .filter(([than, id]) => !(than === '>=' && id === LEAST) && !(than === '<=' && id === GREATEST))
             .map(([than, id]) => `o.id ${than} ${this.value(id)}::uuid`),
         );
       if (own && !hasOwn) besides.push(`o.tenant_id = ${own}`);
@@ -179,34 +189,24 @@ class Walk {
     if (byKind || resource !== undefined) along.push(...besides.splice(0));
   }
 
-  /** The page may end before the rows do. */
-  get isBounded(): boolean {
-    return this.besides.length > 0;
-  }
-
+  /** What fits, and `end`: where the portion ends, unless the rows end before it does. */
   page(limit: number): [Statement, unknown[]] {
-    const { order, besides } = this;
-    const rows = this.isBounded ? this.portion : limit;
+    const { from, where, order, besides, portion } = this;
+    const direction = this.descending ? 'DESC' : 'ASC';
+    const fitting = (those: string) => `${those} ORDER BY o.id ${direction} LIMIT ${Math.trunc(limit)}`;
+    if (besides.length === 0) {
+      const first = `(SELECT * FROM trivet.operation o ${where} ${order} LIMIT ${Math.trunc(limit)})`;
+      return [sql('', `SELECT ${COLUMNS}, NULL AS "end" ${fitting(`FROM ${from} ${first} AS o`)}`), this.values];
+    }
     return [
       sql(
         '',
-        `SELECT ${COLUMNS}
-           FROM ${this.from} (SELECT * FROM trivet.operation o ${this.where} ${order} LIMIT ${Math.trunc(rows)}) AS o
-          ${besides.length > 0 ? `WHERE ${besides.join(' AND ')}` : ''}
-          ORDER BY o.id ${this.descending ? 'DESC' : 'ASC'} LIMIT ${Math.trunc(limit)}`,
-      ),
-      this.values,
-    ];
-  }
-
-  /** Where the portion ends; nothing when the rows do. */
-  end(): [Statement, unknown[]] {
-    // Parameters of the other conditions have no type without them.
-    const typed = this.besides.length > 0 ? ` AND (${this.besides.join(' AND ')} OR true)` : '';
-    return [
-      sql(
-        '',
-        `SELECT o.id FROM trivet.operation o ${this.where || 'WHERE true'}${typed} ${this.order} OFFSET ${this.portion - 1} LIMIT 1`,
+        `WITH portion AS MATERIALIZED (SELECT ${LOOKED_AT} FROM trivet.operation o ${where} ${order} LIMIT ${portion})
+         SELECT fit.*, ends.id AS "end"
+           FROM (SELECT CASE WHEN (SELECT count(*) FROM portion) = ${portion}
+                             THEN (SELECT id FROM portion ORDER BY id ${this.descending ? 'ASC' : 'DESC'} LIMIT 1) END AS id) AS ends
+           LEFT JOIN (SELECT ${COLUMNS} ${fitting(`FROM portion o WHERE ${besides.join(' AND ')}`)}) AS fit ON true
+          ORDER BY fit.id ${direction}`,
       ),
       this.values,
     ];

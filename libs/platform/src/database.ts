@@ -152,9 +152,11 @@ const SCHEMA_VERSION_STATEMENT: Statement = {
 
 /**
  * Statements of index lookups, the same plan whatever the values: planned anew, they cost a creation a quarter more. A plan
- * is made while a table is still empty, and kept while it fills: so it never reads the table from end to end.
+ * is made while a table is still empty, and kept while it fills: so it never reads the table from end to end. Nor is one shared
+ * among processes of PostgreSQL: to start them takes 20 ms, whatever little there is to read.
  */
-export const PLANNING = '-c jit=off -c plan_cache_mode=force_generic_plan -c enable_seqscan=off';
+export const PLANNING =
+  '-c jit=off -c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c max_parallel_workers_per_gather=0';
 
 /** @param statementTimeoutMs 0: none, for migrations */
 export function source(
