@@ -4,7 +4,9 @@ import { route } from '#admin/contract/route';
 
 const ofBackend = ofTenant.extend({ backend: name });
 const one = { tenant: '{tenant}', backend: '{backend}' };
-const label = z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/);
+const label = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'expected 1 to 63 of a-z, 0-9 and -, a letter or digit first');
 
 /** config: as the adapter of its kind checks it; docs/openapi.json names the kinds. Credentials are written and never read. */
 const config = z.record(z.string(), z.unknown());
@@ -173,7 +175,10 @@ const oneEndpoint = { tenant: '{tenant}', endpoint: '{endpoint}' };
 const driverName = z
   .string()
   .max(63)
-  .regex(/^[A-Za-z]([-A-Za-z0-9.]*[A-Za-z0-9])?$/);
+  .regex(
+    /^[A-Za-z]([-A-Za-z0-9.]*[A-Za-z0-9])?$/,
+    'expected letters, digits, - and ., a letter first and no - or . last',
+  );
 
 export const endpointRoutes = {
   list: route({

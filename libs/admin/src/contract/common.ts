@@ -5,22 +5,23 @@ export const id = z.uuid().meta({ id: 'Id', description: 'Identity; never used a
 export const time = z.iso.datetime({ offset: true }).meta({ id: 'Time', description: 'RFC 3339' });
 export const bytes = z
   .string()
-  .regex(/^\d{1,19}$/)
+  .regex(/^\d{1,19}$/, 'expected bytes in digits, without unit')
   .meta({ id: 'Bytes', description: 'Bytes, as decimal text: exact beyond 2^53', examples: ['10737418240'] });
 export const count = z.int().nonnegative();
 
 export const tenantName = z
   .string()
-  .regex(/^[a-z0-9][a-z0-9-]{0,62}$/)
+  .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'expected 1 to 63 of a-z, 0-9 and -, a letter or digit first')
   .meta({ description: 'Name of a tenant', examples: ['acme'] });
 /** Names in paths and filters: whatever was stored may be looked for. */
 export const name = z.string().min(1).max(253);
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
+const ONE_LINE = /^[^\u0000-\u0020\u007f][^\u0000-\u001f\u007f]*$/;
 /** Of what is made: a list, a log line and a table hold it on one line. */
 export const newName = z
   .string()
   .max(200)
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
-  .regex(/^[^\u0000-\u0020\u007f][^\u0000-\u001f\u007f]*$/)
+  .regex(ONE_LINE, 'expected text without control characters that begins with no blank')
   .meta({ description: 'No control characters, and no blank at its begin' });
 export const reason = z.string().trim().min(1).max(500).meta({ description: 'Why; kept in the audit log' });
 

@@ -7,7 +7,9 @@ const one = { tenant: '{tenant}', template: '{template}' };
 const schedules = z
   .array(
     z.strictObject({
-      name: z.string().regex(/^[a-z0-9][a-z0-9-]{0,31}$/),
+      name: z
+        .string()
+        .regex(/^[a-z0-9][a-z0-9-]{0,31}$/, 'expected 1 to 32 of a-z, 0-9 and -, a letter or digit first'),
       everyMinutes: z.int().min(5).max(10_080),
       atMinutes: z.int().min(0).max(10_079).default(0).meta({ description: 'After the period’s begin, UTC' }),
       retain: z.int().min(1).max(10_000),
@@ -55,7 +57,15 @@ export const protectionRoutes = {
     summary: 'Make a template',
     access: { scope: 'tenant', role: 'admin' },
     params: ofTenant,
-    body: z.strictObject({ name: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/), schedules }),
+    body: z.strictObject({
+      name: z
+        .string()
+        .regex(
+          /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/,
+          'expected 1 to 64 of letters, digits and . _ -, a letter or digit first',
+        ),
+      schedules,
+    }),
     status: 201,
     reply: template,
     etag: 'gives',

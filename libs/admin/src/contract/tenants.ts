@@ -7,7 +7,7 @@ const displayName = z.string().trim().max(200);
 /** Whole and exact, as text: bytes go beyond 2^53. */
 const limit = z
   .string()
-  .regex(/^\d{1,18}$/)
+  .regex(/^\d{1,18}$/, 'expected a whole number in digits')
   .nullable()
   .meta({ description: 'null: no limit' });
 

@@ -56,7 +56,9 @@ export const userRoutes = {
     access: { scope: 'tenant', role: 'admin' },
     params: ofTenant,
     body: z.strictObject({
-      name: z.string().regex(/^[a-z0-9][a-z0-9._-]{0,63}$/),
+      name: z
+        .string()
+        .regex(/^[a-z0-9][a-z0-9._-]{0,63}$/, 'expected 1 to 64 of a-z, 0-9 and . _ -, a letter or digit first'),
       role: z.enum(ROLES),
       password,
     }),
@@ -146,7 +148,12 @@ export const tokenRoutes = {
     access: { scope: 'tenant', role: 'viewer' },
     params: ofTenant,
     body: z.strictObject({
-      name: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._ -]{0,63}$/),
+      name: z
+        .string()
+        .regex(
+          /^[A-Za-z0-9][A-Za-z0-9._ -]{0,63}$/,
+          'expected 1 to 64 of letters, digits, blanks and . _ -, a letter or digit first',
+        ),
       user: name.optional().meta({ description: 'Whose; oneself when absent' }),
       role: z.enum(ROLES).meta({ description: 'At most that of its user' }),
       expiresInDays: z.int().min(1).max(3_650).optional().meta({ description: 'Absent: until it is revoked' }),
