@@ -254,7 +254,7 @@ describe('a cordoned and a drained backend', () => {
 
     const stays = await forget('fake');
     expect(stays.status).toBe(409);
-    expect(stays.body.detail).toMatch(/still holds 1 buckets, 3 accesses/);
+    expect(stays.body.detail).toMatch(/still holds 1 bucket, 3 accesses/);
     const accounts = await house.query<{ account_id: string }>('SELECT account_id FROM trivet.access');
     expect(accounts.map(row => row.account_id)).toContain(granted.reply.account_id);
     for (const { account_id } of accounts)

@@ -63,7 +63,9 @@ describe('a body', () => {
   });
 
   it.each(['application/x-www-form-urlencoded', 'text/plain', 'nonsense'])('of the type %s is 415', async type => {
-    expectProblem(await post({ payload: 'name=x', headers: { 'content-type': type } }), 415, 'unsupported_media_type');
+    const reply = await post({ payload: 'name=x', headers: { 'content-type': type } });
+    expectProblem(reply, 415, 'unsupported_media_type');
+    expect(reply.body.detail).toContain('content-type: application/json');
   });
 
   it.each(['{"name":', '', '[', 'null'])('%j is 400', async payload => {

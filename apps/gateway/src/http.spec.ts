@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { maxHeaderSize } from 'node:http';
 import { type AddressInfo, createConnection } from 'node:net';
 import { Body, Controller, Delete, type DynamicModule, Module, Post } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
@@ -91,16 +92,31 @@ describe('the HTTP door', () => {
     expect((await send('GET', '//livez')).status).toBe(200);
   });
 
-  it('answers in words what is not HTTP', async () => {
+  it('answers in words what is not HTTP, and what is too long', async () => {
     await app.listen(0, '127.0.0.1');
     const { port } = app.getHttpServer().address() as AddressInfo;
-    const socket = createConnection(port, '127.0.0.1');
-    socket.end('GET /a b HTTP/1.1\r\n\r\n');
-    let text = '';
-    for await (const chunk of socket) text += chunk;
-    expect(text).toMatch(/^HTTP\/1.1 400 Bad Request\r\n/);
-    expect(JSON.parse(text.split('\r\n\r\n')[1]!)).toEqual({
-      errors: [{ code: 'Bad Request', message: 'the request is not valid HTTP' }],
-    });
+    const answerTo = async (request: string): Promise<[head: string, body: unknown]> => {
+      const socket = createConnection(port, '127.0.0.1');
+      socket.write(request);
+      let text = '';
+      for await (const chunk of socket) text += chunk;
+      const [head, body] = text.split('\r\n\r\n');
+      return [head!.split('\r\n')[0]!, JSON.parse(body!)];
+    };
+    expect(await answerTo('GET /a b HTTP/1.1\r\n\r\n')).toEqual([
+      'HTTP/1.1 400 Bad Request',
+      { errors: [{ code: 'Bad Request', message: 'the request is not valid HTTP' }] },
+    ]);
+    expect(await answerTo(`GET /livez HTTP/1.1\r\nx-long: ${'x'.repeat(maxHeaderSize)}\r\n\r\n`)).toEqual([
+      'HTTP/1.1 431 Request Header Fields Too Large',
+      {
+        errors: [
+          {
+            code: 'Request Header Fields Too Large',
+            message: `the address and the headers of the request have more than ${maxHeaderSize} bytes`,
+          },
+        ],
+      },
+    ]);
   });
 });

@@ -1,4 +1,4 @@
-import { STATUS_CODES } from 'node:http';
+import { maxHeaderSize, STATUS_CODES } from 'node:http';
 import { BadRequestException, NotFoundException, StandardSchemaValidationPipe } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
@@ -55,12 +55,16 @@ const refuseUrl: FastifyServerOptions['frameworkErrors'] = (_error, request, rep
   (reply as FastifyReply).status(404).send(errors('Not Found', 'there is no such path'));
 };
 
+const NO_REQUEST: Readonly<Record<string, readonly [status: number, why: string]>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: [408, 'the request did not come to its end in time'],
+  HPE_HEADER_OVERFLOW: [431, `the address and the headers of the request have more than ${maxHeaderSize} bytes`],
+};
 /** Not HTTP at all, or no end of it: no route sees such a request. */
 const refuseConnection: FastifyServerOptions['clientErrorHandler'] = (error, socket) => {
   if (error.code === 'ECONNRESET' || socket.destroyed) return;
-  const status = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : error.code === 'HPE_HEADER_OVERFLOW' ? 431 : 400;
+  const [status, why] = NO_REQUEST[error.code] ?? [400, 'the request is not valid HTTP'];
   const code = STATUS_CODES[status] as string;
-  const body = JSON.stringify(errors(code, 'the request is not valid HTTP'));
+  const body = JSON.stringify(errors(code, why));
   const head = `HTTP/1.1 ${status} ${code}\r\nConnection: close\r\nContent-Type: application/json\r\n`;
   if (socket.writable) socket.write(`${head}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
   socket.destroy(error);

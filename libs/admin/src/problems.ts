@@ -73,6 +73,10 @@ const BY_STATUS: Readonly<Record<number, ProblemCode>> = {
   413: 'payload_too_large',
   415: 'unsupported_media_type',
 };
+/** Where Fastify's own words do not say what to do. */
+const INSTEAD: Partial<Record<ProblemCode, string>> = {
+  unsupported_media_type: 'the body must be JSON, sent with the header content-type: application/json',
+};
 const RETRY_SECONDS = 2;
 const MAX_DETAIL = 2_048;
 
@@ -118,7 +122,7 @@ export function toProblem(error: unknown, instance: string): Answer {
   }
   const { status, statusCode } = (error ?? {}) as { status?: unknown; statusCode?: unknown };
   const said = BY_STATUS[Number(status ?? statusCode)];
-  if (error instanceof Error && said) return { problem: made(said, error.message) };
+  if (error instanceof Error && said) return { problem: made(said, INSTEAD[said] ?? error.message) };
   log.error({ instance, err: error }, 'a call failed');
   return { problem: made('internal', `internal error; quote ${instance}`, { retryable: true }) };
 }

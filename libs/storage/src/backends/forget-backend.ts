@@ -1,3 +1,4 @@
+import { counted } from '#platform/counted';
 import type { Database, Tx } from '#platform/database';
 import { StorageError } from '#platform/errors';
 import { sql } from '#platform/sql';
@@ -105,12 +106,12 @@ async function lock(tx: Tx, tenantId: string, name: string): Promise<{ id: strin
   return row;
 }
 
-const NOUNS: Record<keyof BackendHolds, string> = {
-  volumes: 'volumes (the recycle bin included)',
-  snapshots: 'snapshots',
-  buckets: 'buckets',
-  accesses: 'accesses',
-  operations: 'unfinished operations',
+const NOUNS: Record<keyof BackendHolds, readonly [one: string, many?: string]> = {
+  volumes: ['volume (the recycle bin included)', 'volumes (the recycle bin included)'],
+  snapshots: ['snapshot'],
+  buckets: ['bucket'],
+  accesses: ['access', 'accesses'],
+  operations: ['unfinished operation'],
 };
 
 /** After its lock nothing new can refer to it. */
@@ -120,13 +121,15 @@ async function requireUnused(tx: Tx, tenantId: string, backend: { id: string; na
   const holds = await holdsOf(tx, tenantId, backend.id);
   const left = (Object.keys(NOUNS) as (keyof BackendHolds)[]).filter(key => holds[key] > 0);
   if (left.length > 0) {
-    const counted = left.map(key => `${holds[key]} ${NOUNS[key]}`).join(', ');
-    throw refuse(`still holds ${counted}: delete them first, or drain it and look again`);
+    const all = left.map(key => counted(holds[key], ...NOUNS[key])).join(', ');
+    throw refuse(`still holds ${all}: empty it first, or drain it and look again`);
   }
   const [groups] = await tx.query<{ volumeGroups: number; snapshotGroups: number }>(GROUPS, key);
   const { volumeGroups, snapshotGroups } = groups!;
   if (volumeGroups + snapshotGroups > 0)
-    throw refuse(`still has ${volumeGroups} volume groups and ${snapshotGroups} snapshot groups: delete them first`);
+    throw refuse(
+      `still has ${counted(volumeGroups, 'volume group')} and ${counted(snapshotGroups, 'snapshot group')}: empty it first`,
+    );
   const endpoints = await tx.query<{ name: string }>(ENDPOINTS, key);
   if (endpoints.length > 0)
     throw refuse(`is used by endpoint ${endpoints.map(({ name }) => name).join(', ')}: delete that first`);

@@ -1,3 +1,4 @@
+import { counted } from '#platform/counted';
 import type { Tx } from '#platform/database';
 import { StorageError } from '#platform/errors';
 import { sql } from '#platform/sql';
@@ -103,14 +104,18 @@ export class VolumeGroups {
       const resource = `volume group ${name}`;
       const [held] = await tx.query<{ volumes: number; snapshotGroups: number }>(HOLDERS, [tenantId, groupId]);
       if (held!.volumes > 0)
-        throw new StorageError('failed_precondition', `${resource} has ${held!.volumes} volumes: take them out first`, {
-          resource,
-          field: 'volumes',
-        });
+        throw new StorageError(
+          'failed_precondition',
+          `${resource} has ${counted(held!.volumes, 'volume')}, to be taken out first`,
+          {
+            resource,
+            field: 'volumes',
+          },
+        );
       if (held!.snapshotGroups > 0)
         throw new StorageError(
           'failed_precondition',
-          `${resource} has ${held!.snapshotGroups} snapshot groups: delete them first`,
+          `${resource} has ${counted(held!.snapshotGroups, 'snapshot group')}, which must go first`,
           { resource, field: 'snapshot_groups' },
         );
       for (const statement of LET_GO) await tx.query(statement, [tenantId, groupId]);

@@ -1,3 +1,4 @@
+import { counted } from '#platform/counted';
 import { type Database, isUniqueViolation, type Tx } from '#platform/database';
 import { invalid, StorageError } from '#platform/errors';
 import { ListQuery, type PageOf, type PageRequest, readPage } from '#platform/keyset';
@@ -102,7 +103,9 @@ export class ProtectionTemplates {
       await tx.query(LET_GO, [tenantId, template.id]);
       const [used] = await tx.query<{ volumes: number }>(USED, [tenantId, template.id]);
       if (used!.volumes > 0)
-        throw new StorageError('failed_precondition', `${resource} protects ${used!.volumes} volumes`, { resource });
+        throw new StorageError('failed_precondition', `${resource} protects ${counted(used!.volumes, 'volume')}`, {
+          resource,
+        });
       await tx.query(REMOVE, [tenantId, template.id]);
       await witness?.note(tx, { resourceId: template.id, resourceName: name });
     });

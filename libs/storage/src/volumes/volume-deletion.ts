@@ -1,3 +1,4 @@
+import { counted } from '#platform/counted';
 import type { Tx } from '#platform/database';
 import { StorageError } from '#platform/errors';
 import { sql } from '#platform/sql';
@@ -42,10 +43,14 @@ export async function checkDependants(
       field: 'published',
     });
   if (snapshots > 0 && !force)
-    throw new StorageError('failed_precondition', `${resource} has ${snapshots} snapshots: delete them first`, {
-      resource,
-      field: 'snapshots',
-    });
+    throw new StorageError(
+      'failed_precondition',
+      `${resource} has ${counted(snapshots, 'snapshot')}, which must go first`,
+      {
+        resource,
+        field: 'snapshots',
+      },
+    );
   if (busy + copying > 0)
     throw new StorageError('aborted', `${resource} is being cloned, or a snapshot of it is under way; try again`, {
       resource,
