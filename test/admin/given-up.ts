@@ -1,6 +1,10 @@
 import type { FaultOrder } from '#backends/fake/fake-control';
+import { IndexRetention } from '#changes/index-retention';
+import { acceptInBackground } from '#storage/background-operation';
 import type { BlockCaller } from '#storage/block-storage';
 import type { Caller } from '#storage/caller';
+import { targetName } from '#storage/publications/target-name';
+import { beginRelease } from '#storage/snapshots/release-image';
 import type { AdminHouse } from '#test/admin/admin-house';
 import { hostRequest, volumeRequest } from '#test/block-storage/block-house';
 import { until } from '#test/support/parts';
@@ -10,13 +14,18 @@ export interface GivenUp {
   /** Of the operation. */
   resource: string;
   store: 'objects' | 'blocks';
-  fault: Pick<FaultOrder, 'method' | 'resource'>;
-  /** Asks for it; also once more, after it was given up. */
+  /** Undefined: it asks no backend, and is put before a person while its queue is paused. */
+  fault?: Pick<FaultOrder, 'method' | 'resource'>;
+  /** It ends as failed when no repeat helps: what waits for a person is put so by hand, between two attempts. */
+  fails?: true;
+  /** Asks for it, or does what the appliance begins it for; also once more, after it was given up. */
   begin(): Promise<unknown>;
   /** Of its row: its `state`, or nothing when there is none. */
   state(): Promise<string | undefined>;
-  /** After the operation was given up, and after the next one has succeeded; undefined: there is no next one. */
+  /** After the operation was given up, and after the next one has succeeded. */
   states: [givenUp: string | undefined, ended: string | undefined];
+  /** There is no next one. */
+  once?: true;
 }
 
 type Make = (tools: Tools) => Promise<GivenUp>;
@@ -57,6 +66,38 @@ async function publish(tools: Tools, name: string): Promise<{ volume: string; ho
   return { volume, host: request.uuid, publication: row!.id };
 }
 
+async function indexedVolume(
+  tools: Tools,
+  name: string,
+  cuts: readonly string[],
+): Promise<{ volume: string; snapshots: { id: string }[] }> {
+  const { house, driver } = tools;
+  const { id: volume } = await makeVolume(tools, name);
+  const snapshots = [];
+  for (const cut of cuts) {
+    const request = { volumeId: volume, name: `${name}-${cut}`, description: '', config: {} };
+    snapshots.push(await house.parts.blockStorage.createSnapshot(driver, request));
+  }
+  await until('all is indexed', async () => {
+    const rows = await house.query("SELECT FROM trivet.snapshot WHERE volume_id = $1 AND index_state = 'indexed'", [
+      volume,
+    ]);
+    return rows.length === cuts.length;
+  });
+  return { volume, snapshots };
+}
+
+/** What there is to say of a snapshot, and whether an operation that has ended still holds it. */
+async function hold(house: AdminHouse, id: string, what: string): Promise<string> {
+  const [row] = await house.query<{ what: string; held: boolean }>(
+    `SELECT ${what} AS what,
+            EXISTS (SELECT FROM trivet.operation o WHERE o.id = s.active_operation AND o.finished_at IS NOT NULL) AS held
+       FROM trivet.snapshot s WHERE id = $1`,
+    [id],
+  );
+  return `${row!.what}, ${row!.held ? 'held' : 'free'}`;
+}
+
 /** No index needs the images of the snapshots that there are: each goes with its snapshot. */
 async function outOfIndex(house: AdminHouse): Promise<void> {
   await until('all is indexed', async () => {
@@ -75,6 +116,7 @@ export const GIVEN_UP: Readonly<Record<string, Make>> = {
       resource,
       store: 'objects',
       fault: { method: 'deleteBucket', resource: 'unremovable' },
+      fails: true,
       begin: () => parts.storage.deleteBucket(sidecar, 'unremovable'),
       state: () => stateOf('bucket', resource),
       states: ['ready', 'gone'],
@@ -135,6 +177,7 @@ export const GIVEN_UP: Readonly<Record<string, Make>> = {
       state: () => stateOf('snapshot', id),
       // Its image was given up already, and nobody knows what is left of it.
       states: ['gone', undefined],
+      once: true,
     };
   },
   'snapshot_group.delete': async tools => {
@@ -153,6 +196,7 @@ export const GIVEN_UP: Readonly<Record<string, Make>> = {
       begin: () => blockStorage.deleteSnapshotGroup(driver, id),
       state: () => stateOf('snapshot_group', id),
       states: ['gone', undefined],
+      once: true,
     };
   },
   'volume.unpublish': async tools => {
@@ -164,6 +208,81 @@ export const GIVEN_UP: Readonly<Record<string, Make>> = {
       begin: () => tools.house.parts.blockStorage.unpublish(tools.driver, volume, host),
       state: () => tools.stateOf('publication', publication),
       states: ['applied', undefined],
+    };
+  },
+  'volume.replay': async tools => {
+    const { house, stateOf } = tools;
+    const { volume, publication } = await publish(tools, 'replayed');
+    return {
+      resource: volume,
+      store: 'blocks',
+      fault: { method: 'applyTarget', resource: targetName(volume) },
+      begin: async () => {
+        // As after a restart of its daemon.
+        await house.query('UPDATE trivet.volume SET applied_instance = NULL WHERE id = $1', [volume]);
+        await until('it is applied again', async () => {
+          const rows = await house.query('SELECT FROM trivet.volume WHERE id = $1 AND applied_instance IS NOT NULL', [
+            volume,
+          ]);
+          return rows.length === 1;
+        });
+      },
+      state: async () => `${await stateOf('volume', volume)}, ${await stateOf('publication', publication)}`,
+      states: ['ready, applied', 'ready, applied'],
+    };
+  },
+  'snapshot.release': async tools => {
+    const { house, driver } = tools;
+    const { id } = await indexedVolume(tools, 'with-anchor', ['anchor']).then(({ snapshots }) => snapshots[0]!);
+    await house.parts.blockStorage.deleteSnapshot(driver, id);
+    return {
+      resource: id,
+      store: 'blocks',
+      fault: { method: 'removeImage', resource: id },
+      begin: () =>
+        acceptInBackground(house.database, driver, (tx, begin, operationId) =>
+          beginRelease(tx, begin, { tenantId: driver.tenantId, operationId }, id, { anchor: true }),
+        ),
+      state: () => hold(house, id, "CASE WHEN image_gone_at IS NULL THEN 'kept' ELSE 'let go' END"),
+      states: ['let go, free', undefined],
+      once: true,
+    };
+  },
+  'changes.index': async tools => {
+    const { house } = tools;
+    const { snapshots } = await indexedVolume(tools, 'indexed-again', ['once']);
+    const { id } = snapshots[0]!;
+    return {
+      resource: id,
+      store: 'blocks',
+      fault: { method: 'extents.allocated', resource: id },
+      fails: true,
+      begin: () =>
+        house.query(
+          `WITH step AS (DELETE FROM trivet.change_step c USING trivet.snapshot s
+                          WHERE s.id = $1 AND c.volume_id = s.volume_id)
+           UPDATE trivet.snapshot SET index_state = 'pending' WHERE id = $1`,
+          [id],
+        ),
+      state: () => hold(house, id, 'index_state'),
+      states: ['broken, free', 'indexed, free'],
+    };
+  },
+  'changes.merge': async tools => {
+    const { house, driver } = tools;
+    const { volume, snapshots } = await indexedVolume(tools, 'merged', ['first', 'second', 'third']);
+    const { id } = snapshots[0]!;
+    await house.parts.blockStorage.deleteSnapshot(driver, id);
+    const days = 24 * 3_600_000;
+    return {
+      resource: volume,
+      store: 'blocks',
+      begin: async () => {
+        await house.query("UPDATE trivet.snapshot SET updated_at = now() - interval '100 days' WHERE id = $1", [id]);
+        await new IndexRetention(house.database, { retentionMs: 50 * days }).round(new AbortController().signal);
+      },
+      state: () => hold(house, id, "CASE WHEN cut IS NULL THEN 'out of the chain' ELSE 'in the chain' END"),
+      states: ['in the chain, free', 'out of the chain, free'],
     };
   },
 };

@@ -3,6 +3,7 @@ import { changeHandlers } from '#changes/change-handlers';
 import { OperationKinds } from '#operations/operation-kinds';
 import { blockHandlers } from '#storage/block-handlers';
 import { storageHandlers } from '#storage/storage';
+import { GIVEN_UP } from '#test/admin/given-up';
 
 /** As a gateway has them: over directories that nobody opens. */
 const nobody = undefined as never;
@@ -15,9 +16,15 @@ const handlers = [
 it.each(handlers.map(handler => [handler.kind, handler] as const))(
   '%s says what becomes of its resource when a person gives it up',
   (_, handler) => {
-    expect(handler.fail !== undefined || handler.giveUp !== undefined).toBe(true);
+    expect(handler.fail !== undefined || handler.giveUp?.write !== undefined).toBe(true);
   },
 );
+
+it('each that says so itself is given up in a test beside a worker', () => {
+  const kinds = handlers.filter(handler => handler.giveUp !== undefined).map(({ kind }) => kind);
+  // That one has a test of its own there.
+  expect([...Object.keys(GIVEN_UP), 'volume.delete'].sort()).toEqual(kinds.sort());
+});
 
 it('only what is undone step by step can be cancelled', () => {
   expect(new OperationKinds(handlers).undoable().sort()).toEqual([

@@ -84,6 +84,10 @@ export function indexHandler(blocks: BlockDirectory): Handler<IndexWork | undefi
       if (before) breakStep(writer, operation, work, before, reason);
       writer.write(INDEXED, [operation.tenantId, operation.resourceId, 'broken']);
     },
+    giveUp: {
+      leaves:
+        'the snapshot stays and is left out of the change index: nobody can be told what changed up to it or since it, so the next backup of its volume has to be a full one',
+    },
   };
 }
 

@@ -76,6 +76,7 @@ export function mergeHandler(database: Database): Handler<MergeWork> {
     fail(writer, { tenantId, id, request }) {
       if (request.leaves !== undefined) writer.write(LEAVE, [tenantId, request.leaves, id, false]);
     },
+    giveUp: { leaves: 'the change index stays as it was: its steps are merged by themselves later' },
   };
 }
 

@@ -26,7 +26,7 @@ export interface Handler<Work = unknown> {
    * waits for a person.
    */
   fail?(writer: Writer, operation: LeasedOperation, work: Work): void;
-  /** For a person who ends it although it is not done. Without it, what `fail` does. */
+  /** For a person who ends it although it is not done. Without it, or without its `write`, what `fail` does. */
   readonly giveUp?: GiveUp;
 }
 
@@ -34,7 +34,7 @@ export interface Handler<Work = unknown> {
 export interface GiveUp {
   /** What becomes of the resource, and what may be left at the backend; a sentence for people. */
   readonly leaves: string;
-  write(writer: Writer, operation: LeasedOperation): void;
+  write?(writer: Writer, operation: LeasedOperation): void;
 }
 
 /** Takes statements that go out together with the fenced one and the commit: nobody sees their results. */

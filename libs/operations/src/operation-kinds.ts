@@ -49,7 +49,7 @@ const describe = (handler: Handler): OperationKind => ({
   async giveUp(tx, operation) {
     const writes: Write[] = [];
     const writer: Writer = { write: (...item) => writes.push(item) };
-    if (handler.giveUp) handler.giveUp.write(writer, operation);
+    if (handler.giveUp?.write) handler.giveUp.write(writer, operation);
     else if (handler.fail) handler.fail(writer, operation, await handler.begin?.(tx, operation));
     else throw new Error(`${handler.kind} does not say what becomes of its resource when a person gives it up`);
     return writes;
