@@ -24,14 +24,14 @@ const { values, positionals } = parseArgs({
 const unknown = positionals.find(leg => !(leg in LEGS));
 if (unknown !== undefined) {
   process.stderr.write(`bench: no leg ${unknown}; there are ${Object.keys(LEGS).join(', ')}\n`);
-  process.exit(64);
+  process.exit(65);
 }
 
 const { quick } = values;
 const minutes = values.minutes === undefined ? undefined : Number(values.minutes);
 if (minutes !== undefined && (quick || !positionals.includes('memory') || !(minutes > 0))) {
   process.stderr.write('bench: --minutes takes a number above 0, and goes with memory and without --quick\n');
-  process.exit(64);
+  process.exit(65);
 }
 
 const verdict = ({ ok }: Figure): string => (ok === undefined ? '' : ok ? 'PASS' : 'MISS');

@@ -126,19 +126,19 @@ describe('a backup', () => {
   it('says what is wrong with its arguments', async () => {
     const folder = await house.backedUp('told');
     await house.driver.createVolume('another', MIB);
-    const cases: [string[], string][] = [
+    const cases: [string[], string, code?: number][] = [
       [['backup', 'nowhere', join(house.work, 'x'), ...house.login], 'there is no volume nowhere'],
       [['backup', 'another', folder, ...house.login], 'choose another folder'],
       [['backup', 'told', house.work, ...house.login], 'neither empty nor a folder of backups'],
       [['restore', folder, join(house.work, 'y'), '--point', '9'], 'has no point 9; it has 1'],
-      [['restore', folder, join(house.work, 'y'), '--point', 'x'], 'expected the number of a point'],
+      [['restore', folder, join(house.work, 'y'), '--point', 'x'], 'expected the number of a point', 65],
       [['restore', folder, join(house.work, 'password')], 'is there already'],
       [['restore', house.work, join(house.work, 'y')], 'holds no backups'],
-      [['backup', 'told', folder], 'who logs in?'],
+      [['backup', 'told', folder], 'who logs in?', 65],
     ];
-    for (const [args, message] of cases) {
+    for (const [args, message, wanted = 1] of cases) {
       const { code, stderr } = await runTool(args);
-      expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining(message) });
+      expect({ code, stderr }).toMatchObject({ code: wanted, stderr: expect.stringContaining(message) });
     }
   });
 });
@@ -239,12 +239,12 @@ describe('a store that is pruned', () => {
   });
 
   it('is a folder of backups, of which some stay', async () => {
-    const cases: [string[], string][] = [
-      [['prune', join(house.work, 'nowhere'), '--keep', '1'], 'holds no backups'],
-      [['prune', house.work, '--keep', '0'], 'expected a number from 1 on'],
+    const cases: [string[], string, code: number][] = [
+      [['prune', join(house.work, 'nowhere'), '--keep', '1'], 'holds no backups', 1],
+      [['prune', house.work, '--keep', '0'], 'expected a number from 1 on', 65],
     ];
-    for (const [args, message] of cases)
-      expect(await runTool(args)).toMatchObject({ code: 1, stderr: expect.stringContaining(message) });
+    for (const [args, message, code] of cases)
+      expect(await runTool(args)).toMatchObject({ code, stderr: expect.stringContaining(message) });
     expect(readdirSync(house.work)).not.toContain('nowhere');
   });
 });

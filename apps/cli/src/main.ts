@@ -4,6 +4,7 @@ import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import { ConfigError, EXIT_CONFIG, exitOnConfigError } from '#platform/config';
 import { isStorageError } from '#platform/errors';
 import { PACKAGE_ROOT } from '#platform/package-root';
+import { EXIT } from './api/api-error.js';
 import { COMMANDS } from './commands/index.js';
 import { LauncherError } from './home.js';
 import { StartError } from './supervisor/supervised-process.js';
@@ -33,15 +34,15 @@ try {
   // Commander has told of its own; one that an action throws nobody has told yet.
   if (error instanceof InvalidArgumentError) {
     process.stderr.write(`error: ${error.message}\n`);
-    process.exitCode = error.exitCode;
-  } else if (error instanceof CommanderError) process.exitCode = error.exitCode;
+    process.exitCode = EXIT.data;
+  } else if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : EXIT.data;
   else if (error instanceof ConfigError) exitOnConfigError(error);
   else if (error instanceof LauncherError || error instanceof StartError) {
     process.stderr.write(`trivet: ${error.message}\n`);
     process.exitCode = error.exitCode;
   } else if (isStorageError(error)) {
     process.stderr.write(`trivet: ${error.message}\n`);
-    process.exitCode = 1;
+    process.exitCode = error.kind === 'invalid_argument' ? EXIT.data : EXIT.refused;
   } else if (FOLDER_ERRORS.has((error as NodeJS.ErrnoException).code ?? '')) {
     process.stderr.write(`trivet: ${(error as Error).message}\n`);
     process.exitCode = EXIT_CONFIG;

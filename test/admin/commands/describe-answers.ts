@@ -92,13 +92,32 @@ export function describeAnswers(line: CommandLine): void {
         run(['tenant', 'list', '--url', `${line.house.appliance.cspUrl}/elsewhere`]),
       ]);
       expect(forbidden.code).toBe(77);
-      expect(misnamed.code).toBe(65);
-      expect(misused.code).toBe(1);
+      expect(misnamed).toMatchObject({ code: 65, stderr: expect.stringContaining('expected 1 to 63 of a-z') });
+      expect(misused.code).toBe(65);
       expect(refused.code).toBe(77);
       expect(nobody).toMatchObject({ code: 69, stderr: expect.stringContaining('does not answer: ECONNREFUSED') });
       expect(noAddress).toMatchObject({ code: 78, stderr: expect.stringContaining('TRIVET_ADMIN_URL') });
       expect(noToken).toMatchObject({ code: 78, stderr: expect.stringContaining('--token-file') });
       expect(elsewhere).toMatchObject({ code: 69, stderr: expect.stringContaining('TRIVET_HTTP_LISTEN') });
+    });
+
+    it('tell wrong use from what was refused, and help from both', async () => {
+      const wrong: [string[], string][] = [
+        [['tenant', 'list', '--colour'], "error: unknown option '--colour'"],
+        [['tenant', 'create'], "error: missing required argument 'name'"],
+        [['tenant', 'list', 'shop'], 'error: too many arguments'],
+        [['operations', 'list', '--tenant'], "error: option '--tenant <name>' argument missing"],
+        [['operation', 'list', '--state', 'done'], 'Allowed choices are pending, running'],
+        [['prune', line.home], "error: required option '--keep <n>' not specified"],
+        [['nothing-of-ours'], "error: unknown command 'nothing-of-ours'"],
+        [['token'], 'Usage: trivet token'],
+      ];
+      const ended = await Promise.all(wrong.map(([args]) => run(args)));
+      expect(ended).toMatchObject(
+        wrong.map(([, said]) => ({ code: 65, stdout: '', stderr: expect.stringContaining(said) })),
+      );
+      const asked = await Promise.all([['--help'], ['--version'], ['tenant', 'list', '--help']].map(args => run(args)));
+      expect(asked).toMatchObject(asked.map(() => ({ code: 0, stdout: expect.stringMatching(/./), stderr: '' })));
     });
   });
 }

@@ -33,7 +33,7 @@ export function describeTenants(line: CommandLine): void {
       const wrong = ['volumes=ten', 'volumes=1G', 'cheese=1', 'volumes'];
       const refused = await Promise.all(wrong.map(limit => run(['tenant', 'quota', 'shop', limit])));
       expect(refused).toMatchObject(
-        wrong.map(limit => ({ code: 1, stderr: expect.stringMatching(`^error: ${limit}: expected `) })),
+        wrong.map(limit => ({ code: 65, stderr: expect.stringMatching(`^error: ${limit}: expected `) })),
       );
 
       expect(await trivet(['tenant', 'suspend', 'shop'])).toBe('shop is suspended\n');
@@ -44,7 +44,7 @@ export function describeTenants(line: CommandLine): void {
       expect(await json(['tenant', 'resume', 'shop'])).toMatchObject({ state: 'active' });
 
       const unconfirmed = await run(['tenant', 'delete', 'shop']);
-      expect(unconfirmed).toMatchObject({ code: 1, stderr: 'trivet: repeat the name: --confirm shop\n' });
+      expect(unconfirmed).toMatchObject({ code: 65, stderr: 'trivet: repeat the name: --confirm shop\n' });
       expect((await run(['tenant', 'delete', 'shop', '--confirm', 'shp'])).stderr).toContain('nothing was deleted');
       expect(await trivet(['tenant', 'delete', 'shop', '--confirm', 'shop'])).toBe('shop is deleted\n');
       expect(await json(['tenant', 'list'])).not.toMatchObject({ items: expect.arrayContaining([{ name: 'shop' }]) });

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { type Command, Option } from 'commander';
+import { EXIT } from '../api/api-error.js';
 import { readCredentials } from '../credentials.js';
 import { cspDoors } from '../doors.js';
 import { Home, LauncherError } from '../home.js';
@@ -33,13 +34,13 @@ export async function withApi<T>(options: DoorOptions, work: (api: ReaderApi) =>
 
 function doorOf({ url, user, passwordFile, caFile }: DoorOptions): ReaderDoor {
   if (url !== undefined && !/^https?:\/\//.test(url))
-    throw new LauncherError(`--url: expected http://host:port or https://host:port, got ${url}`);
+    throw new LauncherError(`--url: expected http://host:port or https://host:port, got ${url}`, EXIT.data);
   const home = Home.find();
   const login = home === undefined ? undefined : readCredentials(home).csp;
   const username = user ?? login?.username;
   const password = passwordFile === undefined ? passwordOf(login, username) : readPassword(passwordFile);
   if (username === undefined || password === undefined)
-    throw new LauncherError('who logs in? Give --user and --password-file');
+    throw new LauncherError('who logs in? Give --user and --password-file', EXIT.data);
   return { url: url ?? urlOfHome(home), username, password, caFile };
 }
 
@@ -48,7 +49,7 @@ const passwordOf = (login: { username: string; password: string } | undefined, u
   login?.username === username ? login?.password : undefined;
 
 function readPassword(file: string): string {
-  if (!existsSync(file)) throw new LauncherError(`--password-file: there is no ${file}`);
+  if (!existsSync(file)) throw new LauncherError(`--password-file: there is no ${file}`, EXIT.data);
   return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
 }
 

@@ -1,4 +1,5 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
+import { OPERATION_STATES } from '#admin/contract/operations';
 import { OperationDesk } from '#operations/operation-desk';
 import { OperationKinds } from '#operations/operation-kinds';
 import type { StoredError } from '#platform/errors';
@@ -7,6 +8,7 @@ import { auditWrite } from '#tenancy/audit-log';
 import { Names } from '#tenancy/names';
 import { knowsApi } from '../api/api-address.js';
 import { type ApiOptions, overApi } from '../api/api-command.js';
+import { limitOf } from '../api/output.js';
 import { asOperator, commandActor } from '../operator.js';
 import { table } from '../table.js';
 import { actOn } from './operations.js';
@@ -39,12 +41,12 @@ export function register(program: Command): void {
   operation
     .command('list')
     .description('the newest first')
-    .option('--state <state>', 'pending, running, needs_attention, succeeded, failed or cancelled')
-    .option('--limit <n>', 'how many', '20')
+    .addOption(new Option('--state <state>', 'only these').choices(OPERATION_STATES))
+    .option('--limit <n>', 'how many', limitOf, 20)
     .option('--json', 'for scripts')
-    .action(({ state, limit, json }: { state?: string; limit: string; json?: boolean }) =>
+    .action(({ state, limit, json }: { state?: string; limit: number; json?: boolean }) =>
       asOperator(async ({ database }) => {
-        const rows = await database.engine<Row>(LIST, [state ?? null, Number(limit)]);
+        const rows = await database.engine<Row>(LIST, [state ?? null, limit]);
         if (json) process.stdout.write(`${JSON.stringify(rows, null, 2)}\n`);
         else if (rows.length === 0) process.stdout.write('no such operations\n');
         else

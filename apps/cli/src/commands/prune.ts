@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { EXIT } from '../api/api-error.js';
 import { BackupStore, withFolder } from '../backup/backup-store.js';
 import { Progress } from '../backup/progress.js';
 import { runPrune } from '../backup/prune-job.js';
@@ -11,7 +12,8 @@ export function register(program: Command): void {
     .argument('<folder>', 'as backup wrote it')
     .requiredOption('--keep <n>', 'how many points stay')
     .action(async (folder: string, { keep }: { keep: string }) => {
-      if (!/^[1-9]\d{0,8}$/.test(keep)) throw new LauncherError(`--keep: expected a number from 1 on, got ${keep}`);
+      if (!/^[1-9]\d{0,8}$/.test(keep))
+        throw new LauncherError(`--keep: expected a number from 1 on, got ${keep}`, EXIT.data);
       await BackupStore.open(folder);
       await withFolder(folder, async () => {
         const progress = new Progress(`prune ${folder}`);

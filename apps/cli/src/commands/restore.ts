@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { EXIT } from '../api/api-error.js';
 import { Progress } from '../backup/progress.js';
 import { runRestore } from '../backup/restore-job.js';
 import { LauncherError } from '../home.js';
@@ -12,7 +13,7 @@ export function register(program: Command): void {
     .option('--point <n>', 'which one; else the newest')
     .action(async (folder: string, target: string, { point }: { point?: string }) => {
       if (point !== undefined && !/^[1-9]\d{0,8}$/.test(point))
-        throw new LauncherError(`--point: expected the number of a point, got ${point}`);
+        throw new LauncherError(`--point: expected the number of a point, got ${point}`, EXIT.data);
       const progress = new Progress(`restore to ${target}`);
       await runRestore({
         folder,

@@ -3,6 +3,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { QUOTA_KEYS, type QuotaKey, type TenantReply, tenantRoutes } from '#admin/contract/tenants';
 import type { ApiClient } from '../api/api-client.js';
 import { type ApiOptions, overApi, withApi } from '../api/api-command.js';
+import { EXIT } from '../api/api-error.js';
 import { ago, limitOf, listed, printable, say, sayJson, showOne, showPage } from '../api/output.js';
 import { LauncherError } from '../home.js';
 import { humanBytes } from '../human-bytes.js';
@@ -115,7 +116,7 @@ async function remove(api: ApiClient, name: string, options: ApiOptions & { drai
 }
 
 async function askName(name: string, drain: boolean): Promise<string> {
-  if (!process.stdin.isTTY) throw new LauncherError(`repeat the name: --confirm ${name}`);
+  if (!process.stdin.isTTY) throw new LauncherError(`repeat the name: --confirm ${name}`, EXIT.data);
   const asking = createInterface({ input: process.stdin, output: process.stderr });
   try {
     const what = drain ? 'everything that it has, objects and volumes included' : 'it';

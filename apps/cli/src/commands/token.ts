@@ -6,6 +6,7 @@ import { type ApiTokenReply, tokenRoutes } from '#admin/contract/users';
 import { findUrl } from '../api/api-address.js';
 import type { ApiClient } from '../api/api-client.js';
 import { inTenant, ofTenant, type TenantOptions } from '../api/api-command.js';
+import { EXIT } from '../api/api-error.js';
 import { askPassword, LoginClient } from '../api/login-client.js';
 import { ago, limitOf, listed, say, sayJson, showOne, showPage } from '../api/output.js';
 import { LauncherError } from '../home.js';
@@ -35,7 +36,7 @@ export function register(program: Command): void {
     .action(async (name: string, options: CreateOptions) => {
       const { login, passwordFile } = options;
       if (login === undefined) {
-        if (passwordFile !== undefined) throw new LauncherError('--password-file is for --login');
+        if (passwordFile !== undefined) throw new LauncherError('--password-file is for --login', EXIT.data);
         return inTenant(options, (api, tenant) => create(api, options.tenant, tenant, name, options));
       }
       const password = await askPassword(login, passwordFile);
