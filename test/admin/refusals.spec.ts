@@ -91,4 +91,29 @@ describe('a call', () => {
       }
     },
   );
+
+  it.each(named(ROUTES.filter(({ query }) => query?.shape.limit)))(
+    '%s with a number that is not in digits is 400 and says which',
+    async (_, route) => {
+      for (const limit of ['0x10', '1e1', ' 5 ', '+5', '5.0', '']) {
+        const reply = await call(route, house.root.admin, mine, { query: { limit } });
+        expect(reply, `${limit} ${JSON.stringify(reply.body)}`).toMatchObject({ status: 400 });
+        expect(reply.body.errors.map((error: { pointer: string }) => error.pointer)).toContain('/query/limit');
+      }
+    },
+  );
+
+  it('with text that cannot be stored, or nested without end, is 400 and says where', async () => {
+    const pointerOf = async (displayName: string) => {
+      const payload = `{"name": "unstorable", "displayName": ${displayName}}`;
+      const reply = await house.call(house.root.admin, 'POST', '/tenants', { payload });
+      return [reply.status, reply.body.errors?.[0].pointer];
+    };
+    expect(await pointerOf('"a\\u0000b"')).toEqual([400, '/body/displayName']);
+    expect(await pointerOf('"half a pair: \\ud800"')).toEqual([400, '/body/displayName']);
+    expect(await pointerOf(`${'['.repeat(10_000)}${']'.repeat(10_000)}`)).toEqual([400, '/body']);
+    expect(await pointerOf('"fine"')).toEqual([201, undefined]);
+    const path = await house.call(house.root.admin, 'GET', '/tenants/acme/users/a%00b');
+    expect([path.status, path.body.errors[0].pointer]).toEqual([400, '/path/user']);
+  });
 });

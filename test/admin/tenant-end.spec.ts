@@ -1,6 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { forgetTenant } from '#tenancy/tenant-end';
 import { AdminHouse, type HouseTenant } from '#test/admin/admin-house';
 import { driverOf, MIB, poolsSeen, sidecarOf } from '#test/admin/resource-calls';
 import { hostRequest, volumeRequest } from '#test/block-storage/block-house';
@@ -65,6 +66,22 @@ describe('a tenant that has nothing', () => {
     expect((await end('default')).body).toMatchObject({ status: 409, code: 'failed_precondition' });
     expect((await end('appliance')).status).toBe(409);
   });
+});
+
+it('a tenant is looked at once more in its last transaction', async () => {
+  const { id, name } = await house.tenant('late');
+  await house.query(
+    `INSERT INTO trivet.host (tenant_id, id, uuid, name, iqns, wwpns, nqns, networks)
+     VALUES ($1, gen_random_uuid(), 'late', 'late', '{}', '{}', '{}', '{}')`,
+    [id],
+  );
+  const { version } = (await house.options.tenants.find(name))!;
+  const actor = { kind: 'command', name: 'a test', address: '' } as const;
+  await expect(forgetTenant(house.database, actor, { id, name, version })).rejects.toMatchObject({
+    kind: 'failed_precondition',
+    message: expect.stringContaining('tenant late has 1 host:'),
+  });
+  expect((await house.call(root(), 'GET', '/tenants/late/users')).body.items).toHaveLength(3);
 });
 
 describe('a tenant that has something', () => {
@@ -137,7 +154,7 @@ describe('a tenant that has something', () => {
     const refused = await end('full');
     expect(refused.status).toBe(409);
     expect(refused.body).toMatchObject({ code: 'failed_precondition' });
-    for (const part of ['3 volumes (the recycle bin included)', '2 snapshots', '3 buckets', '1 accesses', '1 hosts'])
+    for (const part of ['3 volumes (the recycle bin included)', '2 snapshots', '3 buckets', '1 access', '1 host'])
       expect(refused.body.detail).toContain(part);
     expect(refused.body.detail).toContain('drain=true and confirm=full');
     expect((await house.call(root(), 'GET', '/tenants/full')).body).toMatchObject({ state: 'active', drain: null });

@@ -52,6 +52,8 @@ const callers = [
   { name: 'wrong', weight: 1 },
   { name: 'nobody', weight: 1 },
 ];
+/** Of this process, which makes the requests and answers them; PostgreSQL works besides. */
+const spent = { sent: 0, from: performance.now(), cpu: process.cpuUsage() };
 /** Operations that somebody was answered a success by. */
 const reached = new Set<string>();
 
@@ -80,6 +82,11 @@ beforeAll(async () => {
   schemas = new SchemaArbitrary(document.schemas, words, named);
 }, 60_000);
 afterAll(async () => {
+  const { user, system } = process.cpuUsage(spent.cpu);
+  const seconds = Math.round((performance.now() - spent.from) / 1_000);
+  process.stdout.write(
+    `fuzz: ${spent.sent} requests, seed ${SEED}, in ${seconds} s, ${Math.round((user + system) / 1e6)} s of CPU\n`,
+  );
   wire?.close();
   await house?.close();
 });
@@ -120,6 +127,7 @@ describe(`${RUNS} requests of each operation, seed ${SEED}`, () => {
     '%s',
     async (id, operation) => {
       const property = fc.asyncProperty(requestOf(operation, schemas, callers, bodiesOf(id)), async request => {
+        spent.sent++;
         const answer = await wire.send(request, tokens[request.caller]);
         if (answer.status < 300) reached.add(id);
         const found = judge.findings(request, answer);

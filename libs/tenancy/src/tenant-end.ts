@@ -1,3 +1,4 @@
+import { counted } from '#platform/counted';
 import type { Database, Tx } from '#platform/database';
 import { StorageError } from '#platform/errors';
 import { sql } from '#platform/sql';
@@ -28,15 +29,15 @@ const LEFT = sql(
           (SELECT count(*)::int FROM trivet.host WHERE tenant_id = $1) AS hosts,
           (SELECT count(*)::int FROM trivet.operation WHERE tenant_id = $1 AND finished_at IS NULL) AS operations`,
 );
-const NOUNS: Record<keyof TenantLeft, string> = {
-  volumes: 'volumes (the recycle bin included)',
-  snapshots: 'snapshots',
-  snapshotGroups: 'snapshot groups',
-  buckets: 'buckets',
-  accesses: 'accesses',
-  publications: 'publications',
-  hosts: 'hosts',
-  operations: 'unfinished operations',
+const NOUNS: Record<keyof TenantLeft, readonly [one: string, many?: string]> = {
+  volumes: ['volume (the recycle bin included)', 'volumes (the recycle bin included)'],
+  snapshots: ['snapshot'],
+  snapshotGroups: ['snapshot group'],
+  buckets: ['bucket'],
+  accesses: ['access', 'accesses'],
+  publications: ['publication'],
+  hosts: ['host'],
+  operations: ['unfinished operation'],
 };
 
 /** Unfinished ones that have an error: what waits for a person first. */
@@ -66,7 +67,7 @@ export const isEmpty = (left: TenantLeft): boolean => Object.values(left).every(
 const describeLeft = (left: TenantLeft): string =>
   (Object.keys(NOUNS) as (keyof TenantLeft)[])
     .filter(key => left[key] > 0)
-    .map(key => `${left[key]} ${NOUNS[key]}`)
+    .map(key => counted(left[key], ...NOUNS[key]))
     .join(', ');
 
 export async function tenantLeft(tx: Tx, tenantId: string): Promise<TenantLeft> {
@@ -211,6 +212,6 @@ const changed = (name: string): StorageError => new StorageError('aborted', `ten
 export const stillHas = (name: string, left: TenantLeft): StorageError =>
   new StorageError(
     'failed_precondition',
-    `tenant ${name} has ${describeLeft(left)}: delete them first, or repeat this with drain=true and confirm=${name}, which removes them for good`,
+    `tenant ${name} has ${describeLeft(left)}: delete what it has first, or repeat this with drain=true and confirm=${name}, which removes them for good`,
     { resource: `tenant ${name}` },
   );
