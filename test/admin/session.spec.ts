@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { AdminLogins } from '#tenancy/admin-logins';
+import { Passwords } from '#tenancy/passwords';
 import { AdminHouse, type HouseTenant } from '#test/admin/admin-house';
 import { until } from '#test/support/parts';
 
@@ -43,6 +45,24 @@ describe('a login', () => {
   it('of the appliance’s administrators is one like any other', async () => {
     const { reply } = await house.login(house.root.admin);
     expect(reply.body).toMatchObject({ username: 'the-admin@appliance', appliance: true, role: 'admin' });
+  });
+
+  it.each([
+    ['is disabled', "state = 'disabled'"],
+    ['gets another password', "password = password || 'x'"],
+  ])('of somebody who %s while the password is compared opens nothing', async (_, change) => {
+    const { viewer } = await house.tenant(`overtaken-${change.length}`);
+    const passwords = new Passwords();
+    const verify = passwords.verify.bind(passwords);
+    passwords.verify = async (...given) => {
+      const verdict = await verify(...given);
+      await house.query(`UPDATE trivet.tenant_user SET ${change} WHERE id = $1`, [viewer.userId]);
+      return verdict;
+    };
+    const login = new AdminLogins(house.database, passwords).login({ ...viewer, address: '198.51.100.9' });
+    await expect(login).rejects.toMatchObject({ kind: 'unauthenticated' });
+    const opened = "SELECT FROM trivet.admin_token WHERE user_id = $1 AND kind = 'session'";
+    expect(await house.query(opened, [viewer.userId])).toEqual([]);
   });
 
   it('that is refused says the same to everybody, and stands in the audit log of a user that there is', async () => {
