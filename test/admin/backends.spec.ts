@@ -5,6 +5,28 @@ import { until } from '#test/support/parts';
 
 const KEYS = { accessKeyId: 'AKIDTESTBACKENDS', secretAccessKey: 'canary-secret-of-a-backend' };
 
+interface Form {
+  title?: string;
+  const?: unknown;
+  readOnly?: boolean;
+  properties?: Record<string, Form>;
+  items?: Form;
+  oneOf?: Form[];
+  config?: Form;
+  credentials?: Form;
+}
+
+/** Fields that a person would be asked for without a word of what they are. */
+function untitled({ properties = {}, items, oneOf = [], config, credentials }: Form, at = ''): string[] {
+  const below = [items, ...oneOf, config, credentials].filter(form => form !== undefined);
+  return [
+    ...below.flatMap(form => untitled(form, at)),
+    ...Object.entries(properties)
+      .filter(([, form]) => form.const === undefined && !form.readOnly)
+      .flatMap(([name, form]) => [...(form.title ? [] : [`${at}/${name}`]), ...untitled(form, `${at}/${name}`)]),
+  ];
+}
+
 describe('the registry of backends', () => {
   let house: AdminHouse;
   beforeAll(async () => {
@@ -86,6 +108,41 @@ describe('the registry of backends', () => {
     expect({ status, code: problem.code }).toEqual({ status: 400, code: 'invalid_argument' });
     expect(problem.errors[0].pointer).toEqual(typeof pointer === 'string' ? pointer : expect.stringMatching(pointer));
     expect(JSON.stringify(problem)).not.toContain(KEYS.secretAccessKey);
+  });
+
+  it('says all that is wrong at once, each by its place', async () => {
+    const body = rgw('x', { endpoint: 'no url', region: '', colour: 'red' }, { accessKeyId: 'A' });
+    const { status, body: problem } = await register('acme', body);
+    expect(status).toBe(400);
+    expect(problem.errors.map(({ pointer }: { pointer: string }) => pointer).sort()).toEqual([
+      '/body/config/colour',
+      '/body/config/endpoint',
+      '/body/config/region',
+      '/body/credentials/secretAccessKey',
+    ]);
+    const pools = [
+      { name: 'a', path: '/a' },
+      { name: 'b', path: 'b' },
+    ];
+    const files = { name: 'x', kind: 'reflink', config: { pools, exporter: { kind: 'tgt' } } };
+    const refused = await register('acme', files);
+    expect(refused.body.errors.map(({ pointer }: { pointer: string }) => pointer).sort()).toEqual([
+      '/body/config/exporter/folder',
+      '/body/config/pools/1/path',
+    ]);
+  });
+
+  it('says what each kind is configured by, as it checks it', async () => {
+    const { status, body } = await house.call(house.acme.viewer, 'GET', '/backend-kinds');
+    expect(status).toBe(200);
+    const kinds = new Map(body.items.map((item: { kind: string }) => [item.kind, item]));
+    expect([...kinds.keys()]).toEqual(expect.arrayContaining(['rgw', 'reflink', 'fake']));
+    expect(kinds.get('rgw')).toMatchObject({
+      title: 'Ceph RGW',
+      config: { required: ['endpoint'], properties: { region: { title: 'Region', default: 'default' } } },
+      credentials: { properties: { secretAccessKey: { format: 'password' } } },
+    });
+    for (const kind of ['rgw', 'reflink']) expect(untitled(kinds.get(kind) as Form)).toEqual([]);
   });
 
   it('is for administrators of the appliance alone', async () => {

@@ -47,6 +47,7 @@ for (const domain of ['storage', 'operations', 'changes']) {
   refuse(domain, '#backends/rgw/rgw-kind');
   refuse(domain, '@aws-sdk/client-s3');
 }
+for (const room of ROOMS) (room === 'admin' ? allow : refuse)(room, '#backends/kind-forms');
 allow('storage', '#backends/object-backend');
 allow('storage', '#operations/accept');
 refuse('operations', '#storage/caller');

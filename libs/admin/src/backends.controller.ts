@@ -1,16 +1,23 @@
 import { Controller, Inject } from '@nestjs/common';
+import { z } from 'zod';
 import { type AdminCall, Call } from '#admin/admin-call';
 import { ADMIN_OPTIONS, type AdminOptions } from '#admin/admin-options';
-import { type BackendReply, backendRoutes } from '#admin/contract/backends';
+import { type BackendKindReply, type BackendReply, backendRoutes } from '#admin/contract/backends';
 import type { ReplyOf } from '#admin/contract/route';
 import { answerPage } from '#admin/paging';
 import { Refusal } from '#admin/problems';
 import { Serves } from '#admin/serves';
+import type { KnownKind } from '#storage/backends/backend-kinds';
 import type { BackendView } from '#storage/backends/backend-view';
 
 @Controller()
 export class BackendsController {
   constructor(@Inject(ADMIN_OPTIONS) private readonly options: AdminOptions) {}
+
+  @Serves(backendRoutes.kinds)
+  kinds(): ReplyOf<typeof backendRoutes.kinds> {
+    return { items: this.options.backends.kinds.all().map(kindShown) };
+  }
 
   @Serves(backendRoutes.list)
   list(@Call() call: AdminCall<typeof backendRoutes.list>): Promise<ReplyOf<typeof backendRoutes.list>> {
@@ -66,6 +73,17 @@ const changedMeanwhile = (name: string): Refusal =>
 function reply(call: AdminCall, view: BackendView): BackendReply {
   call.giveEtag(view.version);
   return shown(view);
+}
+
+function kindShown({ kind, config, credentials }: KnownKind): BackendKindReply {
+  const { title = kind, description = '' } = config.meta() ?? {};
+  return { kind, title, description, config: formOf(config), credentials: formOf(credentials) };
+}
+
+/** As it may be sent: what has a default may be left out. */
+function formOf(schema: z.ZodType): Record<string, unknown> {
+  const { $schema: _, ...form } = z.toJSONSchema(schema, { io: 'input' });
+  return form;
 }
 
 const shown = (view: BackendView): BackendReply => ({

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { credentialsOfKinds, fitsItsKind, formsOfKinds, registrationsOfKinds } from '#admin/contract/backend-kinds';
 import { bytes, count, id, name, ofTenant, pageOf, paging, reason, time } from '#admin/contract/common';
 import { route } from '#admin/contract/route';
 
@@ -8,9 +9,20 @@ const label = z
   .string()
   .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'expected 1 to 63 of a-z, 0-9 and -, a letter or digit first');
 
-/** config: as the adapter of its kind checks it; docs/openapi.json names the kinds. Credentials are written and never read. */
+const description = z.string().max(500);
+
+/** As its kind has it; of a kind that is not in the document the registry itself is the judge. Credentials are never read. */
 const config = z.record(z.string(), z.unknown());
 const credentials = z.record(z.string(), z.string()).meta({ writeOnly: true });
+const share = z.strictObject({ name: label, share: name, description: description.default('') });
+const changes = z.strictObject({
+  description: description.optional(),
+  state: z.enum(['active', 'cordoned', 'draining']).optional(),
+  config: config.optional(),
+  credentials: credentials.optional(),
+  reason: reason.optional(),
+});
+const schema = z.record(z.string(), z.unknown());
 
 export const backend = z
   .object({
@@ -44,7 +56,29 @@ export const backendTest = z
   })
   .meta({ id: 'BackendTest' });
 
+export const backendKind = z
+  .object({
+    kind: z.string(),
+    title: z.string(),
+    description: z.string(),
+    config: schema.meta({ description: 'JSON Schema: its properties have a title, and say what they are for' }),
+    credentials: schema.meta({ description: 'Likewise; what is secret has the format `password`' }),
+  })
+  .meta({ id: 'BackendKind' });
+export type BackendKindReply = z.output<typeof backendKind>;
+
 export const backendRoutes = {
+  kinds: route({
+    id: 'listBackendKinds',
+    method: 'GET',
+    path: '/backend-kinds',
+    tag: 'backends',
+    summary: 'Kinds of backend that can be registered, and what each is configured by',
+    access: { scope: 'any', role: 'viewer' },
+    status: 200,
+    reply: z.object({ items: z.array(backendKind) }),
+    examples: [{ name: 'all' }],
+  }),
   list: route({
     id: 'listBackends',
     method: 'GET',
@@ -81,21 +115,46 @@ export const backendRoutes = {
       'Registered with the tenant `appliance` it can be shared: give its name in `share` when registering it with another tenant.',
     access: { scope: 'appliance', role: 'admin' },
     params: ofTenant,
-    body: z.union([
-      z.strictObject({
-        name: label,
-        kind: z.string().max(32),
-        description: z.string().max(500).default(''),
-        config,
-        credentials: credentials.default({}),
-      }),
-      z.strictObject({ name: label, share: name, description: z.string().max(500).default('') }),
-    ]),
+    body: z
+      .union([
+        z.strictObject({
+          name: label,
+          kind: z.string().max(32),
+          description: description.default(''),
+          config,
+          credentials: credentials.default({}),
+        }),
+        share,
+      ])
+      .superRefine(fitsItsKind),
+    shownBody: z.union([...registrationsOfKinds({ name: label, description: description.default('') }), share]),
     status: 201,
     reply: backend,
     etag: 'gives',
     refusals: [409],
     examples: [
+      {
+        name: 'a Ceph RGW',
+        params: { tenant: '{tenant}' },
+        body: {
+          name: 'objects',
+          kind: 'rgw',
+          config: { endpoint: 'http://10.0.0.5:7480', publicEndpoint: 'https://s3.example.net' },
+          credentials: { accessKeyId: 'AKIDOFTRIVET', secretAccessKey: 'as RGW has it' },
+        },
+      },
+      {
+        name: 'files',
+        params: { tenant: '{tenant}' },
+        body: {
+          name: 'volumes',
+          kind: 'reflink',
+          config: {
+            pools: [{ name: 'fast', path: '/srv/trivet/fast', portals: ['10.0.0.5:3260'] }],
+            exporter: { kind: 'tgt', folder: '/run/trivet/tgt' },
+          },
+        },
+      },
       { name: 'a shared one', params: { tenant: '{tenant}' }, body: { name: 'shared', share: '{sharedBackend}' } },
     ],
   }),
@@ -109,13 +168,8 @@ export const backendRoutes = {
       'cordoned: nothing new is made there. draining: the same, until it holds nothing. Workers follow within seconds.',
     access: { scope: 'appliance', role: 'admin' },
     params: ofBackend,
-    body: z.strictObject({
-      description: z.string().max(500).optional(),
-      state: z.enum(['active', 'cordoned', 'draining']).optional(),
-      config: config.optional(),
-      credentials: credentials.optional(),
-      reason: reason.optional(),
-    }),
+    body: changes,
+    shownBody: changes.extend({ config: formsOfKinds.optional(), credentials: credentialsOfKinds.optional() }),
     status: 200,
     reply: backend,
     etag: 'needs',

@@ -17,6 +17,8 @@ export interface RouteContract {
   params?: z.ZodObject;
   query?: z.ZodObject;
   body?: z.ZodType;
+  /** The form of the body in the document, where its check leaves a part to whoever carries the call out. */
+  shownBody?: z.ZodType;
   /** Of the success: its status and, unless it has no body, its form. */
   status: 200 | 201 | 202 | 204;
   reply?: z.ZodType;

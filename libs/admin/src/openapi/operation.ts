@@ -36,7 +36,7 @@ export function operationOf(route: RouteContract, book: SchemaBook): Json {
     description: [route.description, mayCall(route)].filter(Boolean).join('\n\n'),
     ...(route.access.scope === 'public' ? { security: [] } : {}),
     ...(parameters.length > 0 ? { parameters } : {}),
-    ...(route.body ? { requestBody: bodyOf(route.body, route.examples, book) } : {}),
+    ...(route.body ? { requestBody: bodyOf(route.shownBody ?? route.body, route.examples, book) } : {}),
     responses: { ...successesOf(route, book), ...refusalsOf(route) },
   };
 }

@@ -1,30 +1,71 @@
-import { isAbsolute } from 'node:path';
 import { z } from 'zod';
 
 const portal = z.string().regex(/^(\[[0-9a-fA-F:.]+\]|[^:\s]+):\d{1,5}$/, 'expected address:port');
-export const poolConfig = z.strictObject({
-  name: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'expected letters, digits, dots, dashes and underscores'),
-  /** Its root. Several pools may be folders of one file system; each then reports the numbers of all of it. */
-  path: z.string().refine(isAbsolute, 'expected an absolute path'),
-  portals: z.array(portal).default([]),
-  withoutChap: z.boolean().default(false),
-  within: z
-    .strictObject({ path: z.string().refine(isAbsolute, 'expected an absolute path'), ownerId: z.uuid() })
-    .optional(),
-});
+const absolute = z.string().regex(/^\//, 'expected an absolute path');
+
+export const poolConfig = z
+  .strictObject({
+    name: z
+      .string()
+      .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'expected letters, digits, dots, dashes and underscores')
+      .meta({ title: 'Name', examples: ['fast'] }),
+    path: absolute.meta({
+      title: 'Path',
+      description:
+        'Its root, empty at first. Pools may be folders of one file system; each then reports the numbers of all of it',
+      examples: ['/srv/trivet/fast'],
+    }),
+    portals: z
+      .array(portal)
+      .default([])
+      .meta({
+        title: 'Portals',
+        description: 'Address and port at which hosts reach its volumes',
+        examples: [['10.0.0.5:3260']],
+      }),
+    withoutChap: z
+      .boolean()
+      .default(false)
+      .meta({
+        title: 'Hosts without CHAP',
+        description: 'Whoever reaches a portal may log in under the name of a host',
+      }),
+    within: z
+      .strictObject({ path: absolute, ownerId: z.uuid() })
+      .optional()
+      .meta({ readOnly: true, description: 'The shared pool that a share lies in; sharing writes it' }),
+  })
+  .meta({ title: 'Pool' });
 const unique = (values: readonly string[]): boolean => new Set(values).size === values.length;
 
-export const reflinkConfig = z.strictObject({
-  pools: z
-    .array(poolConfig)
-    .refine(pools => unique(pools.map(({ name }) => name)), 'two pools have one name')
-    .refine(pools => unique(pools.map(({ path }) => path)), 'two pools have one path'),
-  /** What callers may name it by, besides its name. Nothing is connected to at them. */
-  addresses: z.array(z.string()).default([]),
-  exporter: z.discriminatedUnion('kind', [
-    /** `folder`: sockets, pid files and fences of tgtd; a short path. */
-    z.strictObject({ kind: z.literal('tgt'), folder: z.string().refine(isAbsolute, 'expected an absolute path') }),
-    z.strictObject({ kind: z.literal('none') }),
-  ]),
-});
+export const reflinkConfig = z
+  .strictObject({
+    pools: z
+      .array(poolConfig)
+      .refine(pools => unique(pools.map(({ name }) => name)), 'two pools have one name')
+      .refine(pools => unique(pools.map(({ path }) => path)), 'two pools have one path')
+      .meta({ title: 'Pools' }),
+    addresses: z.array(z.string()).default([]).meta({
+      title: 'Other names',
+      description: 'What callers may name it by, besides its name. Nothing is connected to at them',
+    }),
+    exporter: z
+      .discriminatedUnion('kind', [
+        z
+          .strictObject({
+            kind: z.literal('tgt'),
+            folder: absolute.meta({
+              title: 'Folder',
+              description: 'Sockets, pid files and fences of tgtd; a short path',
+              examples: ['/run/trivet/tgt'],
+            }),
+          })
+          .meta({ title: 'tgtd, over iSCSI' }),
+        z.strictObject({ kind: z.literal('none') }).meta({ title: 'none: volumes reach no host' }),
+      ])
+      .meta({ title: 'Exporter' }),
+  })
+  .meta({ title: 'Files on XFS or btrfs', description: 'Volumes as files, exported over iSCSI' });
 export type ReflinkConfig = z.output<typeof reflinkConfig>;
+
+export const reflinkCredentials = z.strictObject({});

@@ -4,9 +4,8 @@
  * the shared pool's portal is the base, and each share gets the next one that is free.
  */
 import { join } from 'node:path';
-import { z } from 'zod';
 import type { BlockCapabilities, PoolConfig } from '#backends/block-backend';
-import { type ReflinkConfig, reflinkConfig } from '#backends/reflink/reflink-config';
+import { type ReflinkConfig, reflinkConfig, reflinkCredentials } from '#backends/reflink/reflink-config';
 import type { Registration, Share } from '#backends/registration';
 import { StorageError } from '#platform/errors';
 
@@ -31,7 +30,7 @@ export const REFLINK_CAPABILITIES: BlockCapabilities = {
 
 export const reflinkRegistration: Registration<ReflinkConfig> = {
   config: reflinkConfig,
-  credentials: z.strictObject({}),
+  credentials: reflinkCredentials,
   fixed: [],
   addresses: () => ({}),
   capabilities: ({ exporter }) => ({

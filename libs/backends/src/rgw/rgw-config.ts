@@ -4,33 +4,59 @@ import type { ApplianceIdentity, BackendCredentials } from '#backends/object-bac
 import { MAX_RGW_TENANT_LENGTH, MAX_UID_LENGTH } from '#backends/s3/bucket-policy';
 import { StorageError } from '#platform/errors';
 
-export const rgwConfig = z.strictObject({
-  /** Where Trivet reaches the gateway; S3 and Admin Ops live on the same port. */
-  endpoint: z.url({ protocol: /^https?$/ }).transform(trimSlash),
-  /** Where users reach it; goes into credentials. */
-  publicEndpoint: z
+/** The example stands before the transform: of what is sent, not of what is kept. */
+const address = (example: string) =>
+  z
     .url({ protocol: /^https?$/ })
-    .transform(trimSlash)
-    .optional(),
-  region: z.string().min(1).default('default'),
-  /** Placement target of buckets that ask for none. */
-  placement: z.string().min(1).optional(),
-  /** RGW tenant that holds this tenant's users and buckets; empty: the global one. */
-  rgwTenant: z
-    .string()
-    .regex(/^\w*$/, 'expected letters, digits and underscores')
-    .max(MAX_RGW_TENANT_LENGTH)
-    .default(''),
-  /** The RGW user that owns this tenant's buckets and that nobody else uses; made on first use. */
-  ownerUid: z
-    .string()
-    .regex(/^[\w.-]+$/)
-    .max(MAX_UID_LENGTH)
-    .optional(),
-});
+    .meta({ examples: [example] })
+    .transform(trimSlash);
+
+export const rgwConfig = z
+  .strictObject({
+    endpoint: address('http://10.0.0.5:7480').meta({
+      title: 'Endpoint',
+      description: 'Where Trivet reaches the gateway; S3 and Admin Ops are on the same port',
+    }),
+    publicEndpoint: address('https://s3.example.net').optional().meta({
+      title: 'Public endpoint',
+      description: 'Where users reach it; goes into their credentials. The endpoint when absent',
+    }),
+    region: z.string().min(1).default('default').meta({ title: 'Region', description: 'That users sign for' }),
+    placement: z
+      .string()
+      .min(1)
+      .optional()
+      .meta({ title: 'Placement', description: 'Placement target of buckets that ask for none' }),
+    rgwTenant: z
+      .string()
+      .regex(/^\w*$/, 'expected letters, digits and underscores')
+      .max(MAX_RGW_TENANT_LENGTH)
+      .default('')
+      .meta({
+        title: 'RGW tenant',
+        description:
+          'That holds the users and buckets of this backend; empty: the global one. One that is to be shared has none',
+      }),
+    ownerUid: z
+      .string()
+      .regex(/^[\w.-]+$/, 'expected letters, digits, dots, dashes and underscores')
+      .max(MAX_UID_LENGTH)
+      .optional()
+      .meta({
+        title: 'Owner',
+        description:
+          'RGW user that owns the buckets and that nobody else uses, made on first use. When absent Trivet chooses its name',
+      }),
+  })
+  .meta({ title: 'Ceph RGW', description: 'Buckets and their accesses, over S3 and Admin Ops' });
 export type RgwConfig = z.output<typeof rgwConfig>;
 
-export const rgwCredentials = z.strictObject({ accessKeyId: z.string().min(1), secretAccessKey: z.string().min(1) });
+export const rgwCredentials = z
+  .strictObject({
+    accessKeyId: z.string().min(1).meta({ title: 'Access key' }),
+    secretAccessKey: z.string().min(1).meta({ title: 'Secret key', format: 'password' }),
+  })
+  .meta({ description: 'Of an RGW user with the caps users, buckets and metadata' });
 /** Whatever else an earlier release has kept there. */
 const storedCredentials = z.object(rgwCredentials.shape);
 export type RgwCredentials = z.output<typeof rgwCredentials>;
@@ -42,7 +68,7 @@ export function parseRgwConfig(row: unknown): RgwConfig {
   throw new StorageError('internal', `configuration of the rgw backend: ${z.prettifyError(parsed.error)}`);
 }
 
-/** Keys of the RGW user with the caps users, buckets and metadata. The error never holds what was given. */
+/** The error never holds what was given. */
 export function parseRgwCredentials(given: BackendCredentials): RgwCredentials {
   const parsed = storedCredentials.safeParse(given);
   if (parsed.success) return parsed.data;

@@ -3,12 +3,23 @@ import type { ObjectBackendKind } from '#backends/object-backend';
 import type { Registration } from '#backends/registry';
 import { StorageError } from '#platform/errors';
 
+export type KnownKind = { kind: string } & Pick<Registration, 'config' | 'credentials'>;
+
 /** The kinds of backend that this process knows, of either sort. */
 export class BackendKinds {
   constructor(
     private readonly objectKinds: readonly ObjectBackendKind[],
     private readonly blockKinds: readonly BlockBackendKind[],
   ) {}
+
+  /** Those of this process, each with the forms that its adapter parses. */
+  all(): KnownKind[] {
+    return [...this.objectKinds, ...this.blockKinds].map(({ kind, registration: { config, credentials } }) => ({
+      kind,
+      config,
+      credentials,
+    }));
+  }
 
   require(kind: string): Registration {
     const found = this.find(kind);

@@ -78,7 +78,7 @@ interface Locked {
  */
 export class BackendRegistrations {
   private readonly database: Database;
-  private readonly kinds: BackendKinds;
+  readonly kinds: BackendKinds;
   private readonly tester: BackendTester;
 
   constructor(private readonly parts: BackendParts) {

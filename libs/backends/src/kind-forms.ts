@@ -1,0 +1,12 @@
+import type { z } from 'zod';
+import { reflinkConfig, reflinkCredentials } from '#backends/reflink/reflink-config';
+import { rgwConfig, rgwCredentials } from '#backends/rgw/rgw-config';
+
+/**
+ * What each kind is configured by, with words for people: what its adapter parses, the admin API checks and documents, and
+ * forms are made of. It brings no adapter along. The fakes are not here: they are kinds of tests.
+ */
+export const KIND_FORMS = {
+  rgw: { config: rgwConfig, credentials: rgwCredentials },
+  reflink: { config: reflinkConfig, credentials: reflinkCredentials },
+} as const satisfies Record<string, { config: z.ZodType; credentials: z.ZodType<Record<string, string>> }>;
