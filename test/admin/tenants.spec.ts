@@ -39,6 +39,31 @@ describe('tenants', () => {
     expect(rest.body).toMatchObject({ items: [{ name: 'default' }, { name: 'zeta' }], next: null });
   });
 
+  it('are found by a part of their name or of what they are shown as, page by page', async () => {
+    const { root, acme } = house;
+    for (const [name, displayName] of [
+      ['shop-one', 'The shop of 100 %'],
+      ['shop-two', 'Another'],
+      ['depot', 'Of the SHOP'],
+    ])
+      expect((await house.call(root.admin, 'POST', '/tenants', { body: { name, displayName } })).status).toBe(201);
+    expect(await names(root.viewer, { search: 'Shop' })).toEqual(['depot', 'shop-one', 'shop-two']);
+    expect(await names(root.viewer, { search: 'p-' })).toEqual(['shop-one', 'shop-two']);
+    // As they stand: no pattern.
+    expect(await names(root.viewer, { search: '0 %' })).toEqual(['shop-one']);
+    expect(await names(root.viewer, { search: '_' })).toEqual([]);
+    expect(await names(root.viewer, { search: 'shop', state: 'suspended' })).toEqual([]);
+    const first = await house.call(root.viewer, 'GET', '/tenants', { query: { search: 'shop', limit: '2' } });
+    const { next: cursor } = first.body;
+    expect(await names(root.viewer, { search: 'shop', limit: '2', cursor })).toEqual(['shop-two']);
+    const another = await house.call(root.viewer, 'GET', '/tenants', {
+      query: { search: 'depot', limit: '2', cursor },
+    });
+    expect(another).toMatchObject({ status: 400, body: { errors: [{ pointer: '/query/cursor' }] } });
+    expect(await names(acme.admin, { search: 'shop' })).toEqual([]);
+    expect(await names(acme.admin, { search: 'cm' })).toEqual(['acme']);
+  });
+
   it('have a name of their own; that of the appliance itself stays as it is', async () => {
     const again = await house.call(house.root.admin, 'POST', '/tenants', { body: { name: 'acme' } });
     expect(again).toMatchObject({ status: 409, body: { code: 'already_exists' } });

@@ -5,7 +5,7 @@ import { type QuotasReply, type TenantReply, tenantRoutes } from '#admin/contrac
 import { answerPage } from '#admin/paging';
 import { Refusal } from '#admin/problems';
 import { Serves } from '#admin/serves';
-import type { PageOf, PageRequest } from '#platform/keyset';
+import type { PageRequest } from '#platform/keyset';
 import { APPLIANCE_TENANT } from '#tenancy/login-name';
 import type { Quota } from '#tenancy/quotas';
 import type { TenantView } from '#tenancy/tenant-directory';
@@ -17,13 +17,10 @@ export class TenantsController {
 
   @Serves(tenantRoutes.list)
   list(@Call() call: AdminCall<typeof tenantRoutes.list>) {
-    const { state } = call.query;
+    const { state, search } = call.query;
     const { appliance, tenant } = call.principal;
-    const read = async (page: PageRequest): Promise<PageOf<TenantView>> => {
-      if (appliance) return this.options.tenants.page({ state }, page);
-      const own = await this.options.tenants.find(tenant);
-      return { rows: own && (state === undefined || own.state === state) ? [own] : [], next: undefined };
-    };
+    const only = appliance ? undefined : tenant;
+    const read = (page: PageRequest) => this.options.tenants.page({ state, search, only }, page);
     return answerPage(call, read, shown);
   }
 

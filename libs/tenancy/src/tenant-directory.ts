@@ -12,11 +12,19 @@ export interface TenantView {
   version: number;
 }
 
+export interface TenantFilter {
+  state?: TenantView['state'] | undefined;
+  /** Part of the name, or of what it is shown as. */
+  search?: string | undefined;
+  /** No other than the one of this name. */
+  only?: string | undefined;
+}
+
 /** The registry of tenants. `list` leaves out the appliance's own, which is found by its name and never changed. */
 export interface TenantDirectory {
   list(): Promise<TenantView[]>;
   /** By name. */
-  page(filter: { state?: TenantView['state'] | undefined }, page: PageRequest): Promise<PageOf<TenantView>>;
+  page(filter: TenantFilter, page: PageRequest): Promise<PageOf<TenantView>>;
   /** From the database each time: a tenant that was suspended elsewhere is so here. */
   find(name: string): Promise<TenantView | undefined>;
   /** Name taken: `already_exists`. */

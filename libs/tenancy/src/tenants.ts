@@ -1,10 +1,10 @@
 import type { Database, Tx } from '#platform/database';
 import { StorageError } from '#platform/errors';
-import { ListQuery, type PageOf, type PageRequest, readPage } from '#platform/keyset';
+import { containing, ListQuery, type PageOf, type PageRequest, readPage } from '#platform/keyset';
 import { sql } from '#platform/sql';
 import { uuidv7 } from '#platform/uuid';
 import { type Actor, auditWrite } from '#tenancy/audit-log';
-import type { TenantDirectory, TenantView } from '#tenancy/tenant-directory';
+import type { TenantDirectory, TenantFilter, TenantView } from '#tenancy/tenant-directory';
 
 const SELECT =
   'SELECT id, name, display_name AS "displayName", state, created_at AS "createdAt", updated_at AS "updatedAt", version';
@@ -19,8 +19,12 @@ export class Tenants implements TenantDirectory {
     return this.database.call<TenantView>(FIND, [null]);
   }
 
-  page({ state }: { state?: TenantView['state'] | undefined }, page: PageRequest): Promise<PageOf<TenantView>> {
-    const query = new ListQuery().where('state = ?', state);
+  page({ state, search, only }: TenantFilter, page: PageRequest): Promise<PageOf<TenantView>> {
+    const part = containing(search);
+    const query = new ListQuery()
+      .where('state = ?', state)
+      .where('name = ?', only)
+      .where('(name ILIKE ? OR display_name ILIKE ?)', part, part);
     const order = { columns: [{ sql: 'name', type: 'text' }] } as const;
     const tx = { query: this.database.call.bind(this.database) as Tx['query'] };
     return readPage<TenantView>(tx, query, `${SELECT} FROM trivet.all_tenants(NULL)`, order, page);

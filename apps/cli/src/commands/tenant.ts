@@ -18,14 +18,15 @@ export function register(program: Command): void {
 
   command('list', 'all tenants')
     .addOption(new Option('--state <state>', 'only those').choices(['active', 'suspended', 'draining']))
+    .option('--search <text>', 'part of the name, or of what it is shown as')
     .option('--limit <n>', 'how many', limitOf, 200)
-    .action((options: ApiOptions & { state?: TenantReply['state']; limit: number }) =>
+    .action((options: ApiOptions & { state?: TenantReply['state']; search?: string; limit: number }) =>
       withApi(options, async api =>
         showPage(
           await listed<TenantReply, typeof tenantRoutes.list>(
             api,
             tenantRoutes.list,
-            { query: { state: options.state } },
+            { query: { state: options.state, search: options.search } },
             options.limit,
           ),
           {

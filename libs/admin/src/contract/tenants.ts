@@ -68,10 +68,18 @@ export const tenantRoutes = {
     tag,
     summary: 'All tenants; a user of a tenant sees that one',
     access: { scope: 'any', role: 'viewer' },
-    query: z.strictObject({ ...paging, state: z.enum(['active', 'suspended', 'draining']).optional() }),
+    query: z.strictObject({
+      ...paging,
+      state: z.enum(['active', 'suspended', 'draining']).optional(),
+      search: z.string().max(100).optional().meta({ description: 'Part of the name, or of what it is shown as' }),
+    }),
     status: 200,
     reply: pageOf(tenant),
-    examples: [{ name: 'all' }, { name: 'suspended ones', query: { state: 'suspended' } }],
+    examples: [
+      { name: 'all' },
+      { name: 'suspended ones', query: { state: 'suspended' } },
+      { name: 'by a part of the name', query: { search: 'acm' } },
+    ],
   }),
   create: route({
     id: 'createTenant',
