@@ -47,6 +47,32 @@ export function describeBackends(line: CommandLine): void {
       expect(await trivet(['backend', 'remove', 'far', '--tenant', 'acme'])).toBe('far is forgotten\n');
     });
 
+    it('say what each kind is configured by, and register one by its fields', async () => {
+      expect(rows(await trivet(['backend', 'kinds'])).map(([kind]) => kind)).toEqual(
+        expect.arrayContaining(['rgw', 'reflink', 'fake']),
+      );
+      const fields = rows(await trivet(['backend', 'kinds', 'reflink']));
+      expect(fields.map(([name]) => name)).toEqual(
+        expect.arrayContaining(['config.pools[].path', 'config.exporter.folder']),
+      );
+      expect(fields.map(([name]) => name)).not.toContain('config.pools[].within');
+      expect(rows(await trivet(['backend', 'kinds', 'rgw']))).toContainEqual(
+        expect.arrayContaining(['credentials.secretAccessKey', 'yes']),
+      );
+      expect(await run(['backend', 'kinds', 'tape'])).toMatchObject({ code: 65 });
+
+      const add = ['backend', 'add', 'aside', '--tenant', 'acme', '--kind', 'fake'];
+      const fake = [...add, '--set', `file=${join(line.home, 'aside.db')}`];
+      const unwritten = await run([...fake, '--set', 'latencyMs=slow']);
+      expect(unwritten).toMatchObject({ code: 65, stderr: expect.stringContaining('--set latencyMs') });
+      const unknown = await run([...fake, '--set', 'colour=red']);
+      expect(unknown).toMatchObject({ code: 65, stderr: expect.stringContaining('/body/config/colour') });
+      expect(await json([...fake, '--set', 'latencyMs=2', '--set', 'region=eu'])).toMatchObject({
+        config: { file: join(line.home, 'aside.db'), latencyMs: 2, region: 'eu' },
+      });
+      expect(await trivet(['backend', 'remove', 'aside', '--tenant', 'acme'])).toBe('aside is forgotten\n');
+    });
+
     it('open a socket for a tenant, suspend it and remove it', async () => {
       const add = ['endpoint', 'add', 'k8s', '--tenant', 'acme', '--protocol', 'cosi'];
       expect(await run(add)).toMatchObject({ code: 65, stderr: expect.stringContaining('--backend') });

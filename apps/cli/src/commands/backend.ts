@@ -1,15 +1,19 @@
 import type { Command } from 'commander';
-import { type BackendReply, backendRoutes } from '#admin/contract/backends';
-import { inTenant, ofTenant, type TenantOptions } from '../api/api-command.js';
+import { type BackendKindReply, type BackendReply, backendRoutes } from '#admin/contract/backends';
+import type { ApiClient } from '../api/api-client.js';
+import { type ApiOptions, inTenant, ofTenant, overApi, type TenantOptions, withApi } from '../api/api-command.js';
 import { EXIT } from '../api/api-error.js';
 import { readJsonFile } from '../api/json-file.js';
 import { limitOf, listed, printable, say, sayJson, showOne, showPage } from '../api/output.js';
 import { LauncherError } from '../home.js';
 import { humanBytes } from '../human-bytes.js';
+import { table } from '../table.js';
+import { collectSetting, configOf, kindsOf, type Setting, settingsOf } from './backend-settings.js';
 
 interface AddOptions extends TenantOptions {
   kind?: string;
   share?: string;
+  set?: Record<string, string>;
   configFile?: string;
   credentialsFile?: string;
   description: string;
@@ -48,16 +52,34 @@ export function register(program: Command): void {
         ),
       ),
     );
+  overApi(backend.command('kinds').description('kinds of backend, and what each is configured by'))
+    .argument('[kind]', 'that one with all its fields')
+    .action((kind: string | undefined, options: ApiOptions) =>
+      withApi(options, async api => {
+        const kinds = (await kindsOf(api)).filter(known => kind === undefined || known.kind === kind);
+        if (kinds.length === 0) throw new LauncherError(`there is no kind ${kind}: trivet backend kinds`, EXIT.data);
+        if (options.json) return sayJson({ items: kinds });
+        process.stdout.write(
+          kind === undefined
+            ? table(['KIND', 'TITLE', 'FOR'], kinds.map(titleOf))
+            : table(['FIELD', 'NEEDED', 'MEANING'], fieldsOf(kinds[0]!).map(rowOf)),
+        );
+      }),
+    );
   command('add', 'register one, or share one of the appliance')
     .argument('<name>', 'small letters, digits and -')
-    .option('--kind <kind>', 'rgw, reflink, ...')
-    .option('--config-file <file>', 'its settings in JSON; - is standard input')
+    .option('--kind <kind>', 'rgw, reflink, ...: trivet backend kinds')
+    .option('--set <field=value>', 'a setting of its kind; again for each', collectSetting)
+    .option('--config-file <file>', 'its settings in JSON; - is standard input; --set goes over it')
     .option('--credentials-file <file>', 'its keys in JSON; - is standard input')
-    .option('--share <name>', 'a backend of the tenant `appliance`, instead of the three above')
+    .option('--share <name>', 'a backend of the tenant `appliance`, instead of the four above')
     .option('--description <text>', 'for people', '')
     .action((name: string, options: AddOptions) =>
       inTenant(options, async (api, tenant) => {
-        const { reply } = await api.call(backendRoutes.create, { params: { tenant }, body: bodyOf(name, options) });
+        const { reply } = await api.call(backendRoutes.create, {
+          params: { tenant },
+          body: await bodyOf(api, name, options),
+        });
         showOne(
           reply,
           options.json,
@@ -107,20 +129,32 @@ function state(command: Command, wanted: BackendReply['state']): void {
     );
 }
 
-function bodyOf(name: string, { share, kind, configFile, credentialsFile, description }: AddOptions) {
+async function bodyOf(
+  api: ApiClient,
+  name: string,
+  { share, kind, set, configFile, credentialsFile, description }: AddOptions,
+) {
   if (share !== undefined) {
-    if (kind !== undefined || configFile !== undefined || credentialsFile !== undefined)
+    if ([kind, set, configFile, credentialsFile].some(given => given !== undefined))
       throw new LauncherError('--share takes kind, config and credentials of the backend that it shares', EXIT.data);
     return { name, share, description };
   }
-  if (kind === undefined || configFile === undefined)
-    throw new LauncherError('give --kind and --config-file, or --share', EXIT.data);
+  if (kind === undefined || (configFile === undefined && set === undefined))
+    throw new LauncherError('give --kind, and --set or --config-file; or --share', EXIT.data);
   if (configFile === '-' && credentialsFile === '-')
     throw new LauncherError('standard input can be read once: give one of the two as a file', EXIT.data);
-  const config = readJsonFile('--config-file', configFile);
+  const config = {
+    ...(configFile === undefined ? {} : readJsonFile('--config-file', configFile)),
+    ...(set === undefined ? {} : await configOf(api, kind, set)),
+  };
   const credentials = credentialsFile === undefined ? {} : readJsonFile('--credentials-file', credentialsFile);
   return { name, kind, description, config, credentials: credentials as Record<string, string> };
 }
+
+const titleOf = ({ kind, title, description }: BackendKindReply): string[] =>
+  [kind, title, description].map(text => printable(text));
+const fieldsOf = ({ config, credentials }: BackendKindReply) => settingsOf({ properties: { config, credentials } });
+const rowOf = ({ name, needed, meaning }: Setting): string[] => [name, needed, meaning].map(text => printable(text));
 
 function holdsOf({ holds }: BackendReply): string {
   return Object.entries(holds)
