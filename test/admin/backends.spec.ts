@@ -133,8 +133,9 @@ describe('the registry of backends', () => {
   });
 
   it('says what each kind is configured by, as it checks it', async () => {
-    const { status, body } = await house.call(house.acme.viewer, 'GET', '/backend-kinds');
+    const { status, body } = await house.call(house.root.viewer, 'GET', '/backend-kinds');
     expect(status).toBe(200);
+    expect(await house.call(house.acme.admin, 'GET', '/backend-kinds')).toMatchObject({ status: 403 });
     const kinds = new Map(body.items.map((item: { kind: string }) => [item.kind, item]));
     expect([...kinds.keys()]).toEqual(expect.arrayContaining(['rgw', 'reflink', 'fake']));
     expect(kinds.get('rgw')).toMatchObject({

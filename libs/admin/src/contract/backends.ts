@@ -74,7 +74,7 @@ export const backendRoutes = {
     path: '/backend-kinds',
     tag: 'backends',
     summary: 'Kinds of backend that can be registered, and what each is configured by',
-    access: { scope: 'any', role: 'viewer' },
+    access: { scope: 'appliance', role: 'viewer' },
     status: 200,
     reply: z.object({ items: z.array(backendKind) }),
     examples: [{ name: 'all' }],
