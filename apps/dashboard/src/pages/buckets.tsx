@@ -7,9 +7,9 @@ import { Act } from '../parts/act';
 import { Ago } from '../parts/ago';
 import { showBytes } from '../parts/amounts';
 import { Copy } from '../parts/copy';
-import { DataTable, Pager } from '../parts/data-table';
-import { FilterBar, resourceFields, useFilters } from '../parts/filters';
-import { ConditionCell, ConditionNotice, To, UnderWay } from '../parts/links';
+import { resourceFields } from '../parts/filters';
+import { ConditionNotice, To, UnderWay } from '../parts/links';
+import { COMMON, ListPage } from '../parts/list-page';
 import { LinkedOperations } from '../parts/operation-list';
 import { Empty, Facts, Loaded, Page, Section } from '../parts/page';
 import { StateBadge } from '../parts/state-badge';
@@ -20,44 +20,27 @@ const fields = resourceFields();
 
 export function BucketsPage() {
   const tenant = useTenant();
-  const filters = useFilters(fields.map(({ name }) => name));
-  const list = useRead('/tenants/{tenant}/buckets', {
-    params: { tenant },
-    query: { ...(filters.query as object), limit: 50 },
-  });
   return (
-    <Page title="Buckets">
-      <FilterBar filters={filters} fields={fields} />
-      <Loaded read={{ ...list, data: list.data?.data }}>
-        {({ items, next }) => (
-          <>
-            <DataTable
-              label="Buckets"
-              rows={items}
-              keyOf={({ id }) => id}
-              empty={
-                <Empty
-                  what="No bucket matches. A BucketClaim of the cluster makes one."
-                  command="kubectl get bucketclaim"
-                />
-              }
-              columns={[
-                { head: 'Name', cell: ({ id, name }) => <To to={`/tenants/${tenant}/buckets/${id}`}>{name}</To> },
-                { head: 'State', cell: ({ state }) => <StateBadge state={state} /> },
-                { head: 'Used', cell: ({ usedBytes }) => showBytes(usedBytes), number: true },
-                { head: 'Backend', cell: ({ backend }) => backend },
-                { head: 'Origin', cell: ({ origin }) => origin },
-                { head: 'Accesses', cell: ({ accesses }) => accesses, number: true },
-                { head: 'Condition', cell: ({ condition }) => <ConditionCell condition={condition} /> },
-                { head: 'Operation', cell: ({ operation }) => <UnderWay operation={operation} /> },
-                { head: 'Made', cell: ({ createdAt }) => <Ago at={createdAt} /> },
-              ]}
-            />
-            <Pager next={next} shown={items.length} />
-          </>
-        )}
-      </Loaded>
-    </Page>
+    <ListPage
+      title="Buckets"
+      path="/tenants/{tenant}/buckets"
+      params={{ tenant }}
+      fields={fields}
+      empty={
+        <Empty what="No bucket matches. A BucketClaim of the cluster makes one." command="kubectl get bucketclaim" />
+      }
+      columns={[
+        { head: 'Name', cell: ({ id, name }) => <To to={`/tenants/${tenant}/buckets/${id}`}>{name}</To> },
+        COMMON.state,
+        { head: 'Used', cell: ({ usedBytes }) => showBytes(usedBytes), number: true },
+        { head: 'Backend', cell: ({ backend }) => backend },
+        { head: 'Origin', cell: ({ origin }) => origin },
+        { head: 'Accesses', cell: ({ accesses }) => accesses, number: true },
+        COMMON.condition,
+        COMMON.operation,
+        COMMON.made,
+      ]}
+    />
   );
 }
 

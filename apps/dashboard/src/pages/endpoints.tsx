@@ -4,9 +4,8 @@ import { call, callFresh } from '../api/client';
 import { useMay } from '../api/me';
 import { useRead } from '../api/read';
 import { Act, textOf } from '../parts/act';
-import { DataTable, Pager } from '../parts/data-table';
-import { useFilters } from '../parts/filters';
-import { Empty, Loaded, Page } from '../parts/page';
+import { ListPage } from '../parts/list-page';
+import { Empty } from '../parts/page';
 import { StateBadge } from '../parts/state-badge';
 import { useTenant } from '../shell/tenant';
 
@@ -16,86 +15,73 @@ const EVERY_MS = 10_000;
 export function EndpointsPage() {
   const tenant = useTenant();
   const may = useMay();
-  const { query } = useFilters([]);
-  const list = useRead(
-    '/tenants/{tenant}/endpoints',
-    { params: { tenant }, query: { ...query, limit: 50 } },
-    { every: EVERY_MS },
-  );
   const admin = may('admin', 'appliance');
   return (
-    <Page title="Endpoints" actions={admin && <NewEndpoint tenant={tenant} />}>
-      <p className="dimmed">Sockets on the hosts of the gateways, each bound to this tenant.</p>
-      <Loaded read={{ ...list, data: list.data?.data }}>
-        {({ items, next }) => (
-          <>
-            <DataTable
-              label="Endpoints"
-              rows={items}
-              keyOf={({ id }) => id}
-              empty={<Empty what="This tenant has no socket." command="trivet endpoint add" />}
-              columns={[
-                { head: 'Name', cell: ({ name }) => name },
-                { head: 'Protocol', cell: ({ protocol }) => protocol.toUpperCase() },
-                { head: 'Backend', cell: ({ backend }) => backend ?? 'all of the tenant' },
-                { head: 'Driver', cell: ({ driverName }) => driverName },
-                { head: 'Socket', cell: ({ socket }) => <code>{socket}</code> },
-                {
-                  head: 'State',
-                  cell: ({ state, open, problem }) => (
-                    <span>
-                      <StateBadge state={state} /> <StateBadge state={open ? 'open' : 'closed'} /> {problem}
-                    </span>
-                  ),
-                },
-                {
-                  head: 'Actions',
-                  cell: ({ name, state }) =>
-                    admin && (
-                      <span className="row-actions">
-                        <Act
-                          small
-                          label={state === 'active' ? 'Suspend' : 'Resume'}
-                          title={state === 'active' ? `Suspend endpoint ${name}` : `Resume endpoint ${name}`}
-                          explain={
-                            state === 'active'
-                              ? 'Its socket is closed within seconds; callers try again until it is resumed.'
-                              : 'Its socket is opened within seconds.'
-                          }
-                          reason="optional"
-                          confirmName={state === 'active' ? name : undefined}
-                          done={state === 'active' ? 'The endpoint was suspended' : 'The endpoint was resumed'}
-                          run={async (_, reason) => {
-                            await callFresh('PATCH', PATH, {
-                              params: { tenant, endpoint: name },
-                              body: { state: state === 'active' ? 'suspended' : 'active', reason },
-                            });
-                            return undefined;
-                          }}
-                        />
-                        <Act
-                          small
-                          danger
-                          label="Close"
-                          title={`Close endpoint ${name} for good`}
-                          explain="Its socket and folder are removed. What was made through it stays."
-                          confirmName={name}
-                          done="The endpoint was removed"
-                          run={async () => {
-                            await callFresh('DELETE', PATH, { params: { tenant, endpoint: name } });
-                            return undefined;
-                          }}
-                        />
-                      </span>
-                    ),
-                },
-              ]}
-            />
-            <Pager next={next} shown={items.length} />
-          </>
-        )}
-      </Loaded>
-    </Page>
+    <ListPage
+      title="Endpoints"
+      path="/tenants/{tenant}/endpoints"
+      params={{ tenant }}
+      every={EVERY_MS}
+      intro="Sockets on the hosts of the gateways, each bound to this tenant."
+      actions={admin && <NewEndpoint tenant={tenant} />}
+      empty={<Empty what="This tenant has no socket." command="trivet endpoint add" />}
+      columns={[
+        { head: 'Name', cell: ({ name }) => name },
+        { head: 'Protocol', cell: ({ protocol }) => protocol.toUpperCase() },
+        { head: 'Backend', cell: ({ backend }) => backend ?? 'all of the tenant' },
+        { head: 'Driver', cell: ({ driverName }) => driverName },
+        { head: 'Socket', cell: ({ socket }) => <code>{socket}</code> },
+        {
+          head: 'State',
+          cell: ({ state, open, problem }) => (
+            <span>
+              <StateBadge state={state} /> <StateBadge state={open ? 'open' : 'closed'} /> {problem}
+            </span>
+          ),
+        },
+        {
+          head: 'Actions',
+          cell: ({ name, state }) =>
+            admin && (
+              <span className="row-actions">
+                <Act
+                  small
+                  label={state === 'active' ? 'Suspend' : 'Resume'}
+                  title={state === 'active' ? `Suspend endpoint ${name}` : `Resume endpoint ${name}`}
+                  explain={
+                    state === 'active'
+                      ? 'Its socket is closed within seconds; callers try again until it is resumed.'
+                      : 'Its socket is opened within seconds.'
+                  }
+                  reason="optional"
+                  confirmName={state === 'active' ? name : undefined}
+                  done={state === 'active' ? 'The endpoint was suspended' : 'The endpoint was resumed'}
+                  run={async (_, reason) => {
+                    await callFresh('PATCH', PATH, {
+                      params: { tenant, endpoint: name },
+                      body: { state: state === 'active' ? 'suspended' : 'active', reason },
+                    });
+                    return undefined;
+                  }}
+                />
+                <Act
+                  small
+                  danger
+                  label="Close"
+                  title={`Close endpoint ${name} for good`}
+                  explain="Its socket and folder are removed. What was made through it stays."
+                  confirmName={name}
+                  done="The endpoint was removed"
+                  run={async () => {
+                    await callFresh('DELETE', PATH, { params: { tenant, endpoint: name } });
+                    return undefined;
+                  }}
+                />
+              </span>
+            ),
+        },
+      ]}
+    />
   );
 }
 

@@ -6,9 +6,8 @@ import { useRead } from '../api/read';
 import { Act } from '../parts/act';
 import { Ago } from '../parts/ago';
 import { Copy } from '../parts/copy';
-import { DataTable, Pager } from '../parts/data-table';
-import { FilterBar, useFilters } from '../parts/filters';
 import { To } from '../parts/links';
+import { ListPage } from '../parts/list-page';
 import { LinkedOperations } from '../parts/operation-list';
 import { Empty, Facts, Loaded, Page, Section } from '../parts/page';
 import { useTenant } from '../shell/tenant';
@@ -18,35 +17,21 @@ const fields = [{ name: 'search', label: 'Name', placeholder: 'part of it' }];
 
 export function HostsPage() {
   const tenant = useTenant();
-  const filters = useFilters(['search']);
-  const list = useRead('/tenants/{tenant}/hosts', {
-    params: { tenant },
-    query: { ...(filters.query as object), limit: 50 },
-  });
   return (
-    <Page title="Hosts">
-      <FilterBar filters={filters} fields={fields} />
-      <Loaded read={{ ...list, data: list.data?.data }}>
-        {({ items, next }) => (
-          <>
-            <DataTable
-              label="Hosts"
-              rows={items}
-              keyOf={({ id }) => id}
-              empty={<Empty what="No host is known: drivers register them." command="trivet host list" />}
-              columns={[
-                { head: 'Name', cell: ({ id, name }) => <To to={`/tenants/${tenant}/hosts/${id}`}>{name}</To> },
-                { head: 'Initiators', cell: ({ iqns, wwpns, nqns }) => [...iqns, ...wwpns, ...nqns].join(', ') || '–' },
-                { head: 'CHAP', cell: ({ chapUser }) => (chapUser === null ? 'no' : `as ${chapUser}`) },
-                { head: 'Volumes', cell: ({ publications }) => publications, number: true },
-                { head: 'Registered', cell: ({ createdAt }) => <Ago at={createdAt} /> },
-              ]}
-            />
-            <Pager next={next} shown={items.length} />
-          </>
-        )}
-      </Loaded>
-    </Page>
+    <ListPage
+      title="Hosts"
+      path="/tenants/{tenant}/hosts"
+      params={{ tenant }}
+      fields={fields}
+      empty={<Empty what="No host is known: drivers register them." command="trivet host list" />}
+      columns={[
+        { head: 'Name', cell: ({ id, name }) => <To to={`/tenants/${tenant}/hosts/${id}`}>{name}</To> },
+        { head: 'Initiators', cell: ({ iqns, wwpns, nqns }) => [...iqns, ...wwpns, ...nqns].join(', ') || '–' },
+        { head: 'CHAP', cell: ({ chapUser }) => (chapUser === null ? 'no' : `as ${chapUser}`) },
+        { head: 'Volumes', cell: ({ publications }) => publications, number: true },
+        { head: 'Registered', cell: ({ createdAt }) => <Ago at={createdAt} /> },
+      ]}
+    />
   );
 }
 

@@ -2,14 +2,11 @@ import { Button, Group, NumberInput, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { call, callFresh } from '../api/client';
 import { useMay } from '../api/me';
-import { useRead } from '../api/read';
 import type { ItemOf } from '../api/routes';
 import { Act, textOf } from '../parts/act';
-import { Ago } from '../parts/ago';
 import { showDuration } from '../parts/amounts';
-import { DataTable, Pager } from '../parts/data-table';
-import { useFilters } from '../parts/filters';
-import { Empty, Loaded, Page } from '../parts/page';
+import { COMMON, ListPage } from '../parts/list-page';
+import { Empty } from '../parts/page';
 import { useTenant } from '../shell/tenant';
 
 type Schedule = ItemOf<'/tenants/{tenant}/protection-templates'>['schedules'][number];
@@ -17,64 +14,51 @@ type Schedule = ItemOf<'/tenants/{tenant}/protection-templates'>['schedules'][nu
 export function ProtectionPage() {
   const tenant = useTenant();
   const may = useMay();
-  const { query } = useFilters([]);
-  const list = useRead('/tenants/{tenant}/protection-templates', {
-    params: { tenant },
-    query: { ...query, limit: 50 },
-  });
   return (
-    <Page title="Protection templates" actions={may('admin') && <NewTemplate tenant={tenant} />}>
-      <p className="dimmed">Schedules of snapshots. A volume has one of them or none.</p>
-      <Loaded read={{ ...list, data: list.data?.data }}>
-        {({ items, next }) => (
-          <>
-            <DataTable
-              label="Protection templates"
-              rows={items}
-              keyOf={({ id }) => id}
-              empty={<Empty what="There is no template." command="trivet protection list" />}
-              columns={[
-                { head: 'Name', cell: ({ name, shipped }) => `${name}${shipped ? ' (shipped)' : ''}` },
-                {
-                  head: 'Snapshots',
-                  cell: ({ schedules }) => (
-                    <ul className="plain-list">
-                      {schedules.map(schedule => (
-                        <li key={schedule.name}>{words(schedule)}</li>
-                      ))}
-                    </ul>
-                  ),
-                },
-                { head: 'Volumes', cell: ({ volumes }) => volumes, number: true },
-                { head: 'Made', cell: ({ createdAt }) => <Ago at={createdAt} /> },
-                {
-                  head: 'Actions',
-                  cell: ({ name, shipped }) =>
-                    may('admin') &&
-                    !shipped && (
-                      <Act
-                        small
-                        danger
-                        label="Delete"
-                        title={`Delete template ${name}`}
-                        explain="Only a template that no volume has. Snapshots that it made stay."
-                        confirmName={name}
-                        done="The template was deleted"
-                        run={async () => {
-                          const params = { tenant, template: name };
-                          await callFresh('DELETE', '/tenants/{tenant}/protection-templates/{template}', { params });
-                          return undefined;
-                        }}
-                      />
-                    ),
-                },
-              ]}
-            />
-            <Pager next={next} shown={items.length} />
-          </>
-        )}
-      </Loaded>
-    </Page>
+    <ListPage
+      title="Protection templates"
+      path="/tenants/{tenant}/protection-templates"
+      params={{ tenant }}
+      intro="Schedules of snapshots. A volume has one of them or none."
+      actions={may('admin') && <NewTemplate tenant={tenant} />}
+      empty={<Empty what="There is no template." command="trivet protection list" />}
+      columns={[
+        { head: 'Name', cell: ({ name, shipped }) => `${name}${shipped ? ' (shipped)' : ''}` },
+        {
+          head: 'Snapshots',
+          cell: ({ schedules }) => (
+            <ul className="plain-list">
+              {schedules.map(schedule => (
+                <li key={schedule.name}>{words(schedule)}</li>
+              ))}
+            </ul>
+          ),
+        },
+        { head: 'Volumes', cell: ({ volumes }) => volumes, number: true },
+        COMMON.made,
+        {
+          head: 'Actions',
+          cell: ({ name, shipped }) =>
+            may('admin') &&
+            !shipped && (
+              <Act
+                small
+                danger
+                label="Delete"
+                title={`Delete template ${name}`}
+                explain="Only a template that no volume has. Snapshots that it made stay."
+                confirmName={name}
+                done="The template was deleted"
+                run={async () => {
+                  const params = { tenant, template: name };
+                  await callFresh('DELETE', '/tenants/{tenant}/protection-templates/{template}', { params });
+                  return undefined;
+                }}
+              />
+            ),
+        },
+      ]}
+    />
   );
 }
 

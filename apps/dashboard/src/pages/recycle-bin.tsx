@@ -1,14 +1,12 @@
 import { TextInput } from '@mantine/core';
 import { call, callFresh } from '../api/client';
 import { useMay } from '../api/me';
-import { useRead } from '../api/read';
 import { Act, textOf } from '../parts/act';
 import { Ago } from '../parts/ago';
 import { showBytes } from '../parts/amounts';
-import { DataTable, Pager } from '../parts/data-table';
-import { FilterBar, useFilters } from '../parts/filters';
 import { To } from '../parts/links';
-import { Empty, Loaded, Page } from '../parts/page';
+import { ListPage } from '../parts/list-page';
+import { Empty } from '../parts/page';
 import { useTenant } from '../shell/tenant';
 
 const fields = [{ name: 'search', label: 'Name', placeholder: 'part of it' }];
@@ -16,81 +14,69 @@ const fields = [{ name: 'search', label: 'Name', placeholder: 'part of it' }];
 export function RecycleBinPage() {
   const tenant = useTenant();
   const may = useMay();
-  const filters = useFilters(['search']);
-  const list = useRead('/tenants/{tenant}/volumes', {
-    params: { tenant },
-    query: { ...(filters.query as object), state: 'binned', limit: 50 },
-  });
   return (
-    <Page title="Recycle bin">
-      <p className="dimmed">Deleted volumes keep their data until their time here is over. They count in the quotas.</p>
-      <FilterBar filters={filters} fields={fields} />
-      <Loaded read={{ ...list, data: list.data?.data }}>
-        {({ items, next }) => (
-          <>
-            <DataTable
-              label="Volumes in the recycle bin"
-              rows={items}
-              keyOf={({ id }) => id}
-              empty={<Empty what="The recycle bin is empty." command="trivet volume list" />}
-              columns={[
-                { head: 'Name', cell: ({ id, name }) => <To to={`/tenants/${tenant}/volumes/${id}`}>{name}</To> },
-                { head: 'Size', cell: ({ size }) => showBytes(size), number: true },
-                { head: 'Backend', cell: ({ backend }) => backend },
-                { head: 'Gone', cell: ({ binnedUntil }) => <Ago at={binnedUntil} /> },
-                {
-                  head: 'Actions',
-                  cell: ({ id, name }) => (
-                    <span className="row-actions">
-                      {may('operator') && (
-                        <Act
-                          small
-                          label="Restore"
-                          title={`Take ${name} out of the recycle bin`}
-                          done={`${name} was restored`}
-                          run={async form => {
-                            const body = { name: textOf(form, 'name') };
-                            await call('POST', '/tenants/{tenant}/volumes/{volume}/restore', {
-                              params: { tenant, volume: id },
-                              body,
-                            });
-                            return undefined;
-                          }}
-                        >
-                          <TextInput
-                            name="name"
-                            label="Another name"
-                            description="Only needed when its own is taken by now"
-                            autoComplete="off"
-                          />
-                        </Act>
-                      )}
-                      {may('admin') && (
-                        <Act
-                          small
-                          danger
-                          label="Delete for good"
-                          title={`Delete ${name} for good`}
-                          explain="Its data are gone then. Nothing brings them back."
-                          confirmName={name}
-                          done={`${name} is being deleted`}
-                          run={async () => {
-                            await callFresh('DELETE', '/tenants/{tenant}/volumes/{volume}', {
-                              params: { tenant, volume: id },
-                            });
-                            return undefined;
-                          }}
-                        />
-                      )}
-                    </span>
-                  ),
-                },
-              ]}
-            />
-            <Pager next={next} shown={items.length} />
-          </>
-        )}
-      </Loaded>
-    </Page>
+    <ListPage
+      title="Recycle bin"
+      label="Volumes in the recycle bin"
+      path="/tenants/{tenant}/volumes"
+      params={{ tenant }}
+      query={{ state: 'binned' }}
+      fields={fields}
+      intro="Deleted volumes keep their data until their time here is over. They count in the quotas."
+      empty={<Empty what="The recycle bin is empty." command="trivet volume list" />}
+      columns={[
+        { head: 'Name', cell: ({ id, name }) => <To to={`/tenants/${tenant}/volumes/${id}`}>{name}</To> },
+        { head: 'Size', cell: ({ size }) => showBytes(size), number: true },
+        { head: 'Backend', cell: ({ backend }) => backend },
+        { head: 'Gone', cell: ({ binnedUntil }) => <Ago at={binnedUntil} /> },
+        {
+          head: 'Actions',
+          cell: ({ id, name }) => (
+            <span className="row-actions">
+              {may('operator') && (
+                <Act
+                  small
+                  label="Restore"
+                  title={`Take ${name} out of the recycle bin`}
+                  done={`${name} was restored`}
+                  run={async form => {
+                    const body = { name: textOf(form, 'name') };
+                    await call('POST', '/tenants/{tenant}/volumes/{volume}/restore', {
+                      params: { tenant, volume: id },
+                      body,
+                    });
+                    return undefined;
+                  }}
+                >
+                  <TextInput
+                    name="name"
+                    label="Another name"
+                    description="Only needed when its own is taken by now"
+                    autoComplete="off"
+                  />
+                </Act>
+              )}
+              {may('admin') && (
+                <Act
+                  small
+                  danger
+                  label="Delete for good"
+                  title={`Delete ${name} for good`}
+                  explain="Its data are gone then. Nothing brings them back."
+                  confirmName={name}
+                  done={`${name} is being deleted`}
+                  run={async () => {
+                    await callFresh('DELETE', '/tenants/{tenant}/volumes/{volume}', {
+                      params: { tenant, volume: id },
+                    });
+                    return undefined;
+                  }}
+                />
+              )}
+            </span>
+          ),
+        },
+      ]}
+    />
   );
 }

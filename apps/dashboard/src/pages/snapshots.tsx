@@ -5,10 +5,10 @@ import { useRead } from '../api/read';
 import { Act, textOf } from '../parts/act';
 import { Ago } from '../parts/ago';
 import { showBytes } from '../parts/amounts';
-import { DataTable, Pager } from '../parts/data-table';
-import { FilterBar, type FilterField, useFilters } from '../parts/filters';
-import { ConditionCell, To, UnderWay } from '../parts/links';
-import { Empty, Loaded, Page } from '../parts/page';
+import { type FilterField } from '../parts/filters';
+import { To } from '../parts/links';
+import { COMMON, ListPage } from '../parts/list-page';
+import { Empty } from '../parts/page';
 import { StateBadge } from '../parts/state-badge';
 import { useTenant } from '../shell/tenant';
 
@@ -29,43 +29,30 @@ const fields: readonly FilterField[] = [
 export function SnapshotsPage() {
   const tenant = useTenant();
   const may = useMay();
-  const filters = useFilters(fields.map(({ name }) => name));
-  const list = useRead('/tenants/{tenant}/snapshots', {
-    params: { tenant },
-    query: { ...(filters.query as object), limit: 50 },
-  });
   return (
-    <Page title="Snapshots" actions={may('operator') && <NewSnapshot tenant={tenant} />}>
-      <FilterBar filters={filters} fields={fields} />
-      <Loaded read={{ ...list, data: list.data?.data }}>
-        {({ items, next }) => (
-          <>
-            <DataTable
-              label="Snapshots"
-              rows={items}
-              keyOf={({ id }) => id}
-              empty={<Empty what="No snapshot matches." command="trivet volume snapshot" />}
-              columns={[
-                { head: 'Name', cell: ({ id, name }) => <To to={`/tenants/${tenant}/snapshots/${id}`}>{name}</To> },
-                { head: 'State', cell: ({ state }) => <StateBadge state={state} /> },
-                {
-                  head: 'Volume',
-                  cell: ({ volume }) => <To to={`/tenants/${tenant}/volumes/${volume.id}`}>{volume.name}</To>,
-                },
-                { head: 'Size', cell: ({ size }) => showBytes(size), number: true },
-                { head: 'Changed', cell: ({ changedBytes }) => showBytes(changedBytes), number: true },
-                { head: 'Index', cell: ({ index }) => <StateBadge state={index} /> },
-                { head: 'Made by', cell: ({ template }) => template ?? 'hand or driver' },
-                { head: 'Condition', cell: ({ condition }) => <ConditionCell condition={condition} /> },
-                { head: 'Operation', cell: ({ operation }) => <UnderWay operation={operation} /> },
-                { head: 'Taken', cell: ({ cutAt, createdAt }) => <Ago at={cutAt ?? createdAt} /> },
-              ]}
-            />
-            <Pager next={next} shown={items.length} />
-          </>
-        )}
-      </Loaded>
-    </Page>
+    <ListPage
+      title="Snapshots"
+      path="/tenants/{tenant}/snapshots"
+      params={{ tenant }}
+      fields={fields}
+      actions={may('operator') && <NewSnapshot tenant={tenant} />}
+      empty={<Empty what="No snapshot matches." command="trivet volume snapshot" />}
+      columns={[
+        { head: 'Name', cell: ({ id, name }) => <To to={`/tenants/${tenant}/snapshots/${id}`}>{name}</To> },
+        COMMON.state,
+        {
+          head: 'Volume',
+          cell: ({ volume }) => <To to={`/tenants/${tenant}/volumes/${volume.id}`}>{volume.name}</To>,
+        },
+        { head: 'Size', cell: ({ size }) => showBytes(size), number: true },
+        { head: 'Changed', cell: ({ changedBytes }) => showBytes(changedBytes), number: true },
+        { head: 'Index', cell: ({ index }) => <StateBadge state={index} /> },
+        { head: 'Made by', cell: ({ template }) => template ?? 'hand or driver' },
+        COMMON.condition,
+        COMMON.operation,
+        { head: 'Taken', cell: ({ cutAt, createdAt }) => <Ago at={cutAt ?? createdAt} /> },
+      ]}
+    />
   );
 }
 

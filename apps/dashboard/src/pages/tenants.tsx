@@ -2,16 +2,15 @@ import { TextInput } from '@mantine/core';
 import { useNavigate } from 'react-router';
 import { call } from '../api/client';
 import { useMay } from '../api/me';
-import { useRead } from '../api/read';
 import { Act, textOf } from '../parts/act';
 import { Ago } from '../parts/ago';
-import { DataTable, Pager } from '../parts/data-table';
-import { FilterBar, type FilterField, useFilters } from '../parts/filters';
+import { type FilterField } from '../parts/filters';
 import { To } from '../parts/links';
-import { Empty, Loaded, Page } from '../parts/page';
-import { StateBadge } from '../parts/state-badge';
+import { COMMON, ListPage } from '../parts/list-page';
+import { Empty } from '../parts/page';
 
 const fields: readonly FilterField[] = [
+  { name: 'search', label: 'Name', placeholder: 'part of it' },
   {
     name: 'state',
     label: 'State',
@@ -25,32 +24,21 @@ const fields: readonly FilterField[] = [
 
 export function TenantsPage() {
   const may = useMay();
-  const filters = useFilters(['state']);
-  const list = useRead('/tenants', { query: { ...(filters.query as object), limit: 50 } });
   return (
-    <Page title="Tenants" actions={may('admin', 'appliance') && <NewTenant />}>
-      <FilterBar filters={filters} fields={fields} />
-      <Loaded read={{ ...list, data: list.data?.data }}>
-        {({ items, next }) => (
-          <>
-            <DataTable
-              label="Tenants"
-              rows={items}
-              keyOf={({ name }) => name}
-              empty={<Empty what="No tenant matches." command="trivet tenant create" />}
-              columns={[
-                { head: 'Name', cell: ({ name }) => <To to={`/tenants/${name}`}>{name}</To> },
-                { head: 'Shown as', cell: ({ displayName }) => displayName || '–' },
-                { head: 'State', cell: ({ state }) => <StateBadge state={state} /> },
-                { head: 'Made', cell: ({ createdAt }) => <Ago at={createdAt} /> },
-                { head: 'Changed', cell: ({ updatedAt }) => <Ago at={updatedAt} /> },
-              ]}
-            />
-            <Pager next={next} shown={items.length} />
-          </>
-        )}
-      </Loaded>
-    </Page>
+    <ListPage
+      title="Tenants"
+      path="/tenants"
+      fields={fields}
+      actions={may('admin', 'appliance') && <NewTenant />}
+      empty={<Empty what="No tenant matches." command="trivet tenant create" />}
+      columns={[
+        { head: 'Name', cell: ({ name }) => <To to={`/tenants/${name}`}>{name}</To> },
+        { head: 'Shown as', cell: ({ displayName }) => displayName || '–' },
+        COMMON.state,
+        COMMON.made,
+        { head: 'Changed', cell: ({ updatedAt }) => <Ago at={updatedAt} /> },
+      ]}
+    />
   );
 }
 

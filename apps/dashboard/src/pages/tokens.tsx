@@ -6,9 +6,8 @@ import { useRead } from '../api/read';
 import { Act, textOf } from '../parts/act';
 import { Ago } from '../parts/ago';
 import { Copy } from '../parts/copy';
-import { DataTable, Pager } from '../parts/data-table';
-import { FilterBar, useFilters } from '../parts/filters';
-import { Empty, Loaded, Page } from '../parts/page';
+import { COMMON, ListPage } from '../parts/list-page';
+import { Empty } from '../parts/page';
 import { useTenant } from '../shell/tenant';
 import { ROLE_CHOICE } from './users';
 
@@ -18,60 +17,47 @@ export function TokensPage() {
   const tenant = useTenant();
   const me = useMe();
   const may = useMay();
-  const filters = useFilters(['user']);
-  const list = useRead('/tenants/{tenant}/tokens', {
-    params: { tenant },
-    query: { ...filters.query, limit: 50 },
-  });
   const isOwn = (user: string): boolean => me.username === `${user}@${tenant}` || me.username === user;
   return (
-    <Page title="API tokens" actions={(may('admin') || me.tenant === tenant) && <NewToken tenant={tenant} />}>
-      <p className="dimmed">For automation: sent as Authorization: Bearer. A token is shown once, when it is made.</p>
-      <FilterBar filters={filters} fields={fields} />
-      <Loaded read={{ ...list, data: list.data?.data }}>
-        {({ items, next }) => (
-          <>
-            <DataTable
-              label="API tokens"
-              rows={items}
-              keyOf={({ id }) => id}
-              empty={<Empty what="There is no API token." command="trivet token create" />}
-              columns={[
-                { head: 'Name', cell: ({ name }) => name },
-                { head: 'User', cell: ({ user }) => user },
-                { head: 'Role', cell: ({ role }) => role },
-                { head: 'Last used', cell: ({ lastUsedAt }) => (lastUsedAt ? <Ago at={lastUsedAt} /> : 'never') },
-                {
-                  head: 'Expires',
-                  cell: ({ expiresAt }) => (expiresAt ? <Ago at={expiresAt} /> : 'when it is revoked'),
-                },
-                { head: 'Made', cell: ({ createdAt }) => <Ago at={createdAt} /> },
-                {
-                  head: 'Actions',
-                  cell: ({ id, name, user }) =>
-                    (may('admin') || isOwn(user)) && (
-                      <Act
-                        small
-                        danger
-                        label="Revoke"
-                        title={`Revoke token ${name} of ${user}`}
-                        explain="Whoever uses it is refused from then on."
-                        confirmName={name}
-                        done={`Token ${name} was revoked`}
-                        run={async () => {
-                          await call('DELETE', '/tenants/{tenant}/tokens/{token}', { params: { tenant, token: id } });
-                          return undefined;
-                        }}
-                      />
-                    ),
-                },
-              ]}
-            />
-            <Pager next={next} shown={items.length} />
-          </>
-        )}
-      </Loaded>
-    </Page>
+    <ListPage
+      title="API tokens"
+      path="/tenants/{tenant}/tokens"
+      params={{ tenant }}
+      fields={fields}
+      intro="For automation: sent as Authorization: Bearer. A token is shown once, when it is made."
+      actions={(may('admin') || me.tenant === tenant) && <NewToken tenant={tenant} />}
+      empty={<Empty what="There is no API token." command="trivet token create" />}
+      columns={[
+        { head: 'Name', cell: ({ name }) => name },
+        { head: 'User', cell: ({ user }) => user },
+        { head: 'Role', cell: ({ role }) => role },
+        { head: 'Last used', cell: ({ lastUsedAt }) => (lastUsedAt ? <Ago at={lastUsedAt} /> : 'never') },
+        {
+          head: 'Expires',
+          cell: ({ expiresAt }) => (expiresAt ? <Ago at={expiresAt} /> : 'when it is revoked'),
+        },
+        COMMON.made,
+        {
+          head: 'Actions',
+          cell: ({ id, name, user }) =>
+            (may('admin') || isOwn(user)) && (
+              <Act
+                small
+                danger
+                label="Revoke"
+                title={`Revoke token ${name} of ${user}`}
+                explain="Whoever uses it is refused from then on."
+                confirmName={name}
+                done={`Token ${name} was revoked`}
+                run={async () => {
+                  await call('DELETE', '/tenants/{tenant}/tokens/{token}', { params: { tenant, token: id } });
+                  return undefined;
+                }}
+              />
+            ),
+        },
+      ]}
+    />
   );
 }
 

@@ -2,14 +2,10 @@ import { NativeSelect, PasswordInput, TextInput } from '@mantine/core';
 import type { Role } from '#admin/contract/route';
 import { call, callFresh } from '../api/client';
 import { useMay } from '../api/me';
-import { useRead } from '../api/read';
 import { Act, textOf } from '../parts/act';
-import { Ago } from '../parts/ago';
-import { DataTable, Pager } from '../parts/data-table';
-import { useFilters } from '../parts/filters';
 import { To } from '../parts/links';
-import { Empty, Loaded, Page } from '../parts/page';
-import { StateBadge } from '../parts/state-badge';
+import { COMMON, ListPage } from '../parts/list-page';
+import { Empty } from '../parts/page';
 import { useTenant } from '../shell/tenant';
 
 const PATH = '/tenants/{tenant}/users/{user}';
@@ -22,76 +18,66 @@ export const ROLE_CHOICE = [
 export function UsersPage() {
   const tenant = useTenant();
   const may = useMay();
-  const { query } = useFilters([]);
-  const list = useRead('/tenants/{tenant}/users', { params: { tenant }, query: { ...query, limit: 50 } });
   return (
-    <Page title="Users" actions={may('admin') && <NewUser tenant={tenant} />}>
-      {tenant === 'appliance' && (
-        <p className="dimmed">Users of the tenant appliance administer the appliance: all tenants, by their role.</p>
-      )}
-      <Loaded read={{ ...list, data: list.data?.data }}>
-        {({ items, next }) => (
-          <>
-            <DataTable
-              label="Users"
-              rows={items}
-              keyOf={({ id }) => id}
-              empty={<Empty what="This tenant has no user." command="trivet user add" />}
-              columns={[
-                { head: 'Name', cell: ({ username }) => username },
-                { head: 'Role', cell: ({ role }) => role },
-                { head: 'State', cell: ({ state }) => <StateBadge state={state} /> },
-                {
-                  head: 'API tokens',
-                  cell: ({ name, tokens }) => <To to={`/tenants/${tenant}/tokens?user=${name}`}>{tokens}</To>,
-                  number: true,
-                },
-                { head: 'Made', cell: ({ createdAt }) => <Ago at={createdAt} /> },
-                {
-                  head: 'Actions',
-                  cell: ({ name, role, state }) =>
-                    may('admin') && (
-                      <span className="row-actions">
-                        <ChangeUser tenant={tenant} name={name} role={role} />
-                        <Act
-                          small
-                          label={state === 'active' ? 'Disable' : 'Enable'}
-                          title={state === 'active' ? `Disable ${name}` : `Enable ${name}`}
-                          explain={
-                            state === 'active'
-                              ? 'Its logins end at once, and the tokens of its drivers; its API tokens rest.'
-                              : 'It may log in again; its API tokens work again.'
-                          }
-                          done={state === 'active' ? `${name} was disabled` : `${name} was enabled`}
-                          run={async () => {
-                            const body = { state: state === 'active' ? 'disabled' : 'active' } as const;
-                            await callFresh('PATCH', PATH, { params: { tenant, user: name }, body });
-                            return undefined;
-                          }}
-                        />
-                        <Act
-                          small
-                          danger
-                          label="Delete"
-                          title={`Delete user ${name}`}
-                          explain="Its logins and tokens end with it. What it did stays in the audit log."
-                          confirmName={name}
-                          done={`${name} was deleted`}
-                          run={async () => {
-                            await callFresh('DELETE', PATH, { params: { tenant, user: name } });
-                            return undefined;
-                          }}
-                        />
-                      </span>
-                    ),
-                },
-              ]}
-            />
-            <Pager next={next} shown={items.length} />
-          </>
-        )}
-      </Loaded>
-    </Page>
+    <ListPage
+      title="Users"
+      path="/tenants/{tenant}/users"
+      params={{ tenant }}
+      intro={
+        tenant === 'appliance' && 'Users of the tenant appliance administer the appliance: all tenants, by their role.'
+      }
+      actions={may('admin') && <NewUser tenant={tenant} />}
+      empty={<Empty what="This tenant has no user." command="trivet user add" />}
+      columns={[
+        { head: 'Name', cell: ({ username }) => username },
+        { head: 'Role', cell: ({ role }) => role },
+        COMMON.state,
+        {
+          head: 'API tokens',
+          cell: ({ name, tokens }) => <To to={`/tenants/${tenant}/tokens?user=${name}`}>{tokens}</To>,
+          number: true,
+        },
+        COMMON.made,
+        {
+          head: 'Actions',
+          cell: ({ name, role, state }) =>
+            may('admin') && (
+              <span className="row-actions">
+                <ChangeUser tenant={tenant} name={name} role={role} />
+                <Act
+                  small
+                  label={state === 'active' ? 'Disable' : 'Enable'}
+                  title={state === 'active' ? `Disable ${name}` : `Enable ${name}`}
+                  explain={
+                    state === 'active'
+                      ? 'Its logins end at once, and the tokens of its drivers; its API tokens rest.'
+                      : 'It may log in again; its API tokens work again.'
+                  }
+                  done={state === 'active' ? `${name} was disabled` : `${name} was enabled`}
+                  run={async () => {
+                    const body = { state: state === 'active' ? 'disabled' : 'active' } as const;
+                    await callFresh('PATCH', PATH, { params: { tenant, user: name }, body });
+                    return undefined;
+                  }}
+                />
+                <Act
+                  small
+                  danger
+                  label="Delete"
+                  title={`Delete user ${name}`}
+                  explain="Its logins and tokens end with it. What it did stays in the audit log."
+                  confirmName={name}
+                  done={`${name} was deleted`}
+                  run={async () => {
+                    await callFresh('DELETE', PATH, { params: { tenant, user: name } });
+                    return undefined;
+                  }}
+                />
+              </span>
+            ),
+        },
+      ]}
+    />
   );
 }
 

@@ -3,13 +3,11 @@ import { call } from '../api/client';
 import { useMay } from '../api/me';
 import { useRead } from '../api/read';
 import { Act, textOf } from '../parts/act';
-import { Ago } from '../parts/ago';
 import { readBytes, showBytes } from '../parts/amounts';
-import { DataTable, Pager } from '../parts/data-table';
-import { FilterBar, resourceFields, useFilters } from '../parts/filters';
-import { ConditionCell, To, UnderWay } from '../parts/links';
-import { Empty, Loaded, Page } from '../parts/page';
-import { StateBadge } from '../parts/state-badge';
+import { resourceFields } from '../parts/filters';
+import { To } from '../parts/links';
+import { COMMON, ListPage } from '../parts/list-page';
+import { Empty } from '../parts/page';
 import { useTenant } from '../shell/tenant';
 
 const fields = resourceFields([
@@ -20,40 +18,27 @@ const fields = resourceFields([
 export function VolumesPage() {
   const tenant = useTenant();
   const may = useMay();
-  const filters = useFilters(fields.map(({ name }) => name));
-  const list = useRead('/tenants/{tenant}/volumes', {
-    params: { tenant },
-    query: { ...(filters.query as object), limit: 50 },
-  });
   return (
-    <Page title="Volumes" actions={may('operator') && <NewVolume tenant={tenant} />}>
-      <FilterBar filters={filters} fields={fields} />
-      <Loaded read={{ ...list, data: list.data?.data }}>
-        {({ items, next }) => (
-          <>
-            <DataTable
-              label="Volumes"
-              rows={items}
-              keyOf={({ id }) => id}
-              empty={<Empty what="No volume matches." command="trivet volume list" />}
-              columns={[
-                { head: 'Name', cell: ({ id, name }) => <To to={`/tenants/${tenant}/volumes/${id}`}>{name}</To> },
-                { head: 'State', cell: ({ state }) => <StateBadge state={state} /> },
-                { head: 'Size', cell: ({ size }) => showBytes(size), number: true },
-                { head: 'Backend', cell: ({ backend, pool }) => `${backend} / ${pool}` },
-                { head: 'Hosts', cell: ({ publications }) => publications, number: true },
-                { head: 'Snapshots', cell: ({ snapshots }) => snapshots, number: true },
-                { head: 'Protection', cell: ({ protectionTemplate }) => protectionTemplate ?? '–' },
-                { head: 'Condition', cell: ({ condition }) => <ConditionCell condition={condition} /> },
-                { head: 'Operation', cell: ({ operation }) => <UnderWay operation={operation} /> },
-                { head: 'Made', cell: ({ createdAt }) => <Ago at={createdAt} /> },
-              ]}
-            />
-            <Pager next={next} shown={items.length} />
-          </>
-        )}
-      </Loaded>
-    </Page>
+    <ListPage
+      title="Volumes"
+      path="/tenants/{tenant}/volumes"
+      params={{ tenant }}
+      fields={fields}
+      actions={may('operator') && <NewVolume tenant={tenant} />}
+      empty={<Empty what="No volume matches." command="trivet volume list" />}
+      columns={[
+        { head: 'Name', cell: ({ id, name }) => <To to={`/tenants/${tenant}/volumes/${id}`}>{name}</To> },
+        COMMON.state,
+        { head: 'Size', cell: ({ size }) => showBytes(size), number: true },
+        { head: 'Backend', cell: ({ backend, pool }) => `${backend} / ${pool}` },
+        { head: 'Hosts', cell: ({ publications }) => publications, number: true },
+        { head: 'Snapshots', cell: ({ snapshots }) => snapshots, number: true },
+        { head: 'Protection', cell: ({ protectionTemplate }) => protectionTemplate ?? '–' },
+        COMMON.condition,
+        COMMON.operation,
+        COMMON.made,
+      ]}
+    />
   );
 }
 

@@ -1,0 +1,74 @@
+import type { ReactNode } from 'react';
+import { useRead } from '../api/read';
+import type { Find, Input, ItemOf, PathOf, ReadOf } from '../api/routes';
+import { Ago } from './ago';
+import { type Column, DataTable, Pager } from './data-table';
+import { FilterBar, type FilterField, useFilters } from './filters';
+import { ConditionCell, UnderWay } from './links';
+import { Loaded, Page } from './page';
+import { StateBadge } from './state-badge';
+
+/** Paths that answer page by page. */
+type ListPath = {
+  [P in PathOf<'GET'>]: ReadOf<P> extends { items: object[]; next: string | null } ? P : never;
+}[PathOf<'GET'>];
+
+interface ListPageProps<P extends ListPath> {
+  title: string;
+  /** Of the table; the title when absent. */
+  label?: string;
+  path: P;
+  /** Besides what the filters say. */
+  query?: Input<Find<'GET', P>>['query'];
+  fields?: readonly FilterField[];
+  /** Milliseconds; for what changes without an event. */
+  every?: number;
+  /** A line above the filters. */
+  intro?: ReactNode;
+  actions?: ReactNode;
+  columns: readonly Column<ItemOf<P>>[];
+  empty: ReactNode;
+}
+
+/** A list of the API as a page: filters in the address, a table, pages. What differs from list to list is given. */
+export function ListPage<P extends ListPath>(props: ListPageProps<P> & Pick<Input<Find<'GET', P>>, 'params'>) {
+  const { title, label = title, path, params, query, fields = [], every, intro, actions, columns, empty } = props;
+  const filters = useFilters(fields.map(({ name }) => name));
+  const input = { params, query: { ...filters.query, ...query, limit: 50 } };
+  const list = useRead(path, input as unknown as Input<Find<'GET', P>>, { every });
+  const data = list.data?.data as { items: ItemOf<P>[]; next: string | null } | undefined;
+  return (
+    <Page title={title} actions={actions}>
+      {intro && <p className="dimmed">{intro}</p>}
+      {fields.length > 0 && <FilterBar filters={filters} fields={fields} />}
+      <Loaded read={{ ...list, data }}>
+        {({ items, next }) => (
+          <>
+            <DataTable label={label} rows={items} keyOf={keyOf} empty={empty} columns={columns} />
+            <Pager next={next} shown={items.length} />
+          </>
+        )}
+      </Loaded>
+    </Page>
+  );
+}
+
+/** Some are known by their name alone. */
+function keyOf(row: unknown): string {
+  const { id, name } = row as { id?: string; name?: string };
+  return id ?? name ?? '';
+}
+
+/** Columns that several lists have. */
+export const COMMON = {
+  state: { head: 'State', cell: ({ state }: { state: string }) => <StateBadge state={state} /> },
+  condition: {
+    head: 'Condition',
+    cell: ({ condition }: Parameters<typeof ConditionCell>[0]) => <ConditionCell condition={condition} />,
+  },
+  operation: {
+    head: 'Operation',
+    cell: ({ operation }: { operation: string | null }) => <UnderWay operation={operation} />,
+  },
+  made: { head: 'Made', cell: ({ createdAt }: { createdAt: string }) => <Ago at={createdAt} /> },
+} as const;
