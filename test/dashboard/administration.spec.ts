@@ -1,7 +1,16 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { AdminHouse } from '#test/admin/admin-house';
 import { poolsSeen } from '#test/admin/resource-calls';
-import { chromiumPath, DESK, DESK_DARK, type Look, PHONE, TestBrowser, type Visitor } from '#test/dashboard/browser';
+import {
+  chromiumPath,
+  DESK,
+  DESK_DARK,
+  type Look,
+  PHONE,
+  PHONE_DARK,
+  TestBrowser,
+  type Visitor,
+} from '#test/dashboard/browser';
 import { type History, makeHistory, startHouse } from '#test/dashboard/dashboard-house';
 import { parts } from '#test/support/parts';
 
@@ -121,6 +130,103 @@ describe.skipIf(!chromiumPath())('administration in the page', () => {
     await dialog.getByLabel('Type backup-job to confirm').fill('backup-job');
     await dialog.getByRole('button', { name: 'Revoke' }).click();
     await row.waitFor({ state: 'detached' });
+  });
+
+  it.each([
+    ['at a desk', DESK],
+    ['on a phone, dark', PHONE_DARK],
+  ])(
+    'registers a backend by its fields, says which are wrong, and never shows its keys again, %s',
+    async (where, look) => {
+      const secret = `canary-of-the-form-${where.length}`;
+      const name = `objects-${where.length}`;
+      const visitor = await visit(look);
+      const { page } = visitor;
+      await visitor.logIn(house.root.admin, '/tenants/beta/backends');
+      await page.getByRole('button', { name: 'Add a backend' }).click();
+      const dialog = page.getByRole('dialog');
+      const field = (label: string) => dialog.getByRole('textbox', { name: label, exact: true });
+      await field('Name').fill(name);
+      await dialog.getByLabel('Kind').selectOption('rgw');
+      await field('Endpoint').fill('ftp://127.0.0.1');
+      await field('RGW tenant').fill('no such-name');
+      await field('Access key').fill('AKIDOFTHEFORM');
+      const key = dialog.locator('input[name="/credentials/secretAccessKey"]');
+      expect(await key.getAttribute('type')).toBe('password');
+      await key.fill(secret);
+      const register = dialog.getByRole('button', { name: 'Register it' });
+      await register.click();
+      await dialog.getByRole('alert').waitFor();
+      for (const [label, wrong] of [
+        ['Endpoint', true],
+        ['RGW tenant', true],
+        ['Region', false],
+      ] as const)
+        expect([label, await field(label).getAttribute('aria-invalid')]).toEqual([label, wrong ? 'true' : null]);
+      expect(await visitor.barriers()).toEqual([]);
+      expect(await visitor.overflow()).toBeLessThanOrEqual(0);
+      await field('Endpoint').fill('http://127.0.0.1:1/');
+      await field('RGW tenant').fill('');
+      await register.click();
+      await dialog.waitFor({ state: 'hidden' });
+      await page.getByRole('link', { name }).click();
+      await page.getByRole('heading', { name: `Backend ${name}` }).waitFor();
+      const read = async () => (await house.call(house.root.admin, 'GET', `/tenants/beta/backends/${name}`)).body;
+      expect((await read()).config).toEqual({ endpoint: 'http://127.0.0.1:1', region: 'default', rgwTenant: '' });
+      const sealed = () =>
+        house.query(
+          'SELECT s.sealed FROM trivet.secret s JOIN trivet.backend b ON b.id = s.owner_id WHERE b.name = $1',
+          [name],
+        );
+      const before = await sealed();
+      expect(before).toHaveLength(1);
+
+      await page.getByRole('button', { name: 'Change' }).click();
+      expect(await field('Endpoint').inputValue()).toBe('http://127.0.0.1:1');
+      expect(await key.inputValue()).toBe('');
+      expect(await page.content()).not.toContain(secret);
+      await field('Region').fill('eu');
+      await dialog.getByRole('button', { name: 'Save' }).click();
+      await dialog.waitFor({ state: 'hidden' });
+      expect((await read()).config).toEqual({ endpoint: 'http://127.0.0.1:1', region: 'eu', rgwTenant: '' });
+      expect(await sealed()).toEqual(before);
+    },
+  );
+
+  it('registers pools of files: as many as wanted, and the fields of the exporter that is chosen', async () => {
+    const visitor = await visit();
+    const { page } = visitor;
+    await visitor.logIn(house.root.admin, '/tenants/beta/backends');
+    await page.getByRole('button', { name: 'Add a backend' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('textbox', { name: 'Name', exact: true }).first().fill('files');
+    await dialog.getByLabel('Kind').selectOption('reflink');
+    const pool = (n: number) => dialog.getByRole('group', { name: `Pool ${n}` });
+    const path = (of: string) => `${house.appliance.folder}/not-there/${of}`;
+    await dialog.getByRole('button', { name: 'Add a pool' }).click();
+    await pool(1).getByRole('textbox', { name: 'Name', exact: true }).fill('slow');
+    await pool(2).getByRole('textbox', { name: 'Name', exact: true }).fill('fast');
+    await pool(2).getByRole('textbox', { name: 'Path' }).fill('relative');
+    await pool(2).getByRole('textbox', { name: 'Portals' }).fill('127.0.0.1:3999\n127.0.0.2:3999');
+    await pool(2).getByLabel('Hosts without CHAP').check();
+    await pool(1).getByRole('button', { name: 'Remove' }).click();
+    await dialog.getByRole('textbox', { name: 'Folder' }).fill('/run/of-no-use');
+    expect(await visitor.barriers()).toEqual([]);
+    const register = dialog.getByRole('button', { name: 'Register it' });
+    await register.click();
+    await pool(1).getByText('expected an absolute path').waitFor();
+    await pool(1).getByRole('textbox', { name: 'Path' }).fill(path('fast'));
+    await dialog.getByLabel('Exporter').selectOption({ label: 'none: volumes reach no host' });
+    expect(await dialog.getByRole('textbox', { name: 'Folder' }).count()).toBe(0);
+    await register.click();
+    await dialog.waitFor({ state: 'hidden' });
+    const { body } = await house.call(house.root.admin, 'GET', '/tenants/beta/backends/files');
+    const portals = ['127.0.0.1:3999', '127.0.0.2:3999'];
+    expect(body.config).toEqual({
+      pools: [{ name: 'fast', path: path('fast'), portals, withoutChap: true }],
+      addresses: [],
+      exporter: { kind: 'none' },
+    });
   });
 
   it('says who changed it meanwhile, instead of overwriting that', async () => {

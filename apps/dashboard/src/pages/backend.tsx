@@ -1,19 +1,22 @@
-import { Stack, Textarea, TextInput } from '@mantine/core';
+import { Stack, TextInput } from '@mantine/core';
 import { useNavigate, useParams } from 'react-router';
-import type { BackendReply } from '#admin/contract/backends';
+import type { BackendKindReply, BackendReply } from '#admin/contract/backends';
 import { call } from '../api/client';
 import { useMay } from '../api/me';
 import { useRead } from '../api/read';
 import { Act, textOf } from '../parts/act';
 import { Ago } from '../parts/ago';
 import { shareOf, showBytes, showDuration } from '../parts/amounts';
+import { CONFIG, CREDENTIALS, CredentialFields, useBackendKinds } from '../parts/backend-kinds';
 import { Meter } from '../parts/charts';
 import { DataTable } from '../parts/data-table';
 import { To } from '../parts/links';
 import { Empty, Facts, Loaded, Page, Section } from '../parts/page';
+import { SchemaFields } from '../parts/schema-fields';
+import { filledIn } from '../parts/schema-form';
 import { StateBadge } from '../parts/state-badge';
 import { useTenant } from '../shell/tenant';
-import { HEALTH_EVERY_MS, jsonOf } from './backends';
+import { HEALTH_EVERY_MS } from './backends';
 
 const PATH = '/tenants/{tenant}/backends/{backend}';
 
@@ -159,40 +162,7 @@ function Actions({ tenant, backend, etag }: { tenant: string; backend: BackendRe
       )}
       {may('admin', 'appliance') && (
         <>
-          <Act
-            label="Change"
-            title={`Change ${backend.name}`}
-            verb="Save"
-            done="The backend was changed"
-            run={async form => {
-              const config = backend.shared ? {} : { config: jsonOf(form, 'config') as Record<string, unknown> };
-              const secret = textOf(form, 'credentials');
-              const credentials = secret ? { credentials: jsonOf(form, 'credentials') as Record<string, string> } : {};
-              const body = { description: textOf(form, 'description') ?? '', ...config, ...credentials };
-              await call('PATCH', PATH, { params, body }, { etag });
-              return undefined;
-            }}
-          >
-            <TextInput name="description" label="Description" defaultValue={backend.description} maxLength={500} />
-            {!backend.shared && (
-              <>
-                <Textarea
-                  name="config"
-                  label="Configuration"
-                  defaultValue={JSON.stringify(backend.config, null, 2)}
-                  autosize
-                  minRows={3}
-                />
-                <Textarea
-                  name="credentials"
-                  label="Other credentials"
-                  description="JSON of names and values; empty: they stay"
-                  autosize
-                  autoComplete="off"
-                />
-              </>
-            )}
-          </Act>
+          <ChangeBackend backend={backend} params={params} etag={etag} />
           {(Object.keys(STATES) as (keyof typeof STATES)[])
             .filter(state => state !== backend.state)
             .map(state => (
@@ -226,6 +196,46 @@ function Actions({ tenant, backend, etag }: { tenant: string; backend: BackendRe
       )}
     </>
   );
+}
+
+function ChangeBackend({
+  backend,
+  params,
+  etag,
+}: {
+  backend: BackendReply;
+  params: { tenant: string; backend: string };
+  etag: string | null;
+}) {
+  // A share follows the backend that it is a share of.
+  const kind = useBackendKinds({ enabled: !backend.shared }).find(known => known.kind === backend.kind);
+  return (
+    <Act
+      label="Change"
+      title={`Change ${backend.name}`}
+      verb="Save"
+      done="The backend was changed"
+      run={async form => {
+        const body = { description: textOf(form, 'description') ?? '', ...(kind && changesOf(kind, form)) };
+        await call('PATCH', PATH, { params, body }, { etag });
+        return undefined;
+      }}
+    >
+      <TextInput name="description" label="Description" defaultValue={backend.description} maxLength={500} />
+      {kind && (
+        <>
+          <SchemaFields form={kind.config} at={CONFIG} value={backend.config} />
+          <CredentialFields kind={kind} kept />
+        </>
+      )}
+    </Act>
+  );
+}
+
+function changesOf(kind: BackendKindReply, form: FormData) {
+  const config = filledIn(kind.config, form, CONFIG) as Record<string, unknown>;
+  const credentials = filledIn(kind.credentials, form, CREDENTIALS) as Record<string, string>;
+  return Object.keys(credentials).length === 0 ? { config } : { config, credentials };
 }
 
 interface Test {

@@ -1,15 +1,18 @@
-import { NativeSelect, SegmentedControl, Textarea, TextInput } from '@mantine/core';
+import { NativeSelect, SegmentedControl, TextInput } from '@mantine/core';
 import { useState } from 'react';
+import type { BackendKindReply } from '#admin/contract/backends';
 import { call } from '../api/client';
 import { useMay } from '../api/me';
 import { useRead } from '../api/read';
 import { Act, textOf } from '../parts/act';
 import { shareOf, showBytes } from '../parts/amounts';
+import { CONFIG, CREDENTIALS, CredentialFields, useBackendKinds } from '../parts/backend-kinds';
 import { Meter } from '../parts/charts';
-import { DataTable, Pager } from '../parts/data-table';
-import { useFilters } from '../parts/filters';
 import { To } from '../parts/links';
-import { Empty, Loaded, Page } from '../parts/page';
+import { COMMON, ListPage } from '../parts/list-page';
+import { Empty, Loading } from '../parts/page';
+import { SchemaFields } from '../parts/schema-fields';
+import { filledIn } from '../parts/schema-form';
 import { StateBadge } from '../parts/state-badge';
 import { useTenant } from '../shell/tenant';
 
@@ -18,63 +21,51 @@ export const HEALTH_EVERY_MS = 10_000;
 export function BackendsPage() {
   const tenant = useTenant();
   const may = useMay();
-  const { query } = useFilters([]);
-  const list = useRead(
-    '/tenants/{tenant}/backends',
-    { params: { tenant }, query: { ...query, limit: 50 } },
-    { every: HEALTH_EVERY_MS },
-  );
   return (
-    <Page title="Backends" actions={may('admin', 'appliance') && <NewBackend tenant={tenant} />}>
-      <Loaded read={{ ...list, data: list.data?.data }}>
-        {({ items, next }) => (
-          <>
-            <DataTable
-              label="Backends"
-              rows={items}
-              keyOf={({ id }) => id}
-              empty={<Empty what="No backend is registered." command="trivet backend add" />}
-              columns={[
-                {
-                  head: 'Name',
-                  cell: ({ name, shared }) => (
-                    <span>
-                      <To to={`/tenants/${tenant}/backends/${encodeURIComponent(name)}`}>{name}</To>
-                      {shared ? ' (shared)' : ''}
-                    </span>
-                  ),
-                },
-                { head: 'Kind', cell: ({ kind }) => kind },
-                {
-                  head: 'Health',
-                  cell: ({ health }) => <StateBadge state={health.state} title={health.reason ?? undefined} />,
-                },
-                { head: 'State', cell: ({ state }) => <StateBadge state={state} /> },
-                {
-                  head: 'Capacity',
-                  cell: ({ name, capacity }) =>
-                    capacity ? (
-                      <Meter share={shareOf(capacity.used, capacity.total)} label={`Used of ${name}`}>
-                        {showBytes(capacity.used)} of {showBytes(capacity.total)}
-                      </Meter>
-                    ) : (
-                      '–'
-                    ),
-                },
-                { head: 'Volumes', cell: ({ holds }) => holds.volumes, number: true },
-                { head: 'Buckets', cell: ({ holds }) => holds.buckets, number: true },
-                { head: 'Under way', cell: ({ holds }) => holds.operations, number: true },
-              ]}
-            />
-            <Pager next={next} shown={items.length} />
-          </>
-        )}
-      </Loaded>
-    </Page>
+    <ListPage
+      title="Backends"
+      path="/tenants/{tenant}/backends"
+      params={{ tenant }}
+      every={HEALTH_EVERY_MS}
+      actions={may('admin', 'appliance') && <NewBackend tenant={tenant} />}
+      empty={<Empty what="No backend is registered." command="trivet backend add" />}
+      columns={[
+        {
+          head: 'Name',
+          cell: ({ name, shared }) => (
+            <span>
+              <To to={`/tenants/${tenant}/backends/${encodeURIComponent(name)}`}>{name}</To>
+              {shared ? ' (shared)' : ''}
+            </span>
+          ),
+        },
+        { head: 'Kind', cell: ({ kind }) => kind },
+        {
+          head: 'Health',
+          cell: ({ health }) => <StateBadge state={health.state} title={health.reason ?? undefined} />,
+        },
+        COMMON.state,
+        {
+          head: 'Capacity',
+          cell: ({ name, capacity }) =>
+            capacity ? (
+              <Meter share={shareOf(capacity.used, capacity.total)} label={`Used of ${name}`}>
+                {showBytes(capacity.used)} of {showBytes(capacity.total)}
+              </Meter>
+            ) : (
+              '–'
+            ),
+        },
+        { head: 'Volumes', cell: ({ holds }) => holds.volumes, number: true },
+        { head: 'Buckets', cell: ({ holds }) => holds.buckets, number: true },
+        { head: 'Under way', cell: ({ holds }) => holds.operations, number: true },
+      ]}
+    />
   );
 }
 
 function NewBackend({ tenant }: { tenant: string }) {
+  const kinds = useBackendKinds();
   return (
     <Act
       label="Add a backend"
@@ -87,27 +78,29 @@ function NewBackend({ tenant }: { tenant: string }) {
         const description = textOf(form, 'description') ?? '';
         const share = textOf(form, 'share');
         const body =
-          share !== undefined
-            ? { name, share, description }
-            : {
-                name,
-                kind: textOf(form, 'kind') ?? '',
-                description,
-                config: jsonOf(form, 'config') as Record<string, unknown>,
-                credentials: jsonOf(form, 'credentials') as Record<string, string>,
-              };
+          share !== undefined ? { name, share, description } : { name, description, ...ofItsKind(kinds, form) };
         await call('POST', '/tenants/{tenant}/backends', { params: { tenant }, body });
         return undefined;
       }}
     >
-      <NewBackendFields tenant={tenant} />
+      <NewBackendFields tenant={tenant} kinds={kinds} />
     </Act>
   );
 }
 
+function ofItsKind(kinds: readonly BackendKindReply[], form: FormData) {
+  const kind = kinds.find(known => known.kind === textOf(form, 'kind'));
+  if (!kind) throw new Error('the kinds of backend were not read yet; try again');
+  return {
+    kind: kind.kind,
+    config: filledIn(kind.config, form, CONFIG) as Record<string, unknown>,
+    credentials: filledIn(kind.credentials, form, CREDENTIALS) as Record<string, string>,
+  };
+}
+
 const APPLIANCE = 'appliance';
 
-function NewBackendFields({ tenant }: { tenant: string }) {
+function NewBackendFields({ tenant, kinds }: { tenant: string; kinds: readonly BackendKindReply[] }) {
   const [form, setForm] = useState('own');
   const shareable = useRead(
     '/tenants/{tenant}/backends',
@@ -144,37 +137,28 @@ function NewBackendFields({ tenant }: { tenant: string }) {
           data={shareable.data?.data.items.map(({ name }) => name) ?? []}
         />
       ) : (
-        <>
-          <TextInput name="kind" label="Kind" placeholder="rgw or reflink" required autoComplete="off" />
-          <Textarea
-            name="config"
-            label="Configuration"
-            description="JSON, as its kind wants it"
-            defaultValue="{}"
-            autosize
-            minRows={3}
-          />
-          <Textarea
-            name="credentials"
-            label="Credentials"
-            description="JSON of names and values; sealed, and never shown again"
-            defaultValue="{}"
-            autosize
-            minRows={2}
-            autoComplete="off"
-          />
-        </>
+        <KindFields kinds={kinds} />
       )}
     </>
   );
 }
 
-export function jsonOf(form: FormData, name: string): unknown {
-  const text = textOf(form, name);
-  if (text === undefined) return {};
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw new Error(`${name} is no JSON: ${(error as Error).message}`);
-  }
+function KindFields({ kinds }: { kinds: readonly BackendKindReply[] }) {
+  const [chosen, choose] = useState<string>();
+  const kind = kinds.find(known => known.kind === chosen) ?? kinds[0];
+  if (!kind) return <Loading />;
+  return (
+    <>
+      <NativeSelect
+        name="kind"
+        label="Kind"
+        description={kind.description}
+        value={kind.kind}
+        onChange={event => choose(event.currentTarget.value)}
+        data={kinds.map(({ kind, title }) => ({ value: kind, label: title === kind ? kind : `${title} (${kind})` }))}
+      />
+      <SchemaFields key={kind.kind} form={kind.config} at={CONFIG} />
+      <CredentialFields key={`${kind.kind} credentials`} kind={kind} />
+    </>
+  );
 }

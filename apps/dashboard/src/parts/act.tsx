@@ -1,5 +1,6 @@
 import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
-import { type FormEvent, type ReactNode, useState } from 'react';
+import { createContext, type FormEvent, type ReactNode, useContext, useState } from 'react';
+import { problemOf } from '../api/problem';
 import { useReadAgain } from '../api/read';
 import { ProblemAlert } from './problem-alert';
 import { useSay } from './toasts';
@@ -26,6 +27,16 @@ export interface ActProps {
   primary?: boolean;
   small?: boolean;
   disabled?: boolean;
+}
+
+const Refused = createContext<readonly { pointer: string; message: string }[]>([]);
+
+/** What the last answer had against a field of the dialog's body, by its pointer there; that against its parts, too. */
+export function useFieldErrors(at: string, { exactly = false } = {}): string | undefined {
+  const own = useContext(Refused).filter(
+    ({ pointer }) => pointer === `/body${at}` || (!exactly && pointer.startsWith(`/body${at}/`)),
+  );
+  return own.length === 0 ? undefined : own.map(({ message }) => message).join('; ');
 }
 
 /** A button, its dialog, and all that a change needs: why, the name where something is lost, and how it went. */
@@ -97,7 +108,7 @@ function ActForm({ close, ...props }: ActProps & { close: () => void }) {
     <form onSubmit={event => void submit(event)}>
       <Stack gap="sm">
         {explain && <Text size="sm">{explain}</Text>}
-        {children}
+        <Refused value={error === undefined ? [] : (problemOf(error).errors ?? [])}>{children}</Refused>
         {reason && (
           <TextInput
             name="reason"
