@@ -132,6 +132,49 @@ describe.skipIf(!chromiumPath())('administration in the page', () => {
     await row.waitFor({ state: 'detached' });
   });
 
+  it('finds a tenant among many by a few letters, by the keyboard, and is not misled by an answer that comes late', async () => {
+    await house.query(
+      `INSERT INTO trivet.tenant (id, name, display_name)
+       SELECT gen_random_uuid(), 'many-' || n, '' FROM generate_series(100, 399) AS n
+       UNION ALL SELECT gen_random_uuid(), 'zz-last', 'Zoo of the north'`,
+    );
+    const visitor = await visit();
+    const { page } = visitor;
+    await visitor.logIn(house.root.admin, '/tenants/acme/volumes');
+    const switcher = page.getByRole('combobox', { name: 'Tenant' });
+    expect(await switcher.inputValue()).toBe('acme');
+    let answerLate = (): void => {};
+    const late = new Promise<void>(resolve => {
+      answerLate = resolve;
+    });
+    const held = page.waitForRequest(/tenants\?search=o&/);
+    await page.route(/tenants\?search=o&/, async route => {
+      await late;
+      await route.continue().catch(() => {});
+    });
+    await switcher.focus();
+    await page.keyboard.type('o');
+    await held;
+    await page.keyboard.type('f the nor');
+    const option = page.getByRole('option', { name: 'zz-last, Zoo of the north' });
+    await option.waitFor();
+    expect(await visitor.barriers()).toEqual([]);
+    answerLate();
+    await page.unroute(/tenants\?search=o&/);
+    expect(await page.locator('[role=option]').count()).toBe(1);
+    await page.keyboard.press('Enter');
+    await page.waitForURL('**/tenants/zz-last/volumes');
+    await page.getByText('No volume matches').waitFor();
+    expect(await switcher.inputValue()).toBe('zz-last');
+    await switcher.focus();
+    await page.keyboard.type('many-39');
+    await page.getByRole('option', { name: 'many-399' }).waitFor();
+    await switcher.fill('nobody');
+    await page.getByText('No tenant matches').waitFor();
+    await page.keyboard.press('Escape');
+    await page.waitForURL('**/tenants/zz-last/volumes');
+  });
+
   it.each([
     ['at a desk', DESK],
     ['on a phone, dark', PHONE_DARK],

@@ -1,8 +1,7 @@
-import { NativeSelect } from '@mantine/core';
-import { NavLink, useLocation, useNavigate } from 'react-router';
+import { NavLink } from 'react-router';
 import { useMe } from '../api/me';
-import { useRead } from '../api/read';
 import { useNavigationTenant } from './tenant';
+import { TenantSwitcher } from './tenant-switcher';
 
 type Entry = readonly [label: string, path: string];
 
@@ -77,27 +76,3 @@ const Links = ({ entries, onGo }: { entries: readonly Entry[]; onGo: () => void 
     ))}
   </ul>
 );
-
-/** The tenant is a part of the URL; another one leads to the same kind of list. */
-function TenantSwitcher({ tenant }: { tenant: string }) {
-  const { data } = useRead('/tenants', { query: { limit: 200 } });
-  const navigate = useNavigate();
-  const { pathname } = useLocation();
-  const names = new Set([tenant, ...(data?.data.items.map(({ name }) => name) ?? [])]);
-  const go = (to: string): void => {
-    const list = /^\/tenants\/[^/]+(?:\/([^/]+))?/.exec(pathname)?.[1];
-    void navigate(`/tenants/${to}${list ? `/${list}` : ''}`);
-  };
-  return (
-    <NativeSelect
-      className="tenant-switcher"
-      mx="sm"
-      mt="md"
-      size="xs"
-      label="Tenant"
-      value={tenant}
-      data={[...names].sort()}
-      onChange={event => go(event.currentTarget.value)}
-    />
-  );
-}
