@@ -349,6 +349,7 @@ describe.skipIf(!chromiumPath())('administration in the page', () => {
       expect(await table.getByRole('row').count()).toBeGreaterThan(3);
       const growth = page.getByRole('table', { name: 'Growth of each increment' });
       expect(await growth.getByRole('row').count()).toBe(4);
+      await growth.getByRole('row').filter({ hasText: 'monday' }).getByText('the first', { exact: true }).waitFor();
       expect(await visitor.barriers()).toEqual([]);
       expect(await visitor.overflow()).toBeLessThanOrEqual(0);
     });

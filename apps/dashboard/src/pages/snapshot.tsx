@@ -9,7 +9,7 @@ import { Ago } from '../parts/ago';
 import { shareOf, showBytes, showCount, showPercent } from '../parts/amounts';
 import { ChangeMap } from '../parts/change-map';
 import { Copy } from '../parts/copy';
-import { Growth } from '../parts/growth';
+import { Growth, sinceBefore } from '../parts/growth';
 import { ConditionNotice, To, UnderWay } from '../parts/links';
 import { LinkedOperations } from '../parts/operation-list';
 import { Facts, Loaded, Page, Section } from '../parts/page';
@@ -55,7 +55,7 @@ export function SnapshotPage() {
                   ['Cut', found.cut],
                   ['Taken', <Ago key="taken" at={found.cutAt} />],
                   ['Index of changed blocks', <StateBadge key="index" state={found.index} />],
-                  ['Changed since the cut before', showBytes(found.changedBytes)],
+                  ['Changed since the cut before', sinceBefore(found)],
                   ['Made by', found.template],
                   ['Operation', <UnderWay key="operation" operation={found.operation} />],
                   ['Id', <Copy key="id" text={found.id} label="the id" />],

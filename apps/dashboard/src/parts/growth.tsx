@@ -1,4 +1,5 @@
 import { useRead } from '../api/read';
+import type { ItemOf } from '../api/routes';
 import { Ago } from './ago';
 import { shareOf, showBytes } from './amounts';
 import { To } from './links';
@@ -29,7 +30,7 @@ export function Growth({ tenant, volume, current }: { tenant: string; volume: st
                   </tr>
                 </thead>
                 <tbody>
-                  {items.map(({ id, name, cutAt, createdAt, changedBytes, index }) => (
+                  {items.map(({ id, name, cut, cutAt, createdAt, changedBytes, index }, n) => (
                     <tr key={id} aria-current={id === current ? 'true' : undefined}>
                       <th scope="row">
                         <To to={`/tenants/${tenant}/snapshots/${id}`}>{name}</To>
@@ -37,7 +38,9 @@ export function Growth({ tenant, volume, current }: { tenant: string; volume: st
                       <td>
                         <Ago at={cutAt ?? createdAt} />
                       </td>
-                      <td>{changedBytes === null ? WHY[index] : showBytes(changedBytes)}</td>
+                      <td>
+                        {sinceBefore({ cut, changedBytes, index, oldest: next === null && n === items.length - 1 })}
+                      </td>
                       <td className="bar-cell">
                         <svg viewBox="0 0 100 14" preserveAspectRatio="none" aria-hidden="true">
                           <rect width={100 * shareOf(changedBytes ?? '0', String(most))} height={14} />
@@ -57,3 +60,16 @@ export function Growth({ tenant, volume, current }: { tenant: string; volume: st
 }
 
 const WHY = { pending: 'not indexed yet', indexed: 'not known', broken: 'not known: do a full backup' } as const;
+
+interface Increment extends Pick<ItemOf<'/tenants/{tenant}/snapshots'>, 'cut' | 'changedBytes' | 'index'> {
+  /** There is none before it any more. */
+  oldest?: boolean;
+}
+
+/** What changed since the snapshot before, or why nobody can say. Cuts of a volume are numbered from 1. */
+export function sinceBefore({ cut, changedBytes, index, oldest }: Increment): string {
+  if (changedBytes !== null) return showBytes(changedBytes);
+  if (index !== 'indexed') return WHY[index];
+  if (cut === '1') return 'the first';
+  return oldest ? 'the oldest that is left' : WHY.indexed;
+}
