@@ -117,6 +117,40 @@ describe.skipIf(!chromiumPath())('operations in the page', () => {
     await page.getByText('the rights are back').waitFor();
   });
 
+  it('ends a stuck operation, or takes it from its worker, only by the name of its resource', async () => {
+    const visitor = await visit();
+    const { page } = visitor;
+    const stuck = await makeStuck(house, 'given-up');
+    await visitor.logIn(house.root.admin, `/operations/${stuck}`);
+    await page.getByRole('button', { name: 'Resolve' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Reason').fill('the bucket stays');
+    const resolve = dialog.getByRole('button', { name: 'Resolve' });
+    expect(await resolve.isDisabled()).toBe(true);
+    await dialog.getByLabel('Type given-up to confirm').fill('given-up');
+    expect(await visitor.barriers()).toEqual([]);
+    await resolve.click();
+    await dialog.waitFor({ state: 'hidden' });
+    await page
+      .locator('.notice .badge')
+      .filter({ hasText: /failed$/ })
+      .waitFor();
+
+    house.appliance.fakeBlock!.addFault({ method: 'stage', mode: 'hang' });
+    const made = await house.call(house.acme.operator, 'POST', '/tenants/acme/volumes', {
+      body: { name: 'held', size: '8388608' },
+      headers: { prefer: 'wait=0' },
+    });
+    await page.goto(`/operations/${made.headers.location!.toString().split('/').at(-1)}`);
+    await page.getByRole('button', { name: 'Release by force' }).click();
+    await dialog.getByLabel('Reason').fill('its disk hangs');
+    const release = dialog.getByRole('button', { name: 'Release by force' });
+    expect(await release.isDisabled()).toBe(true);
+    await dialog.getByLabel('Type held to confirm').fill('held');
+    await release.click();
+    await dialog.waitFor({ state: 'hidden' });
+  });
+
   it('rests while it is paused, and catches up when it is resumed', async () => {
     const visitor = await visit();
     const { page } = visitor;

@@ -84,12 +84,13 @@ const ACTIONS = {
   },
 } as const;
 
-function Actions({ operation: { id, actions } }: { operation: OperationDetailReply }) {
+function Actions({ operation: { id, resource, actions } }: { operation: OperationDetailReply }) {
   const may = useMay();
   return actions
     .filter(verb => may(ACTIONS[verb].role))
     .map(verb => {
       const { label, title, explain, done, reason } = ACTIONS[verb];
+      const danger = verb === 'resolve' || verb === 'release';
       return (
         <Act
           key={verb}
@@ -98,7 +99,8 @@ function Actions({ operation: { id, actions } }: { operation: OperationDetailRep
           explain={explain}
           reason={reason}
           primary={verb === 'retry'}
-          danger={verb === 'resolve' || verb === 'release'}
+          danger={danger}
+          confirmName={danger ? resource.name : undefined}
           done={done}
           run={async (_, why) => {
             await call('POST', `/operations/{operation}/${verb}`, {
