@@ -9,6 +9,7 @@ import type { AdminHouse, Reply } from '#test/admin/admin-house';
 import { EventReader } from '#test/admin/event-reader';
 import { ExampleThings } from '#test/admin/example-things';
 import { fill, pathWith } from '#test/admin/tenant-things';
+import { TestProvider } from '#test/support/identity-provider';
 
 /**
  * What the document shows as an example is what happens: each is called in the order of the contract, by an administrator
@@ -17,13 +18,18 @@ import { fill, pathWith } from '#test/admin/tenant-things';
  */
 let house: AdminHouse;
 let things: ExampleThings;
+let provider: TestProvider;
 
 beforeAll(async () => {
   configureLogging({ level: 'error' });
-  things = await ExampleThings.create();
+  provider = await TestProvider.start('http://127.0.0.1:8740');
+  things = await ExampleThings.create(provider.env);
   house = things.house;
 }, 60_000);
-afterAll(() => house?.close());
+afterAll(async () => {
+  await house?.close();
+  await provider?.close();
+});
 
 const examples = ROUTES.flatMap(route =>
   route.examples.map(example => [route.id, example.name, route, example] as const),
@@ -51,6 +57,7 @@ describe('an example', () => {
 });
 
 async function run(route: RouteContract, example: Example): Promise<Reply> {
+  if (route.id === 'finishProviderLogin') return loginByProvider(route);
   const names = new Set([...JSON.stringify(example).matchAll(/\{(\w+)\}/g)].map(([, name]) => name!));
   const made: Record<string, string> = {};
   for (const name of names) made[name] = await things.make(name, route);
@@ -76,6 +83,15 @@ async function firstEvents(path: string): Promise<Reply> {
   await reader.seen(2);
   await reader.disconnect();
   return { status: reader.status, headers: {}, body: reader.messages.map(({ data }) => data) };
+}
+
+/** Its answer is none without the cookie of its beginning. */
+async function loginByProvider({ method, path }: RouteContract): Promise<Reply> {
+  const begun = await house.call(undefined, 'POST', '/session/provider');
+  provider.people['example-1'] = { preferred_username: house.root.viewer.username };
+  const answer = await provider.logIn(begun.body.location, 'example-1');
+  const cookie = String(begun.headers['set-cookie']).split(';', 1)[0]!;
+  return house.call(undefined, method, path, { body: { answer }, headers: { cookie } });
 }
 
 /** As a client gets it: by reading the object first. */

@@ -17,12 +17,14 @@ export function adminServices(parts: GatewayParts): AdminOptions {
   const tenants = new Tenants(database);
   return {
     logins,
+    provider: parts.provider,
     tenants,
     tenantEnding: new TenantEnding(database, tenants),
     keys: new StoredIdempotencyKeys(database, parts.secrets),
     quotas: new TenantQuotas(database, id => streams.countOf(id)),
     users: new Users(database, {
       passwords,
+      issuer: parts.oidc?.issuer,
       onChange: userId => {
         logins.forget(principal => principal.userId === userId);
         sessions.forget(session => session.userId === userId);

@@ -12,6 +12,7 @@ import { Operations } from '#operations/operations';
 import type { ProcessContext } from '#platform/boot';
 import type { Config } from '#platform/config';
 import type { Database } from '#platform/database';
+import { oidcSettings } from '#platform/oidc-settings';
 import type { SecretBox } from '#platform/secrets';
 import { BackendDirectory } from '#storage/backend-directory';
 import { BlockStorageService } from '#storage/block-storage-service';
@@ -19,7 +20,9 @@ import { SnapshotSessionService } from '#storage/sessions/snapshot-session-servi
 import { ObjectStorageService } from '#storage/storage';
 import { AdminLogins } from '#tenancy/admin-logins';
 import { readApplianceId } from '#tenancy/appliance';
+import { IdentityProvider } from '#tenancy/identity-provider';
 import { Passwords } from '#tenancy/passwords';
+import { ProviderLogins } from '#tenancy/provider-logins';
 import { StreamQuotas } from '#tenancy/quotas';
 import { Sessions } from '#tenancy/sessions';
 import { ShutTenants } from '#tenancy/shut-tenants';
@@ -42,6 +45,7 @@ export async function gatewayParts(
   database: Database,
   secrets: SecretBox,
 ) {
+  const oidc = oidcSettings(config);
   const objectKinds = objectBackendKinds({ fakeFile: config.TRIVET_FAKE_BACKEND_FILE });
   const blockKinds = blockBackendKinds({ fakeFile: config.TRIVET_FAKE_BLOCK_FILE });
   const isBlockKind = (kind: string): boolean => blockKinds.some(known => known.kind === kind);
@@ -70,6 +74,7 @@ export async function gatewayParts(
   const shut = new ShutTenants(database);
   shut.start();
   shutdown.add('shut-tenants', () => shut.stop());
+  const logins = new AdminLogins(database, passwords, shut);
   const sessions = new Sessions({ database, ttlMs: config.TRIVET_CSP_TOKEN_TTL_MS, isBlockKind, passwords, shut });
   const applianceId = await readApplianceId(database);
   const blocks = new BackendDirectory(database, new BackendRegistry(blockKinds, applianceId), secrets);
@@ -111,6 +116,8 @@ export async function gatewayParts(
     streams,
     shut,
     passwords,
-    logins: new AdminLogins(database, passwords, shut),
+    logins,
+    oidc,
+    provider: oidc && new ProviderLogins({ database, secrets, logins, provider: new IdentityProvider(oidc) }),
   };
 }

@@ -10,6 +10,7 @@ import type { EndpointDoors } from '#tenancy/endpoint-doors';
 import type { EndpointRegistrations } from '#tenancy/endpoint-registrations';
 import type { IdempotencyKeys } from '#tenancy/idempotency-keys';
 import type { Names } from '#tenancy/names';
+import type { ProviderDirectory } from '#tenancy/provider-directory';
 import type { TenantDirectory } from '#tenancy/tenant-directory';
 import type { TenantEnding } from '#tenancy/tenant-ending';
 import type { QuotaDirectory } from '#tenancy/tenant-quotas';
@@ -21,6 +22,8 @@ export const ADMIN_OPTIONS = Symbol('AdminOptions');
 /** What the controllers call. Each resource has its own service; helpers of the room have none. */
 export interface AdminOptions {
   logins: AdminDirectory;
+  /** undefined: people log in by passwords alone. */
+  provider: ProviderDirectory | undefined;
   tenants: TenantDirectory;
   tenantEnding: TenantEnding;
   users: UserDirectory;

@@ -5,8 +5,11 @@ import { AdminCall, Call } from '#admin/admin-call';
 import { ADMIN_OPTIONS, type AdminOptions } from '#admin/admin-options';
 import { type Me, sessionRoutes } from '#admin/contract/session';
 import { Serves } from '#admin/serves';
-import { sessionCookie } from '#admin/session-cookie';
+import { BEGUN_COOKIE, begunCookie, sessionCookie } from '#admin/session-cookie';
+import { StorageError } from '#platform/errors';
 import type { Principal } from '#tenancy/admin-directory';
+import type { ProviderDirectory } from '#tenancy/provider-directory';
+import { LOGIN_SECONDS } from '#tenancy/sealed-login';
 
 /** Logins at the page: an httpOnly cookie, and a second value that scripts of this page alone can send back. */
 @Controller()
@@ -19,6 +22,39 @@ export class SessionController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<Me> {
     const { principal, token } = await this.options.logins.login({ ...call.body, address: call.address });
+    call.audited = true;
+    reply.header('set-cookie', sessionCookie(token, call.encrypted, principal.expiresAt ?? undefined));
+    return shown(principal, token);
+  }
+
+  @Serves(sessionRoutes.provider)
+  provider(): { name: string | null } {
+    return { name: this.options.provider?.name ?? null };
+  }
+
+  @Serves(sessionRoutes.beginProvider)
+  async beginProvider(
+    @Call() call: AdminCall<typeof sessionRoutes.beginProvider>,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<{ location: string }> {
+    // Nothing is changed yet.
+    call.audited = true;
+    const { location, sealed } = await this.known().begin();
+    reply.header('set-cookie', begunCookie(sealed, call.encrypted, LOGIN_SECONDS));
+    return { location };
+  }
+
+  @Serves(sessionRoutes.finishProvider)
+  async finishProvider(
+    @Call() call: AdminCall<typeof sessionRoutes.finishProvider>,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<Me> {
+    const provider = this.known();
+    const forget = begunCookie('', call.encrypted, 0);
+    // Also when it is refused: one answer is one try.
+    reply.header('set-cookie', forget);
+    const sealed = call.cookie(BEGUN_COOKIE);
+    const { principal, token } = await provider.finish({ sealed, answer: call.body.answer, address: call.address });
     call.audited = true;
     reply.header('set-cookie', sessionCookie(token, call.encrypted, principal.expiresAt ?? undefined));
     return shown(principal, token);
@@ -44,6 +80,13 @@ export class SessionController {
   async changePassword(@Call() call: AdminCall<typeof sessionRoutes.changePassword>): Promise<void> {
     const { password, newPassword } = call.body;
     await this.options.logins.changePassword(call.actor, call.principal, password, newPassword);
+  }
+
+  private known(): ProviderDirectory {
+    const { provider } = this.options;
+    if (!provider)
+      throw new StorageError('failed_precondition', 'there is no identity provider: log in with a password');
+    return provider;
   }
 }
 

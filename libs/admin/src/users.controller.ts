@@ -3,6 +3,7 @@ import { type AdminCall, Call } from '#admin/admin-call';
 import { ADMIN_OPTIONS, type AdminOptions } from '#admin/admin-options';
 import { type UserReply, userRoutes } from '#admin/contract/users';
 import { answerPage } from '#admin/paging';
+import { Refusal } from '#admin/problems';
 import { Serves } from '#admin/serves';
 import { showLoginName } from '#tenancy/login-name';
 import type { TenantRef, UserView } from '#tenancy/user-directory';
@@ -35,6 +36,11 @@ export class UsersController {
 
   @Serves(userRoutes.change)
   async change(@Call() call: AdminCall<typeof userRoutes.change>): Promise<UserReply> {
+    // Whoever sets it says which person of the provider, which is the appliance's, may enter here.
+    if (call.body.subject !== undefined && !call.principal.appliance)
+      throw new Refusal('permission_denied', 'only administrators of the appliance link users with an identity', [
+        { pointer: '/body/subject', message: 'set by administrators of the appliance alone' },
+      ]);
     const check = ({ version }: UserView) => call.requireMatch(version);
     return reply(call, await this.options.users.change(call.actor, call.tenant, call.params.user, call.body, check));
   }
@@ -51,12 +57,16 @@ function reply(call: AdminCall, user: UserView): UserReply {
   return shown(call.tenant, user);
 }
 
-const shown = (tenant: TenantRef, { id, name, role, state, createdAt, updatedAt, tokens }: UserView): UserReply => ({
+const shown = (
+  tenant: TenantRef,
+  { id, name, role, state, identity, createdAt, updatedAt, tokens }: UserView,
+): UserReply => ({
   id,
   name,
   username: showLoginName({ tenant: tenant.name, user: name }),
   role,
   state,
+  identity,
   createdAt: createdAt.toISOString(),
   updatedAt: updatedAt.toISOString(),
   tokens,

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { pools, portals } from '#platform/block-settings';
+import { oidcIssuer, oidcLoginClaim, oidcScopes, publicUrl } from '#platform/oidc-variables';
 
 /** BSD's EX_CONFIG: a supervisor must not restart a process that stops with it. */
 export const EXIT_CONFIG = 78;
@@ -156,6 +157,21 @@ export const configSchema = z.strictObject({
   /** Where sockets of endpoints are made: a short path. run/endpoints in TRIVET_HOME when absent. */
   TRIVET_SOCKET_DIR: z.string().startsWith('/', 'expected an absolute path').optional(),
   TRIVET_SHUTDOWN_MS: duration(10_000),
+  /** Where browsers reach the gateway. */
+  TRIVET_PUBLIC_URL: publicUrl.optional(),
+  /** OpenID Connect: whose logins the page takes besides passwords. */
+  TRIVET_OIDC_ISSUER: oidcIssuer.optional(),
+  TRIVET_OIDC_CLIENT_ID: z.string().min(1).optional(),
+  TRIVET_OIDC_CLIENT_SECRET_FILE: z.string().min(1).optional(),
+  /** Stands on the button. */
+  TRIVET_OIDC_NAME: z.string().min(1).max(60).default('single sign-on'),
+  TRIVET_OIDC_SCOPES: oidcScopes.default('openid profile'),
+  /** Of a person whom nobody has linked with a user yet: the user's login name. Absent: administrators link. */
+  TRIVET_OIDC_LOGIN_CLAIM: oidcLoginClaim.optional(),
+  TRIVET_OIDC_LOGIN_TENANT: z
+    .string()
+    .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'expected the name of a tenant')
+    .default('default'),
   /** Of the command line, which asks this API with this token. */
   TRIVET_ADMIN_URL: z
     .string()

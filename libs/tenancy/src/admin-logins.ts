@@ -17,7 +17,7 @@ const log = createLogger('admin-logins');
 const CACHE_MS = 5_000;
 const CACHED = 10_000;
 /** A login at the page ends after so long, used or not. */
-const LOGIN_MS = 12 * 3_600_000;
+export const LOGIN_MS = 12 * 3_600_000;
 
 const FIND = sql(
   'admin_token_find',
@@ -35,7 +35,7 @@ const OPEN = sql(
       FOR SHARE OF u
    RETURNING id`,
 );
-const REAP = sql(
+export const REAP_LOGINS = sql(
   'admin_token_reap',
   `DELETE FROM trivet.admin_token
     WHERE tenant_id = $1
@@ -92,8 +92,11 @@ export class AdminLogins implements AdminDirectory {
       const values = [tenantId, uuidv7(), userId, password, hashOfToken(token), address, LOGIN_MS];
       if ((await tx.query(OPEN, values)).length === 0) throw refused();
       await tx.commit(
-        [REAP, [tenantId]],
-        auditWrite({ kind: 'user', name: account, address }, entry('session.login', { ...known, username: account })),
+        [REAP_LOGINS, [tenantId]],
+        auditWrite(
+          { kind: 'user', name: account, address },
+          loginEntry('session.login', { ...known, username: account }),
+        ),
       );
     });
     await this.logins.succeeded(known);
@@ -136,7 +139,7 @@ export class AdminLogins implements AdminDirectory {
   async logout(actor: Actor, principal: Principal): Promise<void> {
     const { tenantId, id } = principal;
     await this.database.withTenant(tenantId, tx =>
-      tx.commit([END, [tenantId, id]], auditWrite(actor, entry('session.logout', principal))),
+      tx.commit([END, [tenantId, id]], auditWrite(actor, loginEntry('session.logout', principal))),
     );
     this.forget(other => other.id === id);
   }
@@ -150,7 +153,7 @@ export class AdminLogins implements AdminDirectory {
       if (rows.length === 0) throw new StorageError('aborted', 'the password was changed meanwhile');
       await tx.commit(
         [END_OTHER_LOGINS, [tenantId, userId, principal.id]],
-        auditWrite(actor, entry('user.password', principal)),
+        auditWrite(actor, loginEntry('user.password', principal)),
       );
     });
     this.forget(other => other.userId === userId && other.id !== principal.id);
@@ -167,7 +170,7 @@ export class AdminLogins implements AdminDirectory {
     const { tenantId, account, address } = failed;
     const [statement, values] = auditWrite(
       { kind: 'user', name: account, address },
-      entry('session.refused', { ...failed, username: account }),
+      loginEntry('session.refused', { ...failed, username: account }),
     );
     this.database
       .withTenant(tenantId, tx => tx.query(statement, values))
@@ -175,9 +178,11 @@ export class AdminLogins implements AdminDirectory {
   }
 }
 
-const entry = (action: string, user: Pick<Principal, 'tenantId' | 'tenant' | 'userId' | 'username'>): AuditEntry => ({
+type Subject = Pick<Principal, 'tenantId' | 'tenant' | 'userId' | 'username'>;
+export const loginEntry = (action: string, user: Subject, after?: object): AuditEntry => ({
   tenantId: user.tenantId,
   tenantName: user.tenant,
   action,
   subject: { kind: 'user', id: user.userId, name: user.username },
+  after,
 });

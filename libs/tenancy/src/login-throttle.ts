@@ -34,8 +34,17 @@ export class LoginThrottle {
       ACCOUNT.free,
       ACCOUNT.cap,
     ]);
-    if (row!.failures <= ACCOUNT.free)
-      await this.database.call(FAILED, [addressOf(address), ADDRESS.free, ADDRESS.cap]);
+    if (row!.failures <= ACCOUNT.free) await this.failedFrom(address);
+  }
+
+  /** As `check` and `failed`, for logins without an account of ours. */
+  async checkAddress(address: string): Promise<void> {
+    const [row] = await this.database.call<{ seconds: number }>(BLOCKED, [[addressOf(address)]]);
+    if (row!.seconds > 0) throw new LoginThrottled(row!.seconds);
+  }
+
+  async failedFrom(address: string): Promise<void> {
+    await this.database.call(FAILED, [addressOf(address), ADDRESS.free, ADDRESS.cap]);
   }
 
   async succeeded(account: string): Promise<void> {

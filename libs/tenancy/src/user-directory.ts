@@ -14,6 +14,8 @@ export interface UserView {
   name: string;
   role: Role;
   state: 'active' | 'disabled';
+  /** By which an OpenID Connect provider knows them. */
+  identity: { issuer: string; subject: string } | null;
   /** Grows with each change. */
   version: number;
   createdAt: Date;
@@ -28,6 +30,8 @@ export interface UserChanges {
   role?: Role | undefined;
   state?: UserView['state'] | undefined;
   password?: string | undefined;
+  /** Of the provider that is configured now; null: unlink. */
+  subject?: string | null | undefined;
 }
 
 /** Users of tenants, the appliance's own administrators among them. Implemented by Users. */
@@ -39,9 +43,10 @@ export interface UserDirectory {
   /** Name taken: `already_exists`. */
   create(actor: Actor, tenant: TenantRef, request: { name: string; role: Role; password: string }): Promise<UserView>;
   /**
-   * Another password and disabling end the logins of the user and the tokens of its drivers. `check` sees the user before
-   * the change, under its lock, and throws to refuse. The last administrator of the appliance who can log in stays so:
-   * `failed_precondition`.
+   * Another password, another identity and disabling end the logins of the user and the tokens of its drivers. `check`
+   * sees the user before the change, under its lock, and throws to refuse. The last administrator of the appliance who can
+   * log in stays so: `failed_precondition`. An identity without a provider: the same; one that another user has:
+   * `already_exists`.
    */
   change(actor: Actor, tenant: TenantRef, name: string, changes: UserChanges, check?: UserCheck): Promise<UserView>;
   /** With its logins and tokens; else as `change`. */

@@ -12,7 +12,8 @@ import type { TenantRef, UserChanges, UserCheck, UserDirectory, UserView } from 
 export { ROLES, type Role } from '#tenancy/roles';
 
 const FIND_TENANT = sql('user_find_tenant', 'SELECT tenant_id AS "tenantId" FROM trivet.find_tenant($1)');
-const SELECT = `SELECT u.id, u.name, u.role, u.state, u.version, u.created_at AS "createdAt", u.updated_at AS "updatedAt",
+const SELECT = `SELECT u.id, u.name, u.role, u.state, u.version,
+       CASE WHEN u.subject IS NOT NULL THEN json_build_object('issuer', u.issuer, 'subject', u.subject) END AS identity, u.created_at AS "createdAt", u.updated_at AS "updatedAt",
        (SELECT count(*)::integer FROM trivet.admin_token a
          WHERE a.tenant_id = u.tenant_id AND a.user_id = u.id AND a.kind = 'token'
            AND (a.expires_at IS NULL OR a.expires_at > now())) AS tokens,
@@ -43,6 +44,10 @@ const CHANGE = sql(
           version = version + 1, updated_at = now()
     WHERE tenant_id = $1 AND id = $2`,
 );
+const IDENTIFY = sql(
+  'user_identify',
+  'UPDATE trivet.tenant_user SET issuer = $3, subject = $4 WHERE tenant_id = $1 AND id = $2',
+);
 const DELETE = sql('user_delete', 'DELETE FROM trivet.tenant_user WHERE tenant_id = $1 AND id = $2');
 const END_LOGINS = sql(
   'user_end_logins',
@@ -54,6 +59,8 @@ export interface UsersOptions {
   passwords?: Passwords;
   /** After a change by this process, whose logins other parts of it may remember. */
   onChange?: (userId: string) => void;
+  /** Of the OpenID Connect provider, if there is one. */
+  issuer?: string | undefined;
 }
 
 /** Every change stands in the audit log, and counts for logins at once, for what gateways remember within 5 s. */
@@ -103,15 +110,20 @@ export class Users implements UserDirectory {
     actor: Actor,
     tenant: TenantRef,
     name: string,
-    { role, state, password }: UserChanges,
+    { role, state, password, subject }: UserChanges,
     check: UserCheck = () => {},
   ): Promise<UserView> {
+    const { issuer } = this.options;
+    if (typeof subject === 'string' && issuer === undefined)
+      throw new StorageError('failed_precondition', 'there is no identity provider: TRIVET_OIDC_ISSUER is not set');
     const stored = password === undefined ? null : await this.passwords.hash(requirePassword(password));
     const { before, after } = await this.database.withTenant(tenant.id, async tx => {
       const stays = { role: role ?? 'admin', state: state ?? 'active' };
       const before = await this.lock(tx, tenant, name, check, stays.role === 'admin' && stays.state === 'active');
       await tx.query(CHANGE, [tenant.id, before.id, role ?? null, state ?? null, stored]);
-      if (stored !== null || state === 'disabled') await tx.query(END_LOGINS, [tenant.id, before.id]);
+      if (subject !== undefined) await identify(tx, tenant, before, subject === null ? null : issuer!, subject);
+      if (stored !== null || state === 'disabled' || subject !== undefined)
+        await tx.query(END_LOGINS, [tenant.id, before.id]);
       const after = await found(tx, GET, tenant, name);
       const now = { ...shown(after), ...(stored === null ? {} : { password: 'another' }) };
       await tx.commit(auditWrite(actor, entry('change', tenant, before, shown(before), now)));
@@ -158,9 +170,25 @@ async function found(tx: Tx, statement: typeof GET, tenant: TenantRef, name: str
   return row;
 }
 
+async function identify(
+  tx: Tx,
+  { id }: TenantRef,
+  user: UserView,
+  issuer: string | null,
+  subject: string | null,
+): Promise<void> {
+  try {
+    await tx.query(IDENTIFY, [id, user.id, issuer, subject]);
+  } catch (error) {
+    if (!isUniqueViolation(error)) throw error;
+    const message = 'this person is linked with another user already: a person is one user of the appliance';
+    throw new StorageError('already_exists', message, { cause: error, field: 'subject' });
+  }
+}
+
 const login = (tenant: TenantRef, { name }: { name: string }): string =>
   showLoginName({ tenant: tenant.name, user: name });
-const shown = ({ name, role, state }: UserView) => ({ name, role, state });
+const shown = ({ name, role, state, identity }: UserView) => ({ name, role, state, ...(identity ? { identity } : {}) });
 
 const entry = (verb: string, tenant: TenantRef, user: UserView, before: unknown, after: unknown): AuditEntry => ({
   tenantId: tenant.id,

@@ -28,6 +28,8 @@ export interface RouteContract {
   etag?: 'gives' | 'needs';
   /** 202 with the operation in Location when it is not done within `Prefer: wait=N`. */
   long?: true;
+  /** The answer sets a cookie; for the page alone. */
+  cookie?: true;
   /** The answer holds a secret that is shown this once. */
   secret?: true;
   /** Refusals beyond those that follow from the rest (400, 401, 403, 404, 412, 413, 415, 428, 429, 500, 503). */

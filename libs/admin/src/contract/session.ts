@@ -39,7 +39,55 @@ export const sessionRoutes = {
     }),
     status: 200,
     reply: me,
+    cookie: true,
     examples: [{ name: 'an administrator of the appliance', body: { username: '{username}', password: '{password}' } }],
+  }),
+  provider: route({
+    id: 'getProvider',
+    method: 'GET',
+    path: '/session/provider',
+    tag,
+    summary: 'Whether people log in by an OpenID Connect provider, besides passwords',
+    access: { scope: 'public' },
+    status: 200,
+    reply: z
+      .object({ name: z.string().nullable().meta({ description: 'Of the provider; null: there is none' }) })
+      .meta({ id: 'Provider' }),
+    examples: [{ name: 'what the page shows' }],
+  }),
+  beginProvider: route({
+    id: 'beginProviderLogin',
+    method: 'POST',
+    path: '/session/provider',
+    tag,
+    summary: 'Begin a login at the provider: sets a cookie that is good for ten minutes',
+    access: { scope: 'public' },
+    status: 200,
+    reply: z
+      .object({ location: z.string().meta({ description: 'Where the browser goes' }) })
+      .meta({ id: 'ProviderLogin' }),
+    cookie: true,
+    refusals: [409],
+    examples: [{ name: 'before the browser goes there' }],
+  }),
+  finishProvider: route({
+    id: 'finishProviderLogin',
+    method: 'POST',
+    path: '/session/provider/login',
+    tag,
+    summary: 'End a login at the provider: sets the cookie of a login',
+    access: { scope: 'public' },
+    body: z.strictObject({
+      answer: z
+        .string()
+        .max(8_192)
+        .meta({ description: 'The query that the provider sent the browser back with, as it is' }),
+    }),
+    status: 200,
+    reply: me,
+    cookie: true,
+    refusals: [409],
+    examples: [{ name: 'after the browser came back', body: { answer: '{answer}' } }],
   }),
   me: route({
     id: 'me',

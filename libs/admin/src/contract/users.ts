@@ -13,6 +13,10 @@ export const user = z
     username: z.string().meta({ description: 'As it logs in', examples: ['ann@acme'] }),
     role: z.enum(ROLES),
     state: z.enum(['active', 'disabled']),
+    identity: z
+      .object({ issuer: z.string(), subject: z.string() })
+      .nullable()
+      .meta({ description: 'By which an OpenID Connect provider knows them; null: they are not linked' }),
     createdAt: time,
     updatedAt: time,
     tokens: z.int().meta({ description: 'API tokens that are live' }),
@@ -92,15 +96,19 @@ export const userRoutes = {
     method: 'PATCH',
     path: '/tenants/{tenant}/users/{user}',
     tag,
-    summary: 'Give a user another role or password, disable or enable it',
+    summary: 'Give a user another role, password or identity, disable or enable it',
     description:
-      'Another password, and disabling, end its logins and the tokens of its drivers; API tokens rest while it is disabled.',
+      'Another password or identity, and disabling, end its logins and the tokens of its drivers; API tokens rest while it is disabled.',
     access: { scope: 'tenant', role: 'admin' },
     params: ofUser,
     body: z.strictObject({
       role: z.enum(ROLES).optional(),
       state: z.enum(['active', 'disabled']).optional(),
       password: password.optional(),
+      subject: z.string().min(1).max(255).nullable().optional().meta({
+        description:
+          '`sub` of the person at the OpenID Connect provider; null: unlink. Set by administrators of the appliance alone',
+      }),
     }),
     status: 200,
     reply: user,

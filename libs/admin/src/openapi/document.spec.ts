@@ -52,6 +52,9 @@ describe('the OpenAPI document', () => {
     const statuses = (id: string) =>
       Object.keys(operationOf(ROUTES.find(route => route.id === id)!).responses).map(Number);
     expect(statuses('login')).toEqual([200, 400, 401, 403, 413, 415, 429, 500, 503]);
+    expect(statuses('getProvider')).toEqual([200, 400, 500, 503]);
+    expect(statuses('beginProviderLogin')).toEqual([200, 400, 409, 413, 415, 500, 503]);
+    expect(statuses('finishProviderLogin')).toEqual([200, 400, 401, 403, 409, 413, 415, 429, 500, 503]);
     expect(statuses('listUsers')).toEqual([200, 400, 401, 403, 404, 500, 503]);
     expect(statuses('createUser')).toEqual([201, 400, 401, 403, 404, 409, 413, 415, 500, 503]);
     expect(statuses('changeUser')).toEqual([200, 400, 401, 403, 404, 409, 412, 413, 415, 428, 500, 503]);
@@ -65,7 +68,8 @@ describe('the OpenAPI document', () => {
       const has = (name: string) => parameters.some(({ $ref }: { $ref?: string }) => $ref === named(name).$ref);
       expect([route.id, has('IfMatch')]).toEqual([route.id, route.etag === 'needs']);
       expect([route.id, has('Prefer')]).toEqual([route.id, route.long === true]);
-      expect([route.id, has('IdempotencyKey')]).toEqual([route.id, route.method === 'POST' && route.id !== 'login']);
+      const repeatable = route.method === 'POST' && route.access.scope !== 'public';
+      expect([route.id, has('IdempotencyKey')]).toEqual([route.id, repeatable]);
     }
   });
 });

@@ -15,6 +15,7 @@ const SAMPLES: Readonly<Record<string, string>> = {
   endpoint: 'cosi',
   bucket: 'photos-7f',
   access: 'ba-7f',
+  answer: 'code=SplxlOBeZQQYbYS6WxSbIA&state=af0ifjsldkj',
   template: 'Retain-30Daily',
 };
 const SOME_ID = '019a2b7c-4d5e-7f60-8a9b-0c1d2e3f4a5b';
@@ -116,7 +117,7 @@ function successesOf(route: RouteContract, book: SchemaBook): Json {
     ...(method === 'POST' && route.access.scope !== 'public'
       ? { 'Idempotency-Replayed': header('IdempotencyReplayed') }
       : {}),
-    ...(route.id === 'login' ? { 'Set-Cookie': header('SetCookie') } : {}),
+    ...(route.cookie ? { 'Set-Cookie': header('SetCookie') } : {}),
   };
   const content = reply && contentOf(route, reply, book);
   const done = {

@@ -1,0 +1,199 @@
+import { type Database, isUniqueViolation, type Tx } from '#platform/database';
+import { StorageError } from '#platform/errors';
+import { createLogger } from '#platform/log';
+import type { SecretBox } from '#platform/secrets';
+import { sql } from '#platform/sql';
+import { uuidv7 } from '#platform/uuid';
+import type { OpenedLogin } from '#tenancy/admin-directory';
+import { type AdminLogins, LOGIN_MS, loginEntry, REAP_LOGINS } from '#tenancy/admin-logins';
+import { type AuditEntry, auditWrite } from '#tenancy/audit-log';
+import { IdentityProvider, LoginUnproved, type Person } from '#tenancy/identity-provider';
+import { APPLIANCE_TENANT, type LoginName, parseLoginName, showLoginName } from '#tenancy/login-name';
+import { LoginThrottle } from '#tenancy/login-throttle';
+import type { BegunLogin, ProviderDirectory } from '#tenancy/provider-directory';
+import { openLogin, sealLogin } from '#tenancy/sealed-login';
+import { hashOfToken, newToken } from '#tenancy/secret-tokens';
+import { TenantSuspended } from '#tenancy/shut-tenants';
+
+const log = createLogger('provider-logins');
+
+const BY_IDENTITY = sql(
+  'provider_by_identity',
+  `SELECT tenant_id AS "tenantId", tenant_name AS tenant, tenant_state AS "tenantState", user_id AS "userId",
+          user_name AS "user", active
+     FROM trivet.find_identity($1, $2)`,
+);
+const BY_NAME = sql(
+  'provider_by_name',
+  `SELECT tenant_id AS "tenantId", tenant_state AS "tenantState", user_id AS "userId", active
+     FROM trivet.find_login($1, $2)`,
+);
+/** Whom nobody linked, or whose link is one with the provider before this one. */
+const LINK = sql(
+  'provider_link',
+  `UPDATE trivet.tenant_user SET issuer = $3, subject = $4, version = version + 1, updated_at = now()
+    WHERE tenant_id = $1 AND id = $2 AND state = 'active' AND issuer IS DISTINCT FROM $3
+   RETURNING id`,
+);
+/** The row lock and the conditions: a user who is disabled or unlinked meanwhile opens nothing. */
+const OPEN = sql(
+  'provider_open',
+  `INSERT INTO trivet.admin_token (tenant_id, id, user_id, kind, name, role, token_hash, address, expires_at)
+   SELECT $1, $2, u.id, 'session', '', u.role, $6, $7, now() + $8 * interval '1 ms'
+     FROM trivet.tenant_user u
+    WHERE u.tenant_id = $1 AND u.id = $3 AND u.issuer = $4 AND u.subject = $5 AND u.state = 'active'
+      FOR SHARE OF u
+   RETURNING id`,
+);
+const APPLIANCE = sql('provider_appliance', 'SELECT tenant_id AS "tenantId" FROM trivet.appliance_tenant()');
+
+interface Known {
+  tenantId: string;
+  tenant: string;
+  tenantState: string;
+  userId: string;
+  user: string;
+  active: boolean;
+  /** By its login name, and to be linked by this login. */
+  unlinked: boolean;
+}
+
+interface Parts {
+  database: Database;
+  secrets: SecretBox;
+  provider: IdentityProvider;
+  logins: Pick<AdminLogins, 'authenticate'>;
+}
+
+/**
+ * Says which user a person is, and opens a login as a password does. Who is nobody here stays nobody: users and roles are
+ * made in Trivet alone (docs/adr/0021).
+ */
+export class ProviderLogins implements ProviderDirectory {
+  private readonly throttle: LoginThrottle;
+
+  constructor(private readonly parts: Parts) {
+    this.throttle = new LoginThrottle(parts.database);
+  }
+
+  get name(): string {
+    return this.parts.provider.settings.name;
+  }
+
+  async begin(): Promise<BegunLogin> {
+    const { location, begun } = await this.parts.provider.begin();
+    return { location, sealed: sealLogin(this.parts.secrets, begun) };
+  }
+
+  async finish({
+    sealed,
+    answer,
+    address,
+  }: {
+    sealed: string | undefined;
+    answer: string;
+    address: string;
+  }): Promise<OpenedLogin> {
+    await this.throttle.checkAddress(address);
+    try {
+      const begun = openLogin(this.parts.secrets, sealed ?? '');
+      if (!begun) throw new LoginUnproved('this login did not begin in this browser, or took too long; begin again');
+      const person = await this.parts.provider.person(answer, begun);
+      return await this.open(person, address);
+    } catch (error) {
+      if (error instanceof LoginUnproved || error instanceof Unknown) await this.throttle.failedFrom(address);
+      throw error;
+    }
+  }
+
+  private async open(person: Person, address: string): Promise<OpenedLogin> {
+    const { database, provider, logins } = this.parts;
+    const { issuer } = provider.settings;
+    const known = await this.find(person);
+    if (!known) {
+      await this.noteStranger(person, address);
+      throw new Unknown(this.name);
+    }
+    const account = showLoginName(known);
+    const user = { ...known, username: account };
+    const by = { kind: 'user', name: account, address } as const;
+    const token = newToken();
+    const refuse = async (error: StorageError): Promise<never> => {
+      const refused = auditWrite(by, loginEntry('session.refused', user, { provider: this.name }));
+      await this.note(known.tenantId, refused);
+      throw error;
+    };
+    if (!known.active) return refuse(new Unknown(this.name));
+    if (known.tenantState !== 'active') return refuse(new TenantSuspended(known.tenant, known.tenantState));
+    const opened = await database.withTenant(known.tenantId, async tx => {
+      const { tenantId, userId } = known;
+      const linked = known.unlinked && (await this.link(tx, known, person));
+      const values = [tenantId, uuidv7(), userId, issuer, person.subject, hashOfToken(token), address, LOGIN_MS];
+      if ((await tx.query(OPEN, values)).length === 0) return false;
+      if (linked) await tx.query(...auditWrite(by, loginEntry('user.link', user, { subject: person.subject })));
+      await tx.commit(
+        [REAP_LOGINS, [tenantId]],
+        auditWrite(by, loginEntry('session.login', user, { provider: this.name })),
+      );
+      return true;
+    });
+    const principal = opened ? await logins.authenticate(token) : undefined;
+    return principal ? { principal, token } : refuse(new Unknown(this.name));
+  }
+
+  private async find({ subject, login }: Person): Promise<Known | undefined> {
+    const { database, provider } = this.parts;
+    const [linked] = await database.call<Known>(BY_IDENTITY, [provider.settings.issuer, subject]);
+    if (linked) return linked;
+    const name = login === undefined ? undefined : this.loginName(login);
+    if (!name) return undefined;
+    const [found] = await database.call<Known>(BY_NAME, [name.tenant, name.user]);
+    return found && { ...found, ...name, unlinked: true };
+  }
+
+  private loginName(login: string): LoginName | undefined {
+    return parseLoginName(login.includes('@') ? login : `${login}@${this.parts.provider.settings.loginTenant}`);
+  }
+
+  private async link(tx: Tx, { tenantId, userId }: Known, { subject }: Person): Promise<boolean> {
+    try {
+      return (await tx.query(LINK, [tenantId, userId, this.parts.provider.settings.issuer, subject])).length > 0;
+    } catch (error) {
+      if (!isUniqueViolation(error)) throw error;
+      throw new StorageError('aborted', 'this person was linked with a user at the same moment', { cause: error });
+    }
+  }
+
+  /** With what an administrator needs to link them. */
+  private async noteStranger({ subject, login }: Person, address: string): Promise<void> {
+    const [row] = await this.parts.database.call<{ tenantId: string }>(APPLIANCE, []);
+    const entry: AuditEntry = {
+      tenantId: row!.tenantId,
+      tenantName: APPLIANCE_TENANT,
+      action: 'session.refused',
+      subject: { kind: 'person', id: subject, name: login?.slice(0, 255) ?? '' },
+      after: { provider: this.name },
+    };
+    await this.note(row!.tenantId, auditWrite({ kind: 'system', name: 'login', address }, entry));
+  }
+
+  /** A login is refused whether or not this can be written. */
+  private async note(tenantId: string, [statement, values]: ReturnType<typeof auditWrite>): Promise<void> {
+    try {
+      await this.parts.database.withTenant(tenantId, tx => tx.query(statement, values));
+    } catch (error) {
+      log.error({ err: error }, 'a refused login was not written down');
+    }
+  }
+}
+
+/** The same for whoever is no user here, and for whoever is disabled. */
+class Unknown extends StorageError {
+  constructor(provider: string) {
+    super(
+      'permission_denied',
+      `${provider} knows you, but no user of Trivet is linked with you: ask whoever runs the appliance`,
+      { retry: 'never' },
+    );
+  }
+}
