@@ -12,15 +12,20 @@ import {
   type Visitor,
 } from '#test/dashboard/browser';
 import { type History, makeHistory, startHouse } from '#test/dashboard/dashboard-house';
+import { freePort } from '#test/support/free-port';
+import { TestProvider } from '#test/support/identity-provider';
 import { parts } from '#test/support/parts';
 
 let house: AdminHouse;
 let browser: TestBrowser;
+let provider: TestProvider;
 let visitors: Visitor[] = [];
 
 describe.skipIf(!chromiumPath())('administration in the page', () => {
   beforeAll(async () => {
-    [house, browser] = await Promise.all([startHouse(), TestBrowser.launch()]);
+    const port = await freePort();
+    provider = await TestProvider.start(`http://127.0.0.1:${port}`);
+    [house, browser] = await Promise.all([startHouse({ port, env: provider.env }), TestBrowser.launch()]);
   });
   afterEach(async () => {
     const done = visitors;
@@ -30,6 +35,7 @@ describe.skipIf(!chromiumPath())('administration in the page', () => {
   afterAll(async () => {
     await browser?.close();
     await house?.close();
+    await provider?.close();
   });
 
   const visit = async (look: Look = DESK): Promise<Visitor> => {
@@ -37,6 +43,39 @@ describe.skipIf(!chromiumPath())('administration in the page', () => {
     visitors.push(visitor);
     return visitor;
   };
+
+  it('logs in whom the provider knows, once they are linked, and goes on where it was', async () => {
+    const visitor = await visit();
+    const { page } = visitor;
+    const byProvider = page.getByRole('button', { name: 'Log in with Test ID' });
+    await page.goto('/tenants/acme/users?from=a-friend');
+    await byProvider.click();
+    await page.waitForURL(`${provider.issuer}/interaction/**`);
+    await page.locator('input[name="login"]').fill('ann-1');
+    await page.locator('input[name="password"]').fill('any');
+    await page.locator('button[type="submit"]').click();
+    // Nobody knows her yet.
+    const alert = page.getByRole('alert');
+    await alert.waitFor();
+    expect(await alert.textContent()).toMatch(/Test ID knows you[\s\S]*What to do[\s\S]*Ask whoever runs/);
+    expect(page.url()).toBe(`${provider.publicUrl}/tenants/acme/users?from=a-friend`);
+    expect(await visitor.barriers()).toEqual([]);
+
+    const office = await visit();
+    await office.logIn(house.root.admin, '/tenants/acme/users');
+    const row = office.page.getByRole('row').filter({ hasText: house.acme.viewer.username });
+    await row.getByRole('button', { name: 'Change' }).click();
+    const dialog = office.page.getByRole('dialog');
+    await dialog.getByLabel('Subject at Test ID').fill('ann-1');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await dialog.waitFor({ state: 'hidden' });
+
+    await byProvider.click();
+    await page.getByRole('button', { name: `Account ${house.acme.viewer.username}` }).waitFor();
+    expect(page.url()).toBe(`${provider.publicUrl}/tenants/acme/users?from=a-friend`);
+    await page.getByRole('heading', { name: 'Users' }).waitFor();
+    expect(await page.getByRole('button', { name: 'New user' }).count()).toBe(0);
+  });
 
   it('makes a tenant, gives it a quota, and sees it refuse', async () => {
     const visitor = await visit();

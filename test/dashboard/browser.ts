@@ -72,7 +72,7 @@ export class Visitor {
     await this.page.goto(path);
     await this.page.getByRole('textbox', { name: 'User' }).fill(username);
     await this.page.getByRole('textbox', { name: 'Password' }).fill(password);
-    await this.page.getByRole('button', { name: 'Log in' }).click();
+    await this.page.getByRole('button', { name: 'Log in', exact: true }).click();
     await this.page.getByRole('button', { name: `Account ${username}` }).waitFor();
   }
 

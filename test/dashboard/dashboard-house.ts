@@ -7,14 +7,14 @@ import { parts, until } from '#test/support/parts';
 const KIB = 1_024;
 
 /** Real processes over fake backends, as the page meets them. */
-export async function startHouse(): Promise<AdminHouse> {
+export async function startHouse(gateway: { env?: Record<string, string>; port?: number } = {}): Promise<AdminHouse> {
   // Long leases: an operation that takes its time runs once.
   const house = await AdminHouse.create({
     block: parts().xfs ? 'fake-xfs' : 'fake',
     env: { TRIVET_LEASE_MS: '30000' },
   });
   try {
-    await Promise.all([house.appliance.gateway(), house.appliance.worker()]);
+    await Promise.all([house.appliance.gateway(gateway.env, gateway.port), house.appliance.worker()]);
     await poolsSeen(house, house.acme);
     return house;
   } catch (error) {

@@ -76,7 +76,9 @@ beforeAll(async () => {
   const named = await madeBy(things);
   const { username, password } = house.acme.admin;
   firsts = Object.fromEntries(
-    Object.entries({ ...named, username: [username], password: [password], answer: ['code=guess&state=guess'] }).map(([name, [first]]) => [name, first!]),
+    Object.entries({ ...named, username: [username], password: [password], answer: ['code=guess&state=guess'] }).map(
+      ([name, [first]]) => [name, first!],
+    ),
   );
   const words = [...Object.values(named).flat(), 'appliance', 'beta', 'default', 'local', 'no-such'];
   schemas = new SchemaArbitrary(document.schemas, words, named);

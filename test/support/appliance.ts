@@ -174,8 +174,9 @@ export class TestAppliance {
     return appliance;
   }
 
-  async gateway(env: Record<string, string> = {}): Promise<DaemonProcess> {
-    const port = await freePort();
+  /** `at`: a port that somebody had to know before. */
+  async gateway(env: Record<string, string> = {}, at?: number): Promise<DaemonProcess> {
+    const port = at ?? (await freePort());
     this.httpPort = port;
     return this.spawn('gateway', { ...env, TRIVET_HTTP_LISTEN: `127.0.0.1:${port}` }, port).ready();
   }

@@ -1,5 +1,7 @@
 import type { ComponentType } from 'react';
 import { createBrowserRouter, type RouteObject } from 'react-router';
+// Before the router, which reads the address when it is made.
+import './api/provider';
 import { NotFoundPage, RouteErrorPage } from './pages/not-found';
 import { OverviewPage } from './pages/overview';
 import { Loading } from './parts/page';

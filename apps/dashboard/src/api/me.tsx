@@ -5,6 +5,7 @@ import type { Role } from '#admin/contract/route';
 import type { Me } from '#admin/contract/session';
 import { call, setCsrf } from './client';
 import { ApiProblem, problemOf } from './problem';
+import { takeAnswer } from './provider';
 
 interface Login {
   /** undefined: not known yet; null: nobody is logged in. */
@@ -12,6 +13,8 @@ interface Login {
   /** It was logged in, and is no more. */
   ended: boolean;
   problem: Problem | undefined;
+  /** Of the login by the provider that this page came back from. */
+  refused: Problem | undefined;
   login(username: string, password: string): Promise<void>;
   logout(): Promise<void>;
   loggedOut(): void;
@@ -45,11 +48,13 @@ export function LoginProvider({ children }: { children: ReactNode }) {
   const [me, setMe] = useState<Me | null>();
   const [ended, setEnded] = useState(false);
   const [problem, setProblem] = useState<Problem>();
+  const [refused, setRefused] = useState<Problem>();
 
   const become = useCallback(
     (who: Me | null) => {
       setCsrf(who?.csrf ?? null);
       setProblem(undefined);
+      if (who) setRefused(undefined);
       // What one user has read is not for the next one.
       client.clear();
       setMe(who);
@@ -69,7 +74,16 @@ export function LoginProvider({ children }: { children: ReactNode }) {
         },
       );
     };
-    ask();
+    const answer = takeAnswer();
+    if (answer === undefined) ask();
+    else
+      call('POST', '/session/provider/login', { body: { answer } }).then(
+        ({ data }) => become(data),
+        error => {
+          setRefused(problemOf(error));
+          ask();
+        },
+      );
     return () => clearTimeout(timer);
   }, [become]);
 
@@ -83,6 +97,7 @@ export function LoginProvider({ children }: { children: ReactNode }) {
       me,
       ended,
       problem,
+      refused,
       loggedOut,
       login: async (username, password) => {
         const { data } = await call('POST', '/session', { body: { username, password } });
@@ -95,7 +110,7 @@ export function LoginProvider({ children }: { children: ReactNode }) {
         become(null);
       },
     }),
-    [me, ended, problem, loggedOut, become],
+    [me, ended, problem, refused, loggedOut, become],
   );
   return <LoginContext value={value}>{children}</LoginContext>;
 }

@@ -1,7 +1,9 @@
 import { Button, PasswordInput, Stack, TextInput, Title } from '@mantine/core';
 import { type FormEvent, useEffect, useState } from 'react';
+import { call } from '../api/client';
 import { useLogin } from '../api/me';
-import { adviceOf } from '../api/problem';
+import { ApiProblem, adviceOf } from '../api/problem';
+import { goToProvider } from '../api/provider';
 import { ProblemAlert } from '../parts/problem-alert';
 
 const advice: typeof adviceOf = code =>
@@ -12,13 +14,45 @@ const advice: typeof adviceOf = code =>
       }
     : adviceOf(code);
 
+const OF_PROVIDER: Readonly<Record<string, ReturnType<typeof adviceOf>>> = {
+  unauthenticated: {
+    means: 'Nothing has shown yet who you are; it may have taken too long, or gone through two windows.',
+    todo: 'Begin the login again.',
+  },
+  permission_denied: {
+    means: 'Your name there is right, and opens nothing here.',
+    todo: 'Ask whoever runs the appliance; the audit log shows them this login.',
+  },
+  unavailable: {
+    means: 'Only this way to log in is closed at the moment.',
+    todo: 'Log in with a password, or try again in a few minutes.',
+  },
+};
+const adviceOfProvider: typeof adviceOf = code => OF_PROVIDER[code] ?? adviceOf(code);
+
 export function LoginPage() {
-  const { login, ended } = useLogin();
+  const { login, ended, refused } = useLogin();
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
+  const [provider, setProvider] = useState<string | null>(null);
+  const [ofProvider, setOfProvider] = useState<unknown>(() => refused && new ApiProblem(refused));
   useEffect(() => {
     document.title = 'Log in · Trivet';
+    // Without an answer there is the password.
+    call('GET', '/session/provider', {}).then(
+      ({ data }) => setProvider(data.name),
+      () => undefined,
+    );
   }, []);
+
+  const leave = async (): Promise<void> => {
+    setOfProvider(undefined);
+    try {
+      await goToProvider();
+    } catch (problem) {
+      setOfProvider(problem);
+    }
+  };
 
   const submit = async (event: FormEvent<HTMLFormElement>): Promise<void> => {
     event.preventDefault();
@@ -64,6 +98,12 @@ export function LoginPage() {
           <Button type="submit" loading={busy}>
             Log in
           </Button>
+          {ofProvider !== undefined && <ProblemAlert error={ofProvider} advice={adviceOfProvider} />}
+          {provider !== null && (
+            <Button variant="default" onClick={() => void leave()}>
+              Log in with {provider}
+            </Button>
+          )}
         </Stack>
       </form>
     </main>

@@ -40,10 +40,10 @@ export function UsersPage() {
         COMMON.made,
         {
           head: 'Actions',
-          cell: ({ name, role, state }) =>
+          cell: ({ name, role, state, identity }) =>
             may('admin') && (
               <span className="row-actions">
-                <ChangeUser tenant={tenant} name={name} role={role} />
+                <ChangeUser tenant={tenant} name={name} role={role} subject={identity?.subject ?? ''} />
                 <Act
                   small
                   label={state === 'active' ? 'Disable' : 'Enable'}
@@ -125,25 +125,53 @@ export const NewPassword = ({ required, name = 'password' }: { required?: boolea
   />
 );
 
-const ChangeUser = ({ tenant, name, role }: { tenant: string; name: string; role: Role }) => (
-  <Act
-    small
-    label="Change"
-    title={`Change ${name}`}
-    verb="Save"
-    explain="Another password ends its logins and the tokens of its drivers."
-    done={`${name} was changed`}
-    run={async form => {
-      const password = String(form.get('password') ?? '');
-      const wanted = textOf(form, 'role') as Role;
-      await callFresh('PATCH', PATH, {
-        params: { tenant, user: name },
-        body: { ...(wanted === role ? {} : { role: wanted }), ...(password === '' ? {} : { password }) },
-      });
-      return undefined;
-    }}
-  >
-    <NativeSelect name="role" label="Role" defaultValue={role} data={ROLE_CHOICE} />
-    <NewPassword />
-  </Act>
-);
+interface ChangeProps {
+  tenant: string;
+  name: string;
+  role: Role;
+  /** At the provider; '': none. */
+  subject: string;
+}
+
+function ChangeUser({ tenant, name, role, subject }: ChangeProps) {
+  const may = useMay();
+  const links = may('admin', 'appliance');
+  const provider = useRead('/session/provider', {}, { enabled: links }).data?.data.name;
+  return (
+    <Act
+      small
+      label="Change"
+      title={`Change ${name}`}
+      verb="Save"
+      explain="Another password ends its logins and the tokens of its drivers."
+      done={`${name} was changed`}
+      run={async form => {
+        const password = String(form.get('password') ?? '');
+        const wanted = textOf(form, 'role') as Role;
+        const linked = form.has('subject') ? String(form.get('subject')).trim() : subject;
+        await callFresh('PATCH', PATH, {
+          params: { tenant, user: name },
+          body: {
+            ...(wanted === role ? {} : { role: wanted }),
+            ...(password === '' ? {} : { password }),
+            ...(linked === subject ? {} : { subject: linked === '' ? null : linked }),
+          },
+        });
+        return undefined;
+      }}
+    >
+      <NativeSelect name="role" label="Role" defaultValue={role} data={ROLE_CHOICE} />
+      <NewPassword />
+      {links && provider && (
+        <TextInput
+          name="subject"
+          label={`Subject at ${provider}`}
+          description={`By this ${provider} knows who logs in as ${name}; the audit log shows it of a refused login. Another one ends its logins`}
+          defaultValue={subject}
+          maxLength={255}
+          autoComplete="off"
+        />
+      )}
+    </Act>
+  );
+}
