@@ -7,6 +7,7 @@ import { parse, parseAllDocuments } from 'yaml';
 import { type Config, loadConfig } from '#platform/config';
 import { registry, startProcessMetrics } from '#platform/metrics';
 import { NODE_FLAGS } from '#platform/node-flags';
+import { oidcSettings } from '#platform/oidc-settings';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import '#admin/call-metrics';
 import '#cbt/cbt-metrics';
@@ -38,8 +39,9 @@ function accepted(role: string, env: Record<string, string>): Config {
 }
 
 describe('systemd units', () => {
-  const parseUnit = (role: string) => {
-    const lines = read(`deploy/systemd/trivet-${role}.service`).split('\n');
+  const parseUnit = (name: string) => {
+    const file = name.includes('.') ? name : `trivet-${name}.service`;
+    const lines = read(`deploy/systemd/${file}`).split('\n');
     const all = (key: string) =>
       lines.filter(line => line.startsWith(`${key}=`)).map(line => line.slice(key.length + 1));
     return { all, one: (key: string) => all(key).at(-1) };
@@ -51,6 +53,9 @@ describe('systemd units', () => {
       .split('\n')
       .filter(line => /^\w/.test(line)),
   );
+  /** Settings that stand there as comments, in their order. */
+  const offered = () =>
+    pairs([...read('deploy/systemd/trivet.env').matchAll(/^#(TRIVET_\w+=.*)$/gm)].map(([, line]) => line!));
   /** systemd's specifiers, as the manual gives them for system units. */
   const expand = (value: string) =>
     value.replace('%d', '/run/credentials/x').replace('%t', '/run').replace('%S', '/var/lib');
@@ -105,14 +110,34 @@ describe('systemd units', () => {
     expect(unit.one('KillMode')).toBe('process');
     expect(unit.one('RuntimeDirectoryPreserve')).toBe('yes');
     expect(unit.one('ProtectSystem')).toBe('strict');
-    const commented = pairs(
-      [...read('deploy/systemd/trivet.env').matchAll(/^#(TRIVET_\w+=.*)$/gm)].map(([, line]) => line!),
-    );
+    const commented = offered().slice(0, 2);
     expect(commented.map(([name]) => name)).toEqual(['TRIVET_POOLS', 'TRIVET_ISCSI_PORTALS']);
     const own = pairs(unit.all('Environment')).map(([name, value]) => [name, expand(value)]);
     const config = accepted('worker', Object.fromEntries([...shared, ...own, ...commented]));
     expect(config.TRIVET_POOLS!.map(({ path }) => path)).toEqual(all('ReadWritePaths'));
     expect(config.TRIVET_TGT_DIR).toBe(`/run/${unit.one('RuntimeDirectory')}`);
+  });
+
+  it('have what logins by OpenID Connect need, once a line is no comment any more', () => {
+    const commented = offered().slice(2);
+    expect(commented.map(([name]) => name)).toEqual([
+      'TRIVET_PUBLIC_URL',
+      'TRIVET_OIDC_ISSUER',
+      'TRIVET_OIDC_CLIENT_ID',
+    ]);
+    const unit = parseUnit('oidc.conf');
+    const [credential, file] = unit.one('LoadCredential')!.split(':') as [string, string];
+    expect(file).toBe(`/etc/trivet/${credential}`);
+    const [[name, value]] = pairs(unit.all('Environment')) as [[string, string]];
+    expect(value).toBe(`%d/${credential}`);
+    const secret = join(folder, credential);
+    writeFileSync(secret, 'of the client');
+    const gateway = pairs(parseUnit('gateway').all('Environment')).map(([name, value]) => [name, expand(value)]);
+    const config = accepted('gateway', Object.fromEntries([...shared, ...gateway, ...commented, [name, secret]]));
+    expect(oidcSettings(config)).toMatchObject({
+      redirectUri: 'https://trivet.example.org:8743/login/provider',
+      clientSecret: 'of the client',
+    });
   });
 
   const analyze = spawnSync('systemd-analyze', ['--version']);

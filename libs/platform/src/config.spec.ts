@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { ConfigError, loadConfig } from '#platform/config';
+import { oidcSettings } from '#platform/oidc-settings';
 
 const folder = mkdtempSync(join(tmpdir(), 'trivet-config-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -85,5 +86,55 @@ describe('a number', () => {
     expect(loadConfig([], { TRIVET_COSI_WAIT_MS: '2147483647' }).TRIVET_COSI_WAIT_MS).toBe(2_147_483_647);
     for (const value of ['2147483648', '0', '-1', '1.5', 'ten'])
       expect(problems({ TRIVET_COSI_WAIT_MS: value })).toEqual([expect.stringMatching(/^TRIVET_COSI_WAIT_MS: /)]);
+  });
+});
+
+describe('settings of OpenID Connect', () => {
+  const secretFile = join(folder, 'client-secret');
+  const all = {
+    TRIVET_PUBLIC_URL: 'https://trivet.example:8743/',
+    TRIVET_OIDC_ISSUER: 'https://id.example',
+    TRIVET_OIDC_CLIENT_ID: 'trivet',
+    TRIVET_OIDC_CLIENT_SECRET_FILE: secretFile,
+  };
+  const made = (env: Record<string, string>) => oidcSettings(loadConfig([], env));
+
+  it('are one whole, or there is no provider', () => {
+    expect(made({})).toBeUndefined();
+    writeFileSync(secretFile, 'of the client\n');
+    expect(made(all)).toEqual({
+      name: 'single sign-on',
+      issuer: 'https://id.example/',
+      clientId: 'trivet',
+      clientSecret: 'of the client',
+      redirectUri: 'https://trivet.example:8743/login/provider',
+      scopes: 'openid profile',
+      loginClaim: undefined,
+      loginTenant: 'default',
+    });
+    for (const name of Object.keys(all).filter(other => other !== 'TRIVET_OIDC_ISSUER'))
+      expect(() => made({ ...all, [name]: '' })).toThrow(`${name}: required with TRIVET_OIDC_ISSUER`);
+    writeFileSync(secretFile, '\n');
+    expect(() => made(all)).toThrow(`TRIVET_OIDC_CLIENT_SECRET_FILE: ${secretFile} is empty`);
+  });
+
+  it.each([
+    ['TRIVET_OIDC_ISSUER', 'http://id.example/realms/a'],
+    ['TRIVET_OIDC_ISSUER', 'http://127.0.0.1.example/'],
+    ['TRIVET_OIDC_ISSUER', 'https://user:password@id.example/'],
+    ['TRIVET_OIDC_ISSUER', 'https://id.example/?realm=a'],
+    ['TRIVET_OIDC_ISSUER', 'id.example'],
+    ['TRIVET_PUBLIC_URL', 'http://trivet.example'],
+    ['TRIVET_PUBLIC_URL', 'https://trivet.example/below'],
+    ['TRIVET_OIDC_SCOPES', 'profile'],
+    ['TRIVET_OIDC_LOGIN_CLAIM', 'email'],
+    ['TRIVET_OIDC_LOGIN_TENANT', 'Acme'],
+  ])('%s is never %s', (name, value) => {
+    expect(problems({ [name]: value })).toEqual([expect.stringMatching(new RegExp(`^${name}: expected `))]);
+  });
+
+  it('may be in the clear within this host', () => {
+    for (const url of ['http://127.0.0.1:9000', 'http://localhost:9000', 'http://[::1]:9000'])
+      expect(problems({ TRIVET_OIDC_ISSUER: url, TRIVET_PUBLIC_URL: url })).toEqual([]);
   });
 });

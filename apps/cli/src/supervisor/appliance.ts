@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '#platform/config';
+import { oidcSettings } from '#platform/oidc-settings';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { ensurePassword } from '../credentials.js';
 import { type Home, LauncherError, writeWhole } from '../home.js';
@@ -216,7 +217,7 @@ export class Appliance {
     if (env.TRIVET_POOLS) env.TRIVET_CSI_ENDPOINT ??= `unix://${this.home.csiSocket}`;
     env.TRIVET_CSP_PASSWORD_FILE ??= ensurePassword(this.home, 'csp-password');
     env.TRIVET_ADMIN_PASSWORD_FILE ??= ensurePassword(this.home, 'admin-password');
-    loadConfig([], env);
+    oidcSettings(loadConfig([], env));
     this.#env = env;
     this.#state.env = Object.fromEntries(Object.entries(env).filter(([name]) => !isSecret(name)));
     writeWhole(this.home.environmentFile, environmentFile(env));
