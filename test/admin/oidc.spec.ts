@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { csrfOf } from '#admin/admin.guard';
 import { IdentityProvider } from '#tenancy/identity-provider';
 import { ProviderLogins } from '#tenancy/provider-logins';
-import { sealLogin } from '#tenancy/sealed-login';
+import { type Begun, openLogin, sealLogin } from '#tenancy/sealed-login';
 import { AdminHouse, type Person, type Reply } from '#test/admin/admin-house';
 import { TestProvider } from '#test/support/identity-provider';
 
@@ -25,12 +25,7 @@ const cookieOf = (reply: Reply, name: string): string | undefined =>
     .map(set => new RegExp(`^${name}=([^;]+)`).exec(String(set))?.[1])
     .find(value => value !== undefined);
 
-interface Begun {
-  location: string;
-  cookie: string;
-}
-
-async function begin(): Promise<Begun> {
+async function begin(): Promise<{ location: string; cookie: string }> {
   const reply = await house.call(undefined, 'POST', '/session/provider');
   expect(reply.status, JSON.stringify(reply.body)).toBe(200);
   return { location: reply.body.location, cookie: cookieOf(reply, 'trivet_begun')! };
@@ -55,6 +50,9 @@ const anotherGateway = ({ parts, appliance }: AdminHouse): ProviderLogins =>
 
 const link = (person: Person, subject: string | null, who = house.root.admin) =>
   house.change(who, 'PATCH', `/tenants/${person.tenant}/users/${person.name}`, { body: { subject } });
+
+const sessionsOf = ({ userId }: Person) =>
+  house.query("SELECT FROM trivet.admin_token WHERE user_id = $1 AND kind = 'session'", [userId]);
 
 const refusals = async (): Promise<Record<string, unknown>[]> => house.audit('session.refused');
 
@@ -166,16 +164,25 @@ describe('an answer', () => {
     await expectUnproved(await finish(answer, `${theirs.cookie.slice(0, -2)}AA`));
   });
 
-  const sealed = (location: string, change: Record<string, unknown>) => {
-    const { searchParams } = new URL(location);
-    const [state, nonce] = [searchParams.get('state')!, searchParams.get('nonce')!];
-    const login = { state, nonce, verifier: 'v'.repeat(43), until: Date.now() + 60_000, ...change };
-    return sealLogin(house.appliance.secrets, login);
+  /** The cookie of a login with something else in it, as only who has the key file can make it. */
+  const resealed = (cookie: string, change: Partial<Begun>): string => {
+    const { secrets } = house.appliance;
+    return sealLogin(secrets, { ...openLogin(secrets, cookie)!, ...change });
   };
 
-  it('whose code was made for another secret of PKCE is refused', async () => {
-    const { location } = await begin();
-    await expectUnproved(await finish(await provider.logIn(location, 'beta-viewer'), sealed(location, {})));
+  it.each<[string, Partial<Begun>]>([
+    ['whose ID token has another nonce', { nonce: 'another' }],
+    ['whose code was made for another secret of PKCE', { verifier: 'v'.repeat(43) }],
+    ['that comes too late', { until: 0 }],
+  ])('%s is refused', async (_, change) => {
+    const { location, cookie } = await begin();
+    const answer = await provider.logIn(location, 'beta-viewer');
+    await expectUnproved(await finish(answer, resealed(cookie, change)));
+  });
+
+  it('that comes in time is taken with the cookie as it was', async () => {
+    const { location, cookie } = await begin();
+    expect((await finish(await provider.logIn(location, 'beta-viewer'), resealed(cookie, {}))).status).toBe(200);
   });
 
   it('is good once', async () => {
@@ -185,21 +192,13 @@ describe('an answer', () => {
     await expectUnproved(await finish(answer, cookie));
   });
 
-  it('that comes too late is refused', async () => {
-    const { location } = await begin();
-    const answer = await provider.logIn(location, 'beta-viewer');
-    const reply = await finish(answer, sealed(location, { until: Date.now() - 1 }));
-    await expectUnproved(reply);
-    expect(reply.body.detail).toContain('took too long');
-  });
-
   it('that says no is refused, and what it says is repeated to nobody', async () => {
     const { location, cookie } = await begin();
     const said = { error: 'access_denied', error_description: 'call 555-0100', iss: provider.issuer };
     const state = new URL(location).searchParams.get('state')!;
     const reply = await finish(`${new URLSearchParams({ ...said, state })}`, cookie);
     await expectUnproved(reply);
-    expect(JSON.stringify(reply.body)).not.toContain('555');
+    expect(JSON.stringify(reply.body)).not.toContain('555-0100');
   });
 
   it('that is tried again and again slows its address down, and no other', async () => {
@@ -212,7 +211,7 @@ describe('an answer', () => {
 
 describe('a person', () => {
   it('whom nobody here knows is refused, and the audit log has what it takes to link them', async () => {
-    provider.people['stranger-1'] = { preferred_username: 'stranger@acme' };
+    provider.people['stranger-1'] = { preferred_username: 'stranger\u0000@acme' };
     const reply = await logIn('stranger-1');
     expect(reply).toMatchObject({ status: 403, body: { code: 'permission_denied', retryable: false } });
     expect(cookieOf(reply, 'trivet_session')).toBeUndefined();
@@ -254,6 +253,9 @@ describe('a person', () => {
     expect({ ...known.body, instance: '' }).toEqual({ ...unknown.body, instance: '' });
     provider.people['disabled-2'] = { preferred_username: 'the-viewer@disabled' };
     expect((await logIn('disabled-2')).status).toBe(403);
+    const [row] = await house.query('SELECT subject FROM trivet.tenant_user WHERE id = $1', [tenant.viewer.userId]);
+    expect(row).toEqual({ subject: 'disabled-1' });
+    expect(await sessionsOf(tenant.viewer)).toEqual([]);
   });
 
   it('of a suspended tenant is told so', async () => {
@@ -263,11 +265,7 @@ describe('a person', () => {
     const reply = await logIn('paused-1');
     expect(reply).toMatchObject({ status: 403, body: { detail: expect.stringContaining('paused is suspended') } });
     expect((await refusals())[0]).toMatchObject({ tenant_name: 'paused', subject_id: tenant.admin.userId });
-    expect(
-      await house.query("SELECT FROM trivet.admin_token WHERE user_id = $1 AND kind = 'session'", [
-        tenant.admin.userId,
-      ]),
-    ).toEqual([]);
+    expect(await sessionsOf(tenant.admin)).toEqual([]);
   });
 });
 

@@ -18,8 +18,8 @@ export const PROBLEM_DOCS: Readonly<Record<ProblemCode, ProblemDoc>> = {
   },
   permission_denied: {
     means:
-      'The caller is known and may not do this: its role is too low, it belongs to a tenant that is suspended, or a call of the page lacked `x-csrf-token`.',
-    todo: 'Ask an administrator of your tenant for the role that `detail` names; for a suspended tenant, whoever runs the appliance.',
+      'The caller is known and may not do this: its role is too low, it belongs to a tenant that is suspended, a call of the page lacked `x-csrf-token`, or the identity provider knows a person who is no user here.',
+    todo: 'Ask an administrator of your tenant for the role that `detail` names; for a suspended tenant, and for a person who is no user, whoever runs the appliance.',
   },
   not_found: {
     means:
@@ -90,7 +90,7 @@ export const PROBLEM_DOCS: Readonly<Record<ProblemCode, ProblemDoc>> = {
   },
   unavailable: {
     means:
-      'A part that is needed cannot be reached right now: the database, or the backend. What was accepted before goes on by itself.',
+      'A part that is needed cannot be reached right now: the database, the backend, or the identity provider. What was accepted before goes on by itself.',
     todo: 'Repeat the call after `Retry-After` seconds. The overview, and `trivet doctor` on the appliance, say what is down.',
   },
   timeout: {

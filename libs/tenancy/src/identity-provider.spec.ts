@@ -102,6 +102,8 @@ describe('an ID token', () => {
     ['that has expired', { iat: now() - 120, exp: now() - 60 }],
     ['of the future', { nbf: now() + 120 }],
     ['of nobody', { sub: undefined }],
+    ['of a name without end', { sub: 'x'.repeat(256) }],
+    ['of a name that nobody can write down', { sub: 'x\u0000' }],
   ])('%s is refused', async (_, changed) => {
     await expect(logIn(changed)).rejects.toMatchObject(unproved);
   });

@@ -10,6 +10,9 @@ const log = createLogger('identity-provider');
 const DISCOVERY_MS = 3_600_000;
 const PATIENCE_SECONDS = 5;
 
+/** As OpenID Connect bounds it. */
+const SUBJECT = /^[\x20-\x7e]{1,255}$/;
+
 /** Whom the provider vouches for. */
 export interface Person {
   /** Its `sub`. */
@@ -71,6 +74,7 @@ export class IdentityProvider {
         expectedNonce: nonce,
       });
       const claims = tokens.claims()!;
+      if (!SUBJECT.test(claims.sub)) throw new LoginUnproved(`${this.settings.name} gives you a name that is none`);
       let login: unknown = loginClaim && claims[loginClaim];
       if (loginClaim && login === undefined && config.serverMetadata().userinfo_endpoint)
         login = (await oidc.fetchUserInfo(config, tokens.access_token, claims.sub))[loginClaim];
@@ -126,9 +130,10 @@ export class IdentityProvider {
 
   /** What the library throws. The provider's own words stay in the log: whoever made the address may have written them. */
   private refusal(oidc: Library, error: unknown): StorageError {
+    if (error instanceof LoginUnproved) return error;
     const { name } = this.settings;
     if (error instanceof oidc.AuthorizationResponseError) {
-      log.info({ error: error.error }, 'the identity provider refused a login');
+      log.info({ error: error.error.slice(0, 64) }, 'the identity provider refused a login');
       return new LoginUnproved(`${name} did not log you in; begin again`, error);
     }
     if (error instanceof oidc.ResponseBodyError && error.error === 'invalid_grant')

@@ -20,12 +20,12 @@ const log = createLogger('provider-logins');
 const BY_IDENTITY = sql(
   'provider_by_identity',
   `SELECT tenant_id AS "tenantId", tenant_name AS tenant, tenant_state AS "tenantState", user_id AS "userId",
-          user_name AS "user", active
+          user_name AS "user"
      FROM trivet.find_identity($1, $2)`,
 );
 const BY_NAME = sql(
   'provider_by_name',
-  `SELECT tenant_id AS "tenantId", tenant_state AS "tenantState", user_id AS "userId", active
+  `SELECT tenant_id AS "tenantId", tenant_state AS "tenantState", user_id AS "userId"
      FROM trivet.find_login($1, $2)`,
 );
 /** Whom nobody linked, or whose link is one with the provider before this one. */
@@ -53,7 +53,6 @@ interface Known {
   tenantState: string;
   userId: string;
   user: string;
-  active: boolean;
   /** By its login name, and to be linked by this login. */
   unlinked: boolean;
 }
@@ -123,7 +122,6 @@ export class ProviderLogins implements ProviderDirectory {
       await this.note(known.tenantId, refused);
       throw error;
     };
-    if (!known.active) return refuse(new Unknown(this.name));
     if (known.tenantState !== 'active') return refuse(new TenantSuspended(known.tenant, known.tenantState));
     const opened = await database.withTenant(known.tenantId, async tx => {
       const { tenantId, userId } = known;
@@ -171,7 +169,15 @@ export class ProviderLogins implements ProviderDirectory {
       tenantId: row!.tenantId,
       tenantName: APPLIANCE_TENANT,
       action: 'session.refused',
-      subject: { kind: 'person', id: subject, name: login?.slice(0, 255) ?? '' },
+      subject: {
+        kind: 'person',
+        id: subject,
+        name:
+          login
+            ?.replace(/\p{Cc}/gu, '')
+            .slice(0, 255)
+            .toWellFormed() ?? '',
+      },
       after: { provider: this.name },
     };
     await this.note(row!.tenantId, auditWrite({ kind: 'system', name: 'login', address }, entry));

@@ -105,10 +105,15 @@ export const userRoutes = {
       role: z.enum(ROLES).optional(),
       state: z.enum(['active', 'disabled']).optional(),
       password: password.optional(),
-      subject: z.string().min(1).max(255).nullable().optional().meta({
-        description:
-          '`sub` of the person at the OpenID Connect provider; null: unlink. Set by administrators of the appliance alone',
-      }),
+      subject: z
+        .string()
+        .regex(/^[\x20-\x7e]{1,255}$/)
+        .nullable()
+        .optional()
+        .meta({
+          description:
+            '`sub` of the person at the OpenID Connect provider; null: unlink. Set by administrators of the appliance alone',
+        }),
     }),
     status: 200,
     reply: user,

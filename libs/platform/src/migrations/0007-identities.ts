@@ -17,7 +17,7 @@ const IDENTITIES = `
 -- The only pair that OpenID Connect promises to be one person's for ever.
 ALTER TABLE trivet.tenant_user
   ADD COLUMN issuer text,
-  ADD COLUMN subject text CHECK (length(subject) BETWEEN 1 AND 255),
+  ADD COLUMN subject text CHECK (subject ~ '^[ -~]{1,255}$'),
   ADD CONSTRAINT tenant_user_identity_check CHECK ((issuer IS NULL) = (subject IS NULL));
 CREATE INDEX tenant_user_identity ON trivet.tenant_user (issuer, subject) WHERE subject IS NOT NULL;
 
@@ -38,9 +38,9 @@ CREATE TRIGGER tenant_user_identity BEFORE INSERT OR UPDATE OF issuer, subject O
   FOR EACH ROW WHEN (NEW.subject IS NOT NULL) EXECUTE FUNCTION trivet.one_user_an_identity();
 
 CREATE FUNCTION trivet.find_identity(p_issuer text, p_subject text)
-RETURNS TABLE (tenant_id uuid, tenant_name text, tenant_state text, user_id uuid, user_name text, active boolean)
+RETURNS TABLE (tenant_id uuid, tenant_name text, tenant_state text, user_id uuid, user_name text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-  SELECT t.id, t.name, t.state, u.id, u.name, u.state = 'active'
+  SELECT t.id, t.name, t.state, u.id, u.name
     FROM trivet.tenant_user u JOIN trivet.tenant t ON t.id = u.tenant_id
    WHERE u.issuer = p_issuer AND u.subject = p_subject;
 $$;
