@@ -2,6 +2,7 @@ import { NativeSelect, PasswordInput, TextInput } from '@mantine/core';
 import type { Role } from '#admin/contract/route';
 import { call, callFresh } from '../api/client';
 import { useMay } from '../api/me';
+import { useRead } from '../api/read';
 import { Act, textOf } from '../parts/act';
 import { To } from '../parts/links';
 import { COMMON, ListPage } from '../parts/list-page';

@@ -23,13 +23,10 @@ export const poolConfig = z
         description: 'Address and port at which hosts reach its volumes',
         examples: [['10.0.0.5:3260']],
       }),
-    withoutChap: z
-      .boolean()
-      .default(false)
-      .meta({
-        title: 'Hosts without CHAP',
-        description: 'Whoever reaches a portal may log in under the name of a host',
-      }),
+    withoutChap: z.boolean().default(false).meta({
+      title: 'Hosts without CHAP',
+      description: 'Whoever reaches a portal may log in under the name of a host',
+    }),
     within: z
       .strictObject({ path: absolute, ownerId: z.uuid() })
       .optional()
