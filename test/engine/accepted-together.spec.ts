@@ -32,6 +32,20 @@ it('a Grant that comes while a registered bucket is let go of has its statement 
   const { code, reply } = await granted;
   expect(code).toBe('OK');
   expect(appliance.fake!.grants('brown')).toEqual([{ uid: reply.account_id, mode: 'read_write' }]);
+
+  // The same when it has it already, and is only put right.
+  await appliance.process('worker').stop();
+  await appliance.database.query("UPDATE trivet.access SET stale = true WHERE name = 'ba-brown'");
+  const pending = (kind: string) =>
+    until(`${kind} waits`, async () => (await appliance.operations(`kind = '${kind}' AND state = 'pending'`))[0]);
+  const again = client.call('v1alpha1', 'DriverDeleteBucket', { bucket_id: 'brown' });
+  await pending('bucket.release');
+  const healed = client.call('v1alpha1', 'DriverGrantBucketAccess', request);
+  await pending('access.grant');
+  await appliance.worker();
+  expect(await again).toMatchObject({ code: 'OK' });
+  expect(await healed).toMatchObject({ code: 'OK', reply });
+  expect(appliance.fake!.grants('brown')).toEqual([{ uid: reply.account_id, mode: 'read_write' }]);
 });
 
 it('an account that loses its buckets one by one is gone with the last, also if one of them was deleted', async () => {

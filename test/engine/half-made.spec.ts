@@ -43,7 +43,7 @@ it('a bucket that was never finished and cannot be deleted waits for a person, a
   expect((await create()).code).toBe('OK');
 });
 
-it('forgets what has been gone for 30 days, and nothing that lives or went yesterday', async () => {
+it('forgets what has been gone for 30 days, and nothing that lives, went yesterday, or is referred to', async () => {
   const aged = (name: string, state: string, days: number) =>
     appliance.database.query(
       `INSERT INTO trivet.bucket (tenant_id, id, backend_id, name, origin, state, desired, fingerprint, updated_at)
@@ -54,9 +54,19 @@ it('forgets what has been gone for 30 days, and nothing that lives or went yeste
   await aged('old-gone', 'gone', 31);
   await aged('new-gone', 'gone', 29);
   await aged('old-alive', 'ready', 31);
+  await aged('old-held', 'gone', 31);
+  await appliance.database.query(
+    `WITH holder AS (
+       INSERT INTO trivet.access (tenant_id, id, backend_id, name, account_id, state, desired, fingerprint)
+       SELECT tenant_id, gen_random_uuid(), backend_id, 'holder', 'holder', 'ready', '{}', 'x' FROM trivet.endpoint
+       RETURNING tenant_id, id)
+     INSERT INTO trivet.bucket_grant (tenant_id, access_id, bucket_id, mode, state)
+     SELECT tenant_id, holder.id, b.id, 'read_write', 'wanted' FROM holder JOIN trivet.bucket b USING (tenant_id)
+      WHERE b.name = 'old-held'`,
+  );
   // Once an hour, and at the start of a worker.
   await appliance.worker();
   await until('the old one is forgotten', async () => (await states('old-gone')).length === 0);
-  expect(await states('new-gone')).toEqual(['gone']);
+  for (const name of ['new-gone', 'old-held']) expect(await states(name)).toEqual(['gone']);
   expect(await states('old-alive')).toEqual(['ready']);
 });

@@ -20,7 +20,7 @@ const forget = (table: Table, unless = 'false') =>
   );
 const FORGET = [
   forget('access'),
-  forget('bucket'),
+  forget('bucket', 'EXISTS (SELECT FROM trivet.bucket_grant r WHERE r.tenant_id = g.tenant_id AND r.bucket_id = g.id)'),
   // With a cut it is in its volume's chain of changes, and leaves that first.
   forget('snapshot', 'g.cut IS NOT NULL'),
   forget(

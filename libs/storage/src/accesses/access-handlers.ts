@@ -19,7 +19,7 @@ const MARK = sql(
 );
 const END = sql(
   'access_end',
-  `UPDATE trivet.access SET state = $4, stale = $5, active_operation = NULL, updated_at = now()
+  `UPDATE trivet.access SET state = 'ready', stale = false, active_operation = NULL, updated_at = now()
     WHERE tenant_id = $1 AND id = $2 AND active_operation = $3`,
 );
 const REMOVE = sql(
@@ -28,6 +28,16 @@ const REMOVE = sql(
         secret AS (DELETE FROM trivet.secret WHERE tenant_id = $1 AND owner_table = 'access' AND owner_id = $2)
    UPDATE trivet.access SET state = 'gone', active_operation = NULL, updated_at = now()
     WHERE tenant_id = $1 AND id = $2`,
+);
+/** The grants that a failed heal would have added, and those on what is gone; what else was there before it stays. */
+const NOT_HEALED = sql(
+  'access_not_healed',
+  `WITH needless AS (
+     DELETE FROM trivet.bucket_grant g USING trivet.bucket b
+      WHERE g.tenant_id = $1 AND g.access_id = $2 AND b.tenant_id = g.tenant_id AND b.id = g.bucket_id
+        AND (g.state = 'wanted' OR b.state = 'gone'))
+   UPDATE trivet.access SET state = 'ready', stale = true, active_operation = NULL, updated_at = now()
+    WHERE tenant_id = $1 AND id = $2 AND active_operation = $3`,
 );
 const NARROW = sql(
   'access_narrow',
@@ -82,11 +92,11 @@ export class AccessHandlers {
       steps: [this.putPrincipal(), this.putPolicies()],
       undo: [unlessHealing(this.removeKey()), this.putPolicies(), unlessHealing(this.removePrincipal())],
       succeed: (writer, operation) => {
-        writer.write(END, [...rowOf(operation), operation.id, 'ready', false]);
+        writer.write(END, [...rowOf(operation), operation.id]);
         return undefined;
       },
       fail: (writer, operation) => {
-        if (healing(operation)) writer.write(END, [...rowOf(operation), operation.id, 'ready', true]);
+        if (healing(operation)) writer.write(NOT_HEALED, [...rowOf(operation), operation.id]);
         else writer.write(REMOVE, rowOf(operation));
       },
     };

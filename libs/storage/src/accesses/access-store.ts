@@ -82,17 +82,18 @@ const RESOLVE = sql(
     WHERE tenant_id = $1 AND backend_id = $2 AND name = ANY ($3) AND state IN ('creating', 'ready')
     ORDER BY id FOR SHARE`,
 );
+/** What an access has already it keeps while it waits to be healed: others write the same policies meanwhile. */
 const WANT = sql(
   'access_want_grants',
   `INSERT INTO trivet.bucket_grant (tenant_id, access_id, bucket_id, mode, state)
    SELECT $1, $2, bucket, mode, 'wanted' FROM unnest($3::uuid[], $4::text[]) AS wanted (bucket, mode)
-   ON CONFLICT (tenant_id, access_id, bucket_id) DO UPDATE SET mode = excluded.mode, state = 'wanted'`,
+   ON CONFLICT (tenant_id, access_id, bucket_id) DO NOTHING`,
 );
 const COUNT = sql(
   'access_count_grants',
   `SELECT bucket_id AS "bucketId", CASE state WHEN 'revoked' THEN 'revoked' ELSE mode END AS mode, count(*)::int AS n
      FROM trivet.bucket_grant
-    WHERE tenant_id = $1 AND bucket_id = ANY ($2) AND state <> 'removing'
+    WHERE tenant_id = $1 AND bucket_id = ANY ($2) AND state <> 'removing' AND access_id IS DISTINCT FROM $3
     GROUP BY 1, 2`,
 );
 const GRANTED = sql(
@@ -183,8 +184,10 @@ export async function wantGrants(
   await tx.query(WANT, [endpoint.tenantId, accessId, ids, grants.map(grant => grant.mode)]);
 }
 
-export function countGrants(tx: Tx, endpoint: Endpoint, bucketIds: readonly string[]) {
-  return tx.query<{ bucketId: string; mode: Grant['mode']; n: number }>(COUNT, [endpoint.tenantId, bucketIds]);
+/** Of all accesses but one, if it is given. */
+export function countGrants(tx: Tx, endpoint: Endpoint, bucketIds: readonly string[], exceptOf: string | undefined) {
+  const params = [endpoint.tenantId, bucketIds, exceptOf ?? null];
+  return tx.query<{ bucketId: string; mode: Grant['mode']; n: number }>(COUNT, params);
 }
 
 /** Every bucket that an access has a row for, those with a lasting Deny included. */

@@ -94,7 +94,7 @@ export class Accesses {
         const known = row && living(row);
         if (known) return known;
 
-        const grants = await this.resolve(tx, endpoint, kind, desired);
+        const grants = await this.resolve(tx, endpoint, kind, desired, row?.id);
         const bucketIds = grants.map(grant => grant.bucketId);
         const id = row?.id ?? uuidv7();
         if (row) await setAccessState(tx, endpoint, id, 'granting', operationId);
@@ -202,7 +202,13 @@ export class Accesses {
   }
 
   /** All-or-nothing: every bucket exists and its policy has room, or nothing is accepted. */
-  private async resolve(tx: Tx, endpoint: Endpoint, kind: ObjectBackendKind, desired: DesiredAccess) {
+  private async resolve(
+    tx: Tx,
+    endpoint: Endpoint,
+    kind: ObjectBackendKind,
+    desired: DesiredAccess,
+    accessId: string | undefined,
+  ) {
     const rows = await resolveBuckets(
       tx,
       endpoint,
@@ -223,6 +229,7 @@ export class Accesses {
       tx,
       endpoint,
       grants.map(({ bucketId }) => bucketId),
+      accessId,
     );
     for (const { bucketId, name, mode } of grants) {
       const counts: Record<Grant['mode'], number> = { read_write: 0, read_only: 0, write_only: 0, revoked: 0 };

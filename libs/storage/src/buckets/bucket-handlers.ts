@@ -147,13 +147,20 @@ const GONE = sql(
     WHERE tenant_id = $1 AND id = $2 AND active_operation = $3`,
 );
 /**
- * Accesses that had it live on with their other buckets; their next Grant looks again. What is only wanted belongs to a
- * grant that waits for us, and finds out by itself whether the bucket is still there.
+ * Accesses that had it live on with their other buckets; their next Grant looks again. One that is being granted, or put
+ * right, may wait for us, and finds out by itself whether the bucket is still there: the lock tells which is first.
  */
 const FORGET_GRANTS = sql(
   'bucket_forget_grants',
-  `WITH forgotten AS (
-     DELETE FROM trivet.bucket_grant WHERE tenant_id = $1 AND bucket_id = $2 AND state <> 'wanted' RETURNING access_id
+  `WITH idle AS MATERIALIZED (
+     SELECT a.id FROM trivet.access a
+      WHERE a.tenant_id = $1 AND a.state <> 'granting'
+        AND a.id IN (SELECT access_id FROM trivet.bucket_grant WHERE tenant_id = $1 AND bucket_id = $2)
+      ORDER BY a.id FOR UPDATE
+   ), forgotten AS (
+     DELETE FROM trivet.bucket_grant g USING idle
+      WHERE g.tenant_id = $1 AND g.bucket_id = $2 AND g.access_id = idle.id
+     RETURNING g.access_id
    )
    UPDATE trivet.access SET stale = true FROM forgotten
     WHERE tenant_id = $1 AND id = forgotten.access_id`,
