@@ -9,6 +9,7 @@ import { type BackendPlace, registerBucket } from '#storage/buckets/register-buc
 import { readApplianceId } from '#tenancy/appliance';
 import type { CosiClient } from '#test/cosi/client';
 import { TestAppliance } from '#test/support/appliance';
+import { until } from '#test/support/parts';
 
 /** One key, one effect (hard-cases E1, E3; promise P2): repeats, conflicts, new lives. */
 let appliance: TestAppliance;
@@ -159,6 +160,18 @@ describe('new lives', () => {
     expect(appliance.fake!.bucket('taken')).toBeUndefined();
   });
 
+  it('never adopts an untagged, empty bucket of our own user that this call did not see absent', async () => {
+    await create('bare');
+    appliance.fake!.seedObjects('bare', 1);
+    appliance.fake!.dropTags('bare');
+    // With something in it, it may be anybody's: let go of, not deleted.
+    expect(await remove('bare')).toMatchObject({ code: 'OK' });
+    appliance.fake!.seedObjects('bare', 0);
+    expect(await create('bare')).toMatchObject({ code: 'ALREADY_EXISTS' });
+    expect(await remove('bare')).toMatchObject({ code: 'OK' });
+    expect(appliance.fake!.bucket('bare')).toMatchObject({ incarnation: null, configured: 1 });
+  });
+
   it('gives a name that was deleted to a new incarnation, with other parameters if asked', async () => {
     await create('phoenix');
     const before = appliance.fake!.bucket('phoenix')!.incarnation;
@@ -239,7 +252,7 @@ describe('several buckets', () => {
 });
 
 /** As `trivet bucket import` does. */
-async function register(name: string): Promise<void> {
+async function register(name: string): Promise<string> {
   const database = await Database.connect({ appUrl: appliance.database.appUrl, applicationName: 'trivet:test' });
   const kinds = objectBackendKinds({ fakeFile: appliance.env.TRIVET_FAKE_BACKEND_FILE });
   const registry = new BackendRegistry(kinds, await readApplianceId(database));
@@ -248,7 +261,7 @@ async function register(name: string): Promise<void> {
     'SELECT tenant_id AS "tenantId", id AS "backendId" FROM trivet.backend',
   );
   try {
-    expect(await registerBucket(database, backends, fakeKind as ObjectBackendKind, place!, name)).toBe('registered');
+    return await registerBucket(database, backends, fakeKind as ObjectBackendKind, place!, name);
   } finally {
     backends.close();
     await database.close();
@@ -260,7 +273,8 @@ describe('a registered bucket', () => {
     appliance.fake!.seedForeignBucket('brown', 7);
     const before = appliance.fake!.bucket('brown');
     expect(await grant('ba-brown', 'brown')).toMatchObject({ code: 'NOT_FOUND' });
-    await register('brown');
+    expect(await register('brown')).toBe('registered');
+    expect(await register('brown')).toBe('known');
     appliance.fake!.clearCalls();
     expect(await create('brown')).toMatchObject({ code: 'ALREADY_EXISTS' });
     const granted = await grant('ba-brown', 'brown');
@@ -275,6 +289,19 @@ describe('a registered bucket', () => {
     expect(appliance.fake!.bucket('brown')).toEqual(before);
     const touched = new Set(appliance.fake!.calls({ resource: 'brown' }).map(({ method }) => method));
     expect([...touched]).toEqual(['putGrants']);
+    const letGo = /"bucket":"brown","msg":"a registered bucket is let go/;
+    await until('it is in the log', () => letGo.test(appliance.process('worker').log()));
+  });
+
+  it('is one that exists, and that we did not make', async () => {
+    await expect(register('nowhere')).rejects.toMatchObject({ kind: 'not_found' });
+    await create('green');
+    await expect(register('green')).rejects.toMatchObject({
+      kind: 'already_exists',
+      message: expect.stringContaining('needs no registration'),
+    });
+    const [row] = await appliance.database.query("SELECT origin FROM trivet.bucket WHERE name = 'green'");
+    expect(row).toEqual({ origin: 'created' });
   });
 });
 

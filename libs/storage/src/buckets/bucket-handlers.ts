@@ -2,9 +2,12 @@ import type { BucketSpec } from '#backends/object-backend';
 import type { Handler, Step } from '#operations/handler';
 import type { LeasedOperation } from '#operations/operation';
 import { StorageError } from '#platform/errors';
+import { createLogger } from '#platform/log';
 import { setSql, sql } from '#platform/sql';
 import type { BackendDirectory } from '#storage/backend-directory';
 import type { BucketOrigin } from '#storage/buckets/bucket-store';
+
+const log = createLogger('bucket');
 
 /**
  * A bucket carries the user's name at the backend, so the name cannot tell whose it is. What tells is a pair: "seen
@@ -249,6 +252,11 @@ export function releaseBucketHandler(backends: BackendDirectory): Handler<undefi
           } catch (error) {
             if (!(error instanceof StorageError) || error.kind !== 'not_found') throw error;
           }
+          const { resourceName: bucket } = operation;
+          log.info(
+            { bucket },
+            'a registered bucket is let go: our grants have left its policy, nothing else was touched',
+          );
           return undefined;
         },
       },
