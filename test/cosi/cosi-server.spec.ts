@@ -10,6 +10,8 @@ import { CosiClient } from '#test/cosi/client';
 import { openRoom, type Room, testEndpoint } from '#test/cosi/room-target';
 import { at, bytes } from '#test/cosi/wire';
 
+/** Of what is behind us: somebody should look. */
+const PASSING = new Set(['unavailable', 'timeout', 'unauthenticated', 'permission_denied']);
 const BUCKET = { name: 'photos' };
 const CREATE = 'DriverCreateBucket';
 
@@ -94,6 +96,8 @@ describe('CosiServer', () => {
         expect(outcome.message).toContain('bucket photos is in the way');
         expect(outcome.trailers?.get('grpc-status-details-bin')).toEqual([]);
       }
+      const level = kind === 'internal' ? 'error' : PASSING.has(kind) ? 'warn' : 'info';
+      expect(room.log.lines.map(line => line.level)).toEqual([level, level]);
     });
 
     it('an unmapped one is INTERNAL with an id that the log explains', async () => {

@@ -46,7 +46,10 @@ export class MemoryObjectStorage implements ObjectStorage {
 
   async getBucket(caller: Caller, request: BucketRequest): Promise<BucketView> {
     await this.before('getBucket', caller);
-    this.known(request.name);
+    const { spec } = this.known(request.name);
+    if (Object.keys(request.parameters).length > 0 && this.parse(request).spec !== spec) {
+      throw new StorageError('already_exists', `bucket ${request.name} exists with other parameters`);
+    }
     return this.view(caller, request.name);
   }
 
@@ -103,9 +106,10 @@ export class MemoryObjectStorage implements ObjectStorage {
     if (this.down) throw new StorageError('unavailable', 'the store does not answer');
   }
 
-  private known(bucketId: string): void {
+  private known(bucketId: string): Bucket {
     const found = this.buckets.get(bucketId);
     if (!found || found.made === 'foreign') throw new StorageError('not_found', `there is no bucket ${bucketId}`);
+    return found;
   }
 
   private view({ endpoint }: Caller, bucketId: string): BucketView {

@@ -190,6 +190,24 @@ describe('grant and revoke', () => {
   });
 });
 
+it('a part of a grant that is still being made is not taken away: the call comes again', async () => {
+  for (const bucket of ['half-1', 'half-2']) expect(await create(bucket)).toMatchObject({ code: 'OK' });
+  faults({ method: 'putPrincipal', mode: 'delay', delayMs: HELD_MS });
+  const granting = client.call('r1', 'DriverGrantBucketAccess', {
+    account_name: 'ba-half',
+    protocol: { type: 'S3' },
+    authentication_type: { type: 'KEY' },
+    buckets: ['half-1', 'half-2'].map(bucket_id => ({ bucket_id, access_mode: { mode: 'READ_WRITE' } })),
+  });
+  const accountId = await account('ba-half');
+  expect(await revoke(accountId, 'half-1')).toMatchObject({ code: 'ABORTED' });
+  expect(await granting).toMatchObject({ code: 'OK' });
+  expect(await revoke(accountId, 'half-1')).toMatchObject({ code: 'OK' });
+  expect(appliance.fake!.grants('half-2')).toEqual([{ uid: accountId, mode: 'read_write' }]);
+  expect(await revoke(accountId, 'half-2')).toMatchObject({ code: 'OK' });
+  for (const bucket of ['half-1', 'half-2']) expect(await remove(bucket)).toMatchObject({ code: 'OK' });
+});
+
 it('has left nothing at all', async () => {
   await appliance.settled();
   expect(appliance.fake!.buckets()).toEqual([]);

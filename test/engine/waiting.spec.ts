@@ -69,6 +69,16 @@ describe('a call that waits', () => {
     expect(appliance.fake!.calls({ method: 'createBucket', resource: 'joined' }).filter(isBegin)).toHaveLength(1);
   });
 
+  it('gets ABORTED for a bucket that is still being made, when it asks whether that exists', async () => {
+    appliance.fake!.addFault({ method: 'createBucket', resource: 'unmade', mode: 'delay', delayMs: 1_000 });
+    const making = create('unmade');
+    await begun('createBucket', 'unmade');
+    const get = () => client.call('r1', 'DriverGetExistingBucket', { existing_bucket_id: 'unmade' });
+    expect(await get()).toMatchObject({ code: 'ABORTED' });
+    expect(await making).toMatchObject({ code: 'OK' });
+    expect(await get()).toMatchObject({ code: 'OK' });
+  });
+
   it('waits for an end that it joined late, whether or not a notification comes', async () => {
     appliance.fake!.addFault({ method: 'createBucket', resource: 'quiet', mode: 'delay', delayMs: 1_000 });
     void create('quiet', 500);

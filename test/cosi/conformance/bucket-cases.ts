@@ -111,8 +111,12 @@ const acceptedBy = (dialect: Dialect, reply: unknown): string[] =>
     : v1alpha2Bucket(reply, { requested: ['S3'], withId: dialect !== 'r4' });
 
 const getMethod = (dialect: Dialect): string => (dialect === 'r1' ? 'DriverGetExistingBucket' : 'DriverGetBucket');
-const getRequest = (dialect: Dialect, id: string, protocols: object[] = [{ type: 'S3' }]): object =>
-  dialect === 'r1' ? { existing_bucket_id: id, protocols } : { bucket_id: id, protocols };
+const getRequest = (
+  dialect: Dialect,
+  id: string,
+  protocols: object[] = [{ type: 'S3' }],
+  parameters: Record<string, string> = {},
+): object => ({ [dialect === 'r1' ? 'existing_bucket_id' : 'bucket_id']: id, protocols, parameters });
 
 export function existingBucketCases(context: Context): void {
   describe('DriverGetExistingBucket and DriverGetBucket', () => {
@@ -122,12 +126,25 @@ export function existingBucketCases(context: Context): void {
       const reply = await context.settle(dialect, getMethod(dialect), getRequest(dialect, name));
       expect(acceptedBy(dialect, reply)).toEqual([]);
       if (dialect !== 'r4') expect(reply.bucket_id).toBe(name);
+      // Nobody here made it with any parameters.
+      const asked = getRequest(dialect, name, [], { versioning: 'false' });
+      await context.refuse(dialect, getMethod(dialect), asked, 'ALREADY_EXISTS', 'other parameters');
     });
 
     it.each(context.v1alpha2)('%s: finds a bucket of ours', async dialect => {
       const name = await context.madeBucket();
       const reply = await context.settle(dialect, getMethod(dialect), getRequest(dialect, name, []));
       expect(acceptedBy(dialect, reply)).toEqual([]);
+    });
+
+    it.each(context.v1alpha2)('%s: parameters are those that it was made with, or none', async dialect => {
+      const made = await context.madeBucket({ versioning: 'true' });
+      const get = (parameters: Record<string, string>) => getRequest(dialect, made, [], parameters);
+      await context.settle(dialect, getMethod(dialect), get({ versioning: 'true', deletePolicy: 'retain' }));
+      const other = get({ versioning: 'false' });
+      await context.refuse(dialect, getMethod(dialect), other, 'ALREADY_EXISTS', 'other parameters');
+      const malformed = get({ quotaMaxSize: 'lots' });
+      await context.refuse(dialect, getMethod(dialect), malformed, 'INVALID_ARGUMENT', /^parameters\[quotaMaxSize\]: /);
     });
 
     it.each(context.v1alpha2)('%s: an absent or unregistered bucket is NOT_FOUND', async dialect => {
