@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { at } from '#test/cosi/wire';
 import { Crowd } from '#test/crash/crowd';
 import { Jobs } from '#test/crash/jobs';
 import { TestAppliance } from '#test/support/appliance';
@@ -23,6 +24,18 @@ describe('PostgreSQL goes away and comes back', () => {
     return appliance;
   };
 
+  const SERVING = 1;
+  const NOT_SERVING = 2;
+  /** What grpc.health.v1 on the COSI socket says of the gateway. */
+  const healthIs = (status: number) => {
+    const client = appliance!.client();
+    const check = () => client.raw('/grpc.health.v1.Health/Check', Buffer.alloc(0));
+    return until(`health is ${status}`, async () => {
+      const { reply } = await check();
+      return reply && at(reply, 1) === status;
+    });
+  };
+
   it.each([
     { mode: 'fast', redis: true },
     { mode: 'immediate', redis: true },
@@ -34,9 +47,12 @@ describe('PostgreSQL goes away and comes back', () => {
       await crowd.prepare();
       const results = crowd.start();
       await crowd.underWay();
+      await healthIs(SERVING);
       await postgres.stop(mode);
+      await healthIs(NOT_SERVING);
       await postgres.startAgain();
       await crowd.verify(await results);
+      await healthIs(SERVING);
       const ids = appliance!.processes.map(process => process.exited);
       expect(ids, 'no process ended over it').toEqual([false, false]);
     },

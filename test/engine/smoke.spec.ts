@@ -38,5 +38,14 @@ describe.each([
       'access.revoke succeeded',
       'bucket.delete succeeded',
     ]);
+    const metrics = await appliance.process('worker').metrics();
+    for (const kind of ['bucket.create', 'access.grant', 'access.revoke', 'bucket.delete']) {
+      expect(metrics).toContain(`trivet_operations_total{kind="${kind}",result="succeeded"} 1\n`);
+      expect(metrics).toContain(`trivet_operation_duration_seconds_count{kind="${kind}"} 1\n`);
+      expect(metrics).toContain(`trivet_operations_inflight{kind="${kind}"} 0\n`);
+    }
+    for (const name of ['trivet_oldest_pending_seconds', 'trivet_operations_pending', 'trivet_lease_lost_total'])
+      expect(metrics).toContain(`\n${name} 0\n`);
+    expect(metrics).toContain('trivet_backend_calls_total{backend_kind="fake",method="createBucket",result="ok"} 1\n');
   });
 });

@@ -2,9 +2,11 @@ import { randomBytes } from 'node:crypto';
 import {
   AbortMultipartUploadCommand,
   CreateMultipartUploadCommand,
+  DeleteObjectCommand,
   GetObjectCommand,
   ListObjectsV2Command,
   PutObjectCommand,
+  PutObjectLegalHoldCommand,
   S3Client,
 } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -145,14 +147,27 @@ describe('the main job on a real RGW', () => {
     );
   });
 
-  it('keeps what is not empty, and what is locked', async () => {
+  it('keeps what is not empty', async () => {
     const bucket = await create('kept', { deletePolicy: 'retain' });
     const s3 = workload(await grant('kept', { [bucket]: 'READ_WRITE' }));
     await s3.send(new PutObjectCommand({ Bucket: bucket, Key: 'a', Body: 'x' }));
     const refused = await client.call('r1', 'DriverDeleteBucket', { bucket_id: bucket });
     expect(refused).toMatchObject({ code: 'FAILED_PRECONDITION', message: expect.stringContaining(bucket) });
-    const { DeleteObjectCommand } = await import('@aws-sdk/client-s3');
     await s3.send(new DeleteObjectCommand({ Bucket: bucket, Key: 'a' }));
+  });
+
+  it('keeps what is locked, although it was made to be purged, and names the object', async () => {
+    const bucket = await create('locked', { objectLock: 'true' });
+    const s3 = workload(await grant('locked', { [bucket]: 'READ_WRITE' }));
+    const hold = (Status: 'ON' | 'OFF') =>
+      s3.send(new PutObjectLegalHoldCommand({ Bucket: bucket, Key: 'evidence', LegalHold: { Status } }));
+    await s3.send(new PutObjectCommand({ Bucket: bucket, Key: 'evidence', Body: 'x' }));
+    await hold('ON');
+    const refused = await client.call('r1', 'DriverDeleteBucket', { bucket_id: bucket });
+    expect(refused).toMatchObject({ code: 'FAILED_PRECONDITION', message: expect.stringContaining('evidence') });
+    const read = await s3.send(new GetObjectCommand({ Bucket: bucket, Key: 'evidence' }));
+    expect(await read.Body!.transformToString()).toBe('x');
+    await hold('OFF');
   });
 
   it('enforces quota at the store', async () => {

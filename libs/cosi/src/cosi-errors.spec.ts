@@ -30,5 +30,6 @@ describe('COSI errors', () => {
     const cut = toCosiStatus(new StorageError('aborted', `${'a'.repeat(1022)}\u{1f512}${'b'.repeat(50)}`)).message;
     expect(cut).toHaveLength(1024);
     expect(cut.isWellFormed()).toBe(true);
+    expect(toCosiStatus(new StorageError('aborted', 'half \ud83d')).message.isWellFormed()).toBe(true);
   });
 });

@@ -39,7 +39,9 @@ export function toCosiStatus(error: unknown): CosiStatus {
     return { code: status.INTERNAL, message: `internal error, quote ${errorId}`, errorId };
   }
   const text = error.message === '' ? error.kind : error.message;
-  const message = text.length > MAX_MESSAGE ? `${text.slice(0, MAX_MESSAGE - 1).toWellFormed()}…` : text;
+  const cut = text.length > MAX_MESSAGE ? `${text.slice(0, MAX_MESSAGE - 1)}…` : text;
+  // grpc-js percent-encodes it, which throws at half a character.
+  const message = cut.toWellFormed();
   if (error.kind !== 'internal') return { code: GRPC_CODES[error.kind], message };
   const errorId = randomUUID();
   return { code: status.INTERNAL, message: `${message} (quote ${errorId})`, errorId };

@@ -60,6 +60,26 @@ describe('loadConfig', () => {
   });
 });
 
+describe('the COSI endpoint', () => {
+  it.each(['/run/cosi.sock', 'unix://cosi.sock', 'unix:///run/cosi', 'unix:///.sock', 'tcp://127.0.0.1:80'])(
+    'is a socket by an absolute path that ends in .sock, not %s',
+    value => expect(problems({ COSI_ENDPOINT: value })).toEqual([expect.stringMatching(/^COSI_ENDPOINT: expected /)]),
+  );
+
+  it('is the path of the address', () => {
+    const { COSI_ENDPOINT } = loadConfig([], { COSI_ENDPOINT: 'unix:///var/lib/cosi/cosi.sock' });
+    expect(COSI_ENDPOINT).toBe('/var/lib/cosi/cosi.sock');
+  });
+
+  it.each(['A', '7.of.9', '3', 'a.', 'a..a', 'a-.b', 'a_b', 'cosi.Example', 'a'.repeat(64)])(
+    'has a driver name that the sidecar accepts, not %s',
+    value =>
+      expect(problems({ TRIVET_COSI_DRIVER_NAME: value })).toEqual([
+        expect.stringMatching(/^TRIVET_COSI_DRIVER_NAME: /),
+      ]),
+  );
+});
+
 describe('an address from a file', () => {
   const file = join(folder, 'url');
   writeFileSync(file, 'postgresql://trivet_app:pw@db/trivet\n');
