@@ -27,8 +27,8 @@ describe.skipIf(!parts)('owner and location of buckets on RGW', () => {
     accessKeyId: readFileSync(parts!.accessKeyFile, 'utf8').trim(),
     secretAccessKey: readFileSync(parts!.secretKeyFile, 'utf8').trim(),
   });
-  const openOwned = (ownerUid: string, credentials = administrator()): ObjectBackend => {
-    const config = rgwKind.parseConfig({ endpoint: parts!.endpoint, region: parts!.region, ownerUid });
+  const openOwned = (ownerUid: string, credentials = administrator(), more = {}): ObjectBackend => {
+    const config = rgwKind.parseConfig({ endpoint: parts!.endpoint, region: parts!.region, ownerUid, ...more });
     const backend = rgwKind.open(config, credentials, { applianceId: 'ownership', tenantId: 'default' });
     opened.push(backend);
     return backend;
@@ -105,16 +105,30 @@ describe.skipIf(!parts)('owner and location of buckets on RGW', () => {
   });
 
   it.each([
-    [{ placement: 'no-such-placement' }, 'parameters[placement]'],
-    [{ region: 'no-such-region' }, 'parameters[region]'],
-  ])('says which parameter names no location: %o', async (parameters, field) => {
+    [{ placement: 'no-such' }, 'parameters[placement]', "no placement target 'no-such'"],
+    [{ region: 'no-such' }, 'parameters[region]', "no zone group 'no-such'"],
+    [
+      { region: 'default', placement: 'no-such' },
+      'parameters[placement]',
+      "no placement target 'no-such' in zone group 'default'",
+    ],
+  ])('says which parameter names no location: %o', async (parameters, field, message) => {
     const ref = newRef();
     const spec = rgwKind.parseBucketParameters(parameters);
     await expect(harness.backend.createBucket(ref, spec, soon())).rejects.toMatchObject({
       kind: 'invalid_argument',
       field,
+      message: expect.stringMatching(new RegExp(`${message}$`)),
     });
     expect(await harness.backend.inspectBucket(ref.name, soon())).toEqual({ state: 'absent' });
+  });
+
+  it('does not blame the request for a location that it is configured with', async () => {
+    const backend = openOwned(harness.ownerUid, administrator(), { placement: 'no-such' });
+    await expect(backend.createBucket(newRef(), plain, soon())).rejects.toMatchObject({
+      kind: 'failed_precondition',
+      message: expect.stringContaining("'no-such', which this backend is configured with"),
+    });
   });
 
   it('makes a bucket at the location that is asked for', async () => {
@@ -146,5 +160,14 @@ describe.skipIf(!parts)('owner and location of buckets on RGW', () => {
       { accessKeyId: principal.accessKeyId, secretAccessKey: principal.secretAccessKey },
     ]);
     await harness.backend.removePrincipal(uid, soon());
+  });
+
+  it('sees that a principal was suspended by hand, and gives it its use back', async () => {
+    const user = { ...(await ordinaryUser()), displayName: 'ordinary' };
+    await harness.admin.send('POST', '/admin/user', { uid: user.uid, suspended: '1' }, soon());
+    expect(await harness.backend.holdsPrincipal(user, soon())).toBe(false);
+    await harness.backend.putPrincipal(user, soon());
+    expect(await harness.backend.holdsPrincipal(user, soon())).toBe(true);
+    await harness.backend.removePrincipal(user.uid, soon());
   });
 });

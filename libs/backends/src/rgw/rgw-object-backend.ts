@@ -100,9 +100,7 @@ export class RgwObjectBackend implements ObjectBackend {
       } catch (error) {
         if (errorCode(error) === 'BucketAlreadyOwnedByYou') return;
         if (errorCode(error) !== 'InvalidLocationConstraint') throw error;
-        const field = spec.placement === undefined ? 'parameters[region]' : 'parameters[placement]';
-        const message = `${field}: the object store has no location '${location}'`;
-        throw new StorageError('invalid_argument', message, { field, resource: `bucket ${name}`, cause: error });
+        throw noLocation(name, spec, this.config.placement, error);
       }
     });
   }
@@ -363,6 +361,21 @@ function locationOf(spec: BucketSpec, placement: string | undefined): BucketLoca
   if (spec.region === undefined && target === undefined) return undefined;
   const text = target === undefined ? spec.region! : `${spec.region ?? ''}:${target}`;
   return text as BucketLocationConstraint;
+}
+
+function noLocation(name: string, spec: BucketSpec, configured: string | undefined, cause: unknown): StorageError {
+  const resource = `bucket ${name}`;
+  const { region, placement } = spec;
+  // Sidecars give up on what the request cannot help.
+  if (region === undefined && placement === undefined) {
+    const message = `the object store has no placement target '${configured}', which this backend is configured with`;
+    return new StorageError('failed_precondition', message, { resource, cause });
+  }
+  const field = placement === undefined ? 'parameters[region]' : 'parameters[placement]';
+  const zoneGroup = region === undefined ? '' : `zone group '${region}'`;
+  const target = placement === undefined ? '' : `placement target '${placement}'`;
+  const what = [target, zoneGroup].filter(part => part !== '').join(' in ');
+  return new StorageError('invalid_argument', `${field}: the object store has no ${what}`, { field, resource, cause });
 }
 
 const missing = (name: string): StorageError =>
