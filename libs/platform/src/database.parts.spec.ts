@@ -108,6 +108,49 @@ describe('a transaction of a tenant', () => {
   });
 });
 
+describe('bytes as they are', () => {
+  const BYTES = sql(
+    'test_bytes',
+    `SELECT $1::int, decode($2, 'hex'), convert_to($3, 'UTF8') UNION ALL SELECT 2, '', '' ORDER BY 1`,
+  );
+  const NAMES = sql('test_copied_names', 'SELECT name FROM trivet.backend ORDER BY name');
+  const all = Buffer.from(Array.from({ length: 100_000 }, (_, n) => (n * 31) % 256));
+  const copied = async (query: typeof BYTES, params: (string | number)[], tenant = TENANT): Promise<string[][]> => {
+    const rows: string[][] = [];
+    const keep = (fields: Buffer[]) => void rows.push(fields.map(field => field.toString('hex')));
+    await database.withTenant(tenant, tx => tx.copy(query, params, keep));
+    return rows;
+  };
+
+  it('come row by row, whatever is in them and in the parameters', async () => {
+    const odd = `it's "$1", $2\\'); DROP TABLE x; --`;
+    expect(await copied(BYTES, [1, all.toString('hex'), odd])).toEqual([
+      ['00000001', all.toString('hex'), Buffer.from(odd).toString('hex')],
+      ['00000002', '', ''],
+    ]);
+  });
+
+  it('are of the one tenant', async () => {
+    expect(await copied(NAMES, [])).toHaveLength(2);
+    expect(await copied(NAMES, [], uuidv7())).toEqual([]);
+  });
+
+  it('fail as other statements do, on either side, and leave the connection as it was', async () => {
+    expect(await caught(copied(sql('', 'SELECT 1 / (2 - n)::int FROM generate_series(1, 2) n'), []))).toMatchObject({
+      kind: 'internal',
+      message: 'the database refused a statement',
+    });
+    expect(await caught(copied(sql('', 'SELECT NULL::int'), []))).toMatchObject({ message: 'a field is NULL' });
+    const refusing = database.withTenant(TENANT, tx =>
+      tx.copy(NAMES, [], () => {
+        throw new StorageError('aborted', 'on second thought');
+      }),
+    );
+    expect(await caught(refusing)).toMatchObject({ kind: 'aborted', message: 'on second thought' });
+    expect(await copied(NAMES, [])).toHaveLength(2);
+  });
+});
+
 describe('the door', () => {
   it('says unavailable where no database is', async () => {
     const url = 'postgresql://nobody:nothing@127.0.0.1:1/none';

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Client, Pool, PoolClient } from 'pg';
 import { DataSource } from 'typeorm';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
+import { copyOut } from '#platform/copy-out';
 import { StorageError } from '#platform/errors';
 import { Foundation1795132800000 } from '#platform/migrations/0001-foundation';
 import { BlockVolumes1795219200000 } from '#platform/migrations/0002-block-volumes';
@@ -36,6 +37,8 @@ export interface DatabaseOptions {
 /** One transaction, inside one tenant. Never use anything but this handle within it: a second connection can starve. */
 export interface Tx {
   query<Row = unknown>(statement: Statement, params?: readonly unknown[]): Promise<Row[]>;
+  /** For bytes, of which `query` makes hexadecimal text: see copyOut. Planned anew each time. */
+  copy(query: Statement, params: readonly (string | number)[], onRow: (fields: Buffer[]) => void): Promise<void>;
   /**
    * The last statements and the commit in one round trip: nobody looks at their results before the commit, so each must
    * raise an error itself where it must not pass. Nothing may be sent after it.
@@ -214,23 +217,36 @@ class PipelinedTx implements Tx {
   ) {}
 
   async query<Row>(statement: Statement, params: readonly unknown[] = []): Promise<Row[]> {
-    const [rows] = await this.send([[statement, params]], false);
+    const [rows] = await this.send([() => run<Row>(this.client, statement, params)], false);
     return rows as Row[];
+  }
+
+  async copy(query: Statement, params: readonly (string | number)[], onRow: (fields: Buffer[]) => void): Promise<void> {
+    const copied = () =>
+      copyOut(this.client, query, params, onRow).catch(error => {
+        throw translate(error);
+      });
+    await this.send([copied], false);
   }
 
   async commit(...last: readonly Write[]): Promise<unknown[][]> {
     this.committed = true;
-    return this.send(last, true);
+    const writes = last.map(
+      ([statement, params]) =>
+        () =>
+          run<unknown>(this.client, statement, params),
+    );
+    return this.send(writes, true);
   }
 
-  private async send(writes: readonly Write[], commit: boolean): Promise<unknown[][]> {
+  private async send<T>(statements: readonly (() => Promise<T>)[], commit: boolean): Promise<T[]> {
     const { stream } = (this.client as unknown as { connection: { stream: { cork(): void; uncork(): void } } })
       .connection;
     const plain: Promise<unknown>[] = [];
     stream.cork();
     if (!this.begun) plain.push(this.client.query(this.begin));
     this.begun = true;
-    const results = writes.map(([statement, params]) => run<unknown>(this.client, statement, params));
+    const results = statements.map(statement => statement());
     if (commit) plain.push(this.client.query('COMMIT'));
     stream.uncork();
     // What follows an error only says that the transaction is aborted: the first one is the reason.
