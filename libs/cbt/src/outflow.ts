@@ -1,4 +1,5 @@
 import { StreamEnd } from '#cbt/stream-end';
+import { dropped } from '#platform/young-garbage';
 
 /** What may be under way to a caller: enough that its connection never waits for us, and all that it can cost us. */
 const MAX_BYTES = 256 * 1024;
@@ -30,6 +31,7 @@ export class Outflow {
     this.messages++;
     this.write(message, () => {
       taken?.(message);
+      dropped(length);
       this.bytes -= length;
       this.messages--;
       this.onTaken?.();

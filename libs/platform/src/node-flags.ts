@@ -2,8 +2,9 @@
  * How gateway and worker are started, everywhere: the launcher, the image, the systemd units. V8 sizes its heap by the
  * machine; on 24 GiB it lets garbage of a storm of repeated calls grow the gateway by 250 MiB, with these by 50 MiB
  * (same rate; the live heap is below 70 MiB). Buffers count, too: a heap that grows by less is marked anew for every 16 MiB of
- * messages, which took more than half of the processor time of a stream of changed blocks. Of a gateway's time a range takes
- * 110 ns without the last flag, 60 with it, 48 if the heap may double, which has the gateway grow by 102 MiB instead of 64.
+ * messages, which took more than half of the processor time of a stream of changed blocks. Of a gateway's time a range took
+ * 110 ns without the last flag, 60 with it, 48 if the heap may double, which has the gateway grow by 102 MiB instead of 64;
+ * that was before such a stream had its own garbage collected (young-garbage.ts).
  */
 export const NODE_FLAGS = [
   '--enable-source-maps',
