@@ -88,6 +88,25 @@ describe.each(FACES)('a message of %s', (...face) => {
     );
   });
 
+  it('is what protobufjs writes for neighbours, over every length of an offset', () => {
+    const gap = fc.oneof(fc.nat(200), fc.nat(2 ** 22), fc.nat(2 ** 30));
+    const length = fc.oneof({ weight: 4, arbitrary: fc.constant(4_096) }, fc.integer({ min: 1, max: 2 ** 22 }));
+    const begin = fc.tuple(fc.constantFrom(0, 7, 14, 21, 28, 35, 42, 49), fc.nat(2 ** 21));
+    const steps = fc.array(fc.tuple(gap, length), { minLength: 1, maxLength: 60, size: 'max' });
+    fc.assert(
+      fc.property(begin, steps, ([bit, before], steps) => {
+        const ranges: [number, number][] = [];
+        let end = Math.max(0, 2 ** bit - before);
+        for (const [gap, length] of steps) {
+          ranges.push([end + gap, length]);
+          end += gap + length;
+        }
+        expect(encode(variable, end, ranges).equals(golden(face, end, ranges))).toBe(true);
+      }),
+      { seed: 3314, numRuns: 300 },
+    );
+  });
+
   it('says type and capacity when there is nothing', () => {
     expect(new RangeEncoder(variable, 2 ** 46).empty().equals(golden(face, 2 ** 46, []))).toBe(true);
   });

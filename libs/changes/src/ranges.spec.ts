@@ -83,6 +83,28 @@ describe('CRC-32C', () => {
   });
 });
 
+describe('CRC-32C of any part', () => {
+  const bitwise = (data: Uint8Array): number => {
+    let crc = 0xffff_ffff;
+    for (const byte of data) {
+      crc ^= byte;
+      for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0x82f6_3b78 : crc >>> 1;
+    }
+    return (crc ^ 0xffff_ffff) >>> 0;
+  };
+
+  it('is what it is bit by bit', () => {
+    const anyPart = fc.tuple(fc.uint8Array({ maxLength: 100, size: 'max' }), fc.nat(40), fc.nat(40));
+    fc.assert(
+      fc.property(anyPart, ([data, begin, less]) => {
+        const start = Math.min(begin, data.length);
+        const end = Math.max(start, data.length - less);
+        expect(crc32c(data, start, end)).toBe(bitwise(data.subarray(start, end)));
+      }),
+    );
+  });
+});
+
 describe('overlay', () => {
   it('says of each block what the last step says that says anything', async () => {
     await fc.assert(
@@ -230,6 +252,24 @@ describe('chunks', () => {
     );
     const far: Range[] = [[2 ** 52 - 8 * UNIT, 2 ** 52, 1]];
     expect(encode(far).flatMap(body => rangesOf(decodeChunk(body)))).toEqual(far);
+  });
+
+  it('give back gaps and lengths of every size', () => {
+    const sizes = Array.from({ length: 42 }, (_, bit) => [2 ** bit - 1, 2 ** bit, 2 ** bit + 1]).flat();
+    for (const gap of sizes)
+      for (const length of [1, 63, 64, 65, 8_192, 2 ** 30]) {
+        const offset = (5 + gap) * UNIT;
+        const end = offset + length * UNIT;
+        const ranges: Range[] = [
+          [0, 5 * UNIT, 1],
+          [offset, end, 0],
+          [end, end + UNIT, 1],
+        ];
+        expect(
+          encode(ranges).flatMap(body => rangesOf(decodeChunk(body))),
+          `${gap} ${length}`,
+        ).toEqual(ranges);
+      }
   });
 
   it('begin at any offset without reading what lies before', () => {
