@@ -43,8 +43,9 @@ const method = (proto['csi.v1.SnapshotMetadata'] as Record<string, MethodDefinit
   .GetMetadataAllocated!;
 
 /** Sends as `write` and 'drain' allow. */
-function streamed(next: () => unknown) {
-  return (call: ServerWritableStream<unknown, unknown>): void => {
+function streamed(messagesOf: (request: { starting_offset: number }) => () => unknown) {
+  return (call: ServerWritableStream<{ starting_offset: number }, unknown>): void => {
+    const next = messagesOf(call.request);
     const more = (): void => {
       if (call.cancelled) return;
       if (call.write(next())) setImmediate(more);
@@ -54,11 +55,13 @@ function streamed(next: () => unknown) {
   };
 }
 
-const ready = new RangeEncoder(2, CAPACITY).encode(
-  { ...first, offsets: first.offsets.map((_, n) => (n + 1e9) * STEP) },
-  0,
-  DEFAULT_RANGES,
-);
+/** One message with ranges from there on, again and again: as long as those of a stream from there. */
+function readyMade({ starting_offset }: { starting_offset: number }): () => Buffer {
+  const offsets = first.offsets.map((_, n) => starting_offset + n * STEP);
+  const ready = new RangeEncoder(2, CAPACITY).encode({ ...first, offsets }, 0, DEFAULT_RANGES);
+  return () => ready;
+}
+
 let at = 1e9;
 const objects = () => {
   const block_metadata = Array.from({ length: DEFAULT_RANGES }, () => ({
@@ -74,7 +77,7 @@ bare.addService(
     Bytes: { ...method, path: '/bare/Bytes', responseSerialize: bytes => bytes as Buffer },
     Objects: { ...method, path: '/bare/Objects' },
   },
-  { Bytes: streamed(() => ready), Objects: streamed(objects) },
+  { Bytes: streamed(readyMade), Objects: streamed(() => objects) },
 );
 const bareSocket = room.socketPath.replace(/[^/]+$/, 'bare.sock');
 await new Promise<void>((resolve, reject) => {

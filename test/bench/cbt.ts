@@ -1,4 +1,4 @@
-import { fork } from 'node:child_process';
+import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import type { ClientReadableStream } from '@grpc/grpc-js';
@@ -7,7 +7,15 @@ import { NODE_FLAGS } from '#platform/node-flags';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { indexFigures } from '#test/bench/cbt-index';
 import type { BenchDoors } from '#test/bench/cbt-server';
-import { alternate, type BenchOptions, type Figure, median, perSecond, spread } from '#test/bench/measure';
+import {
+  alternate,
+  type BenchOptions,
+  type Figure,
+  median,
+  perSecond,
+  SHARE_OF_BARE,
+  spread,
+} from '#test/bench/measure';
 import { CbtClient } from '#test/cbt/client';
 import { S1 } from '#test/cbt/room';
 import { parts } from '#test/support/parts';
@@ -17,37 +25,40 @@ const MIB = 1024 * 1024;
 const WINDOW = 4 * MIB;
 const RANGES_LIMIT = 10_000_000;
 const TIMES_OBJECTS = 5;
-const SHARE_OF_BARE = 0.6;
 const GROWTH_LIMIT = 64 * MIB;
 const CSI = '/csi.v1.SnapshotMetadata/GetMetadataAllocated';
 
-export async function benchCbt(options: BenchOptions): Promise<Figure[]> {
-  const { figures, bare } = await faceFigures(options);
-  if (!parts().xfs) return figures;
-  const { figures: more, rate } = await indexFigures(options);
-  const share = rate / bare;
-  return [
-    ...figures,
-    ...more,
-    {
-      name: 'ranges of that step against bare grpc-js, messages of as many',
-      value: `${Math.round(share * 100)} %`,
-      limit: `${SHARE_OF_BARE * 100} %`,
-      baseline: `${perSecond(bare)}, measured before`,
-      ok: options.quick || share >= SHARE_OF_BARE,
-    },
-  ];
-}
+/** Where the streams of the room begin: offsets as long as those of a large volume. */
+const FROM = 1e9 * 16_384;
 
-/** The faces of changed blocks, over a source that costs nothing, to a client that does not decode. */
-async function faceFigures({ quick }: BenchOptions): Promise<{ figures: Figure[]; bare: number }> {
+export async function benchCbt(options: BenchOptions): Promise<Figure[]> {
   const child = fork(join(PACKAGE_ROOT, 'dist/test/bench/cbt-server.js'), {
     execArgv: [...NODE_FLAGS],
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
   const [doors] = (await once(child, 'message')) as [BenchDoors];
-  const room = CbtClient.overSocket(doors.room, WINDOW);
   const bare = CbtClient.overSocket(doors.bare, WINDOW);
+  const plain = (from: number) => rangesPerSecond(bare.stream('/bare/Bytes', { 2: from }), options.quick ? 300 : 3_000);
+  try {
+    const figures = await faceFigures(options, child, doors, bare, plain);
+    return parts().xfs ? [...figures, ...(await indexFigures(options, plain))] : figures;
+  } finally {
+    bare.close();
+    const gone = once(child, 'exit');
+    child.disconnect();
+    await gone;
+  }
+}
+
+/** The faces of changed blocks, over a source that costs nothing, to a client that does not decode. */
+async function faceFigures(
+  { quick }: BenchOptions,
+  child: ChildProcess,
+  doors: BenchDoors,
+  bare: CbtClient,
+  bareRate: (from: number) => Promise<number>,
+): Promise<Figure[]> {
+  const room = CbtClient.overSocket(doors.room, WINDOW);
   const size = async (): Promise<{ now: number; most: number }> => {
     child.send('size');
     return (await once(child, 'message'))[0];
@@ -55,9 +66,9 @@ async function faceFigures({ quick }: BenchOptions): Promise<{ figures: Figure[]
   try {
     const ms = quick ? 300 : 3_000;
     const rounds = quick ? 1 : 5;
-    const ours = () => rangesPerSecond(room.stream(CSI, { 1: S1, 2: 1e9 * 16_384 }), ms);
+    const ours = () => rangesPerSecond(room.stream(CSI, { 1: S1, 2: FROM }), ms);
     await ours();
-    const [bytes, plain] = await alternate(rounds, ours, () => rangesPerSecond(bare.stream('/bare/Bytes', {}), ms));
+    const [bytes, plain] = await alternate(rounds, ours, () => bareRate(FROM));
     const [again, objects] = await alternate(rounds, ours, () => rangesPerSecond(bare.stream('/bare/Objects', {}), ms));
     const rate = median([...bytes, ...again]);
     const times = median(again) / median(objects);
@@ -68,7 +79,7 @@ async function faceFigures({ quick }: BenchOptions): Promise<{ figures: Figure[]
     const before = (await size()).now;
     await sip(room.stream(CSI, { 1: S1 }), quick ? 2 : 60);
     const slow = (await size()).most - before;
-    const figures = [
+    return [
       {
         name: 'ranges to a client that does not decode',
         value: perSecond(rate),
@@ -94,13 +105,8 @@ async function faceFigures({ quick }: BenchOptions): Promise<{ figures: Figure[]
       growth(`growth over a stream of ${quick ? '2' : '100'} million ranges`, long),
       growth('growth with a reader of one message a second', slow),
     ];
-    return { figures, bare: median(plain) };
   } finally {
     room.close();
-    bare.close();
-    const gone = once(child, 'exit');
-    child.disconnect();
-    await gone;
   }
 }
 

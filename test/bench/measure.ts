@@ -16,6 +16,9 @@ export interface BenchOptions {
   minutes?: number;
 }
 
+/** Of what bare grpc-js moves, a stream of changed blocks moves at least this. */
+export const SHARE_OF_BARE = 0.6;
+
 export const median = (values: readonly number[]): number => {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length >> 1;
