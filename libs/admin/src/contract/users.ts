@@ -107,7 +107,7 @@ export const userRoutes = {
       password: password.optional(),
       subject: z
         .string()
-        .regex(/^[\x20-\x7e]{1,255}$/)
+        .regex(/^[\x20-\x7e]{1,255}$/, 'expected 1 to 255 printable characters of ASCII')
         .nullable()
         .optional()
         .meta({
