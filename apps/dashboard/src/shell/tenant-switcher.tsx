@@ -13,7 +13,7 @@ export function TenantSwitcher({ tenant }: { tenant: string }) {
   const [typed, setTyped] = useState(tenant);
   // The field shows the tenant that is chosen: nobody has typed that.
   const search = typed === tenant ? '' : typed.trim();
-  const { data } = useRead('/tenants', { query: { search, limit: SHOWN } });
+  const { data, isPlaceholderData } = useRead('/tenants', { query: { search, limit: SHOWN } });
   const found = data?.data.items ?? [];
   const navigate = useNavigate();
   const { pathname } = useLocation();
@@ -36,9 +36,8 @@ export function TenantSwitcher({ tenant }: { tenant: string }) {
       label="Tenant"
       description="Type a part of a name"
       searchable
-      selectFirstOptionOnChange
       allowDeselect={false}
-      nothingFoundMessage="No tenant matches"
+      nothingFoundMessage={isPlaceholderData ? 'Searching' : 'No tenant matches'}
       value={tenant}
       data={[...new Set([...matching.keys(), tenant])].sort()}
       searchValue={typed}
