@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { AdminHouse } from '#test/admin/admin-house';
+import { until } from '#test/support/parts';
 
 let house: AdminHouse;
 beforeAll(async () => {
@@ -91,6 +92,17 @@ describe('users', () => {
     expect(await role()).toEqual(['operator', 'admin']);
   });
 
+  it('who are given another password log in anew; their API tokens go on', async () => {
+    const tenant = await house.tenant('renewed');
+    const { headers } = await house.login(tenant.viewer);
+    const body = { password: 'another password' };
+    expect((await house.change(tenant.admin, 'PATCH', '/tenants/renewed/users/the-viewer', { body })).status).toBe(200);
+    expect((await house.call(undefined, 'GET', '/session', { headers })).status).toBe(401);
+    expect((await house.call(tenant.viewer, 'GET', '/session')).status).toBe(200);
+    expect((await house.login(tenant.viewer)).reply.status).toBe(401);
+    expect((await house.login({ ...tenant.viewer, ...body })).reply.status).toBe(200);
+  });
+
   it('who are disabled get in by nothing; their API tokens work again later, their logins do not', async () => {
     const tenant = await house.tenant('resting');
     const path = '/tenants/resting/users/the-viewer';
@@ -101,6 +113,10 @@ describe('users', () => {
     expect((await house.call(tenant.viewer, 'GET', '/session')).status).toBe(401);
     expect((await house.call(undefined, 'GET', '/session', { headers })).status).toBe(401);
     expect((await house.login(tenant.viewer)).reply.status).toBe(401);
+    // As any other failure, and not as a login that was overtaken.
+    await until('it is written down', async () =>
+      (await house.audit('session.refused')).some(entry => entry.subject_id === tenant.viewer.userId),
+    );
     await house.change(tenant.admin, 'PATCH', path, { body: { state: 'active' } });
     expect((await house.call(tenant.viewer, 'GET', '/session')).status).toBe(200);
     expect((await house.call(undefined, 'GET', '/session', { headers })).status).toBe(401);
