@@ -33,6 +33,21 @@ async function exported(who: Person, query: Record<string, string> = {}) {
   return lines.map(line => auditEntry.parse(JSON.parse(line)));
 }
 
+it('a change has who made it, by which token if by one, and from where', async () => {
+  const { admin } = await house.tenant('noted');
+  const body = { name: 'ann', role: 'viewer', password: 'horse of ann' };
+  const path = '/tenants/noted/users';
+  expect((await house.call(admin, 'POST', path, { body, address: '203.0.113.9' })).status).toBe(201);
+  const { headers } = await house.login(admin);
+  const options = { body: { ...body, name: 'bob' }, headers, address: '2001:db8::7' };
+  expect((await house.call(undefined, 'POST', path, options)).status).toBe(201);
+  const { items } = (await list(admin, { action: 'user.create' })).body;
+  expect(items.map(({ actor }: { actor: object }) => actor)).toEqual([
+    { kind: 'user', name: admin.username, token: null, address: '2001:db8::7' },
+    { kind: 'token', name: admin.username, token: 'house', address: '203.0.113.9' },
+  ]);
+});
+
 describe('the list', () => {
   it('has every entry once, newest first, and a tenant only its own', async () => {
     const seen: string[] = [];
