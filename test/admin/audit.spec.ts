@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { auditEntry } from '#admin/contract/overview';
+import { sql } from '#platform/sql';
 import { audit } from '#tenancy/audit-log';
 import { AuditReader } from '#tenancy/audit-reader';
 import { AdminHouse, type HouseTenant, type Person } from '#test/admin/admin-house';
@@ -46,6 +47,22 @@ it('a change has who made it, by which token if by one, and from where', async (
     { kind: 'user', name: admin.username, token: null, address: '2001:db8::7' },
     { kind: 'token', name: admin.username, token: 'house', address: '203.0.113.9' },
   ]);
+});
+
+it.each([
+  "UPDATE trivet.audit_entry SET actor = 'nobody'",
+  'DELETE FROM trivet.audit_entry',
+  'TRUNCATE trivet.audit_entry',
+])('an entry stays as it was written: %s is refused to every role that the appliance works with', async statement => {
+  const roles = [
+    () => house.database.withTenant(tenant.id, tx => tx.query(sql('', statement))),
+    () => house.database.engine(sql('', statement)),
+  ];
+  for (const work of roles) {
+    const error = await work().catch((thrown: Error) => thrown);
+    // A cause is what PostgreSQL said.
+    expect(String((error as Error).cause ?? error)).toContain('permission denied');
+  }
 });
 
 describe('the list', () => {
