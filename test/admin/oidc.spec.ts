@@ -239,7 +239,11 @@ describe('a person', () => {
     // The name was given to somebody else there.
     provider.people['claimed-2'] = { preferred_username: tenant.operator.username };
     expect((await logIn('claimed-2')).status).toBe(403);
-    expect((await refusals())[0]).toMatchObject({ tenant_name: 'claims', subject_id: tenant.operator.userId });
+    expect((await refusals())[0]).toMatchObject({
+      tenant_name: 'claims',
+      subject_id: tenant.operator.userId,
+      after: { provider: 'Test ID', subject: 'claimed-2' },
+    });
     const [row] = await house.query('SELECT subject FROM trivet.tenant_user WHERE id = $1', [tenant.operator.userId]);
     expect(row).toEqual({ subject: 'claimed-1' });
   });

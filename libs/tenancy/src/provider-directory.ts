@@ -8,6 +8,15 @@ export interface BegunLogin {
   sealed: string;
 }
 
+export interface FinishRequest {
+  /** Of BegunLogin, if the browser has it still. */
+  sealed: string | undefined;
+  /** The query that the provider sent the browser back with. */
+  answer: string;
+  /** Of the peer, for the throttle. */
+  address: string;
+}
+
 /** Logins of people whom an OpenID Connect provider vouches for. Implemented by ProviderLogins. */
 export interface ProviderDirectory {
   /** For people, such as `Keycloak`. */
@@ -15,9 +24,9 @@ export interface ProviderDirectory {
   /** `unavailable` when the provider does not answer. */
   begin(): Promise<BegunLogin>;
   /**
-   * `answer` is the query that the provider sent the browser back with. Throws LoginThrottled; `unauthenticated` when it
-   * does not belong to this login, or the provider refuses it; `permission_denied` when nobody here is that person;
-   * TenantSuspended; `unavailable`, `failed_precondition` when the provider cannot be used.
+   * Throws LoginThrottled; `unauthenticated` when the answer does not belong to this login, or the provider refuses it;
+   * `permission_denied` when nobody here is that person; TenantSuspended; `unavailable`, `failed_precondition` when the
+   * provider cannot be used.
    */
-  finish(request: { sealed: string | undefined; answer: string; address: string }): Promise<OpenedLogin>;
+  finish(request: FinishRequest): Promise<OpenedLogin>;
 }

@@ -6,11 +6,11 @@ import { sql } from '#platform/sql';
 import { uuidv7 } from '#platform/uuid';
 import type { OpenedLogin } from '#tenancy/admin-directory';
 import { type AdminLogins, LOGIN_MS, loginEntry, REAP_LOGINS } from '#tenancy/admin-logins';
-import { type AuditEntry, auditWrite } from '#tenancy/audit-log';
+import { type Actor, type AuditEntry, auditWrite } from '#tenancy/audit-log';
 import { IdentityProvider, LoginUnproved, type Person } from '#tenancy/identity-provider';
 import { APPLIANCE_TENANT, type LoginName, parseLoginName, showLoginName } from '#tenancy/login-name';
 import { LoginThrottle } from '#tenancy/login-throttle';
-import type { BegunLogin, ProviderDirectory } from '#tenancy/provider-directory';
+import type { BegunLogin, FinishRequest, ProviderDirectory } from '#tenancy/provider-directory';
 import { openLogin, sealLogin } from '#tenancy/sealed-login';
 import { hashOfToken, newToken } from '#tenancy/secret-tokens';
 import { TenantSuspended } from '#tenancy/shut-tenants';
@@ -84,15 +84,7 @@ export class ProviderLogins implements ProviderDirectory {
     return { location, sealed: sealLogin(this.parts.secrets, begun) };
   }
 
-  async finish({
-    sealed,
-    answer,
-    address,
-  }: {
-    sealed: string | undefined;
-    answer: string;
-    address: string;
-  }): Promise<OpenedLogin> {
+  async finish({ sealed, answer, address }: FinishRequest): Promise<OpenedLogin> {
     await this.throttle.checkAddress(address);
     try {
       const begun = openLogin(this.parts.secrets, sealed ?? '');
@@ -106,37 +98,42 @@ export class ProviderLogins implements ProviderDirectory {
   }
 
   private async open(person: Person, address: string): Promise<OpenedLogin> {
-    const { database, provider, logins } = this.parts;
-    const { issuer } = provider.settings;
     const known = await this.find(person);
     if (!known) {
       await this.noteStranger(person, address);
       throw new Unknown(this.name);
     }
-    const account = showLoginName(known);
-    const user = { ...known, username: account };
-    const by = { kind: 'user', name: account, address } as const;
-    const token = newToken();
-    const refuse = async (error: StorageError): Promise<never> => {
-      const refused = auditWrite(by, loginEntry('session.refused', user, { provider: this.name }));
-      await this.note(known.tenantId, refused);
+    const user = { ...known, username: showLoginName(known) };
+    const by: Actor = { kind: 'user', name: user.username, address };
+    try {
+      return await this.enter(user, person, by);
+    } catch (error) {
+      const after = { provider: this.name, subject: person.subject };
+      if (error instanceof Unknown || error instanceof TenantSuspended)
+        await this.note(known.tenantId, auditWrite(by, loginEntry('session.refused', user, after)));
       throw error;
-    };
-    if (known.tenantState !== 'active') return refuse(new TenantSuspended(known.tenant, known.tenantState));
-    const opened = await database.withTenant(known.tenantId, async tx => {
-      const { tenantId, userId } = known;
-      const linked = known.unlinked && (await this.link(tx, known, person));
-      const values = [tenantId, uuidv7(), userId, issuer, person.subject, hashOfToken(token), address, LOGIN_MS];
-      if ((await tx.query(OPEN, values)).length === 0) return false;
+    }
+  }
+
+  private async enter(user: Known & { username: string }, person: Person, by: Actor): Promise<OpenedLogin> {
+    const { database, provider, logins } = this.parts;
+    const { tenantId, userId } = user;
+    if (user.tenantState !== 'active') throw new TenantSuspended(user.tenant, user.tenantState);
+    const token = newToken();
+    await database.withTenant(tenantId, async tx => {
+      const linked = user.unlinked && (await this.link(tx, user, person));
+      const identity = [provider.settings.issuer, person.subject];
+      const values = [tenantId, uuidv7(), userId, ...identity, hashOfToken(token), by.address, LOGIN_MS];
+      if ((await tx.query(OPEN, values)).length === 0) throw new Unknown(this.name);
       if (linked) await tx.query(...auditWrite(by, loginEntry('user.link', user, { subject: person.subject })));
       await tx.commit(
         [REAP_LOGINS, [tenantId]],
         auditWrite(by, loginEntry('session.login', user, { provider: this.name })),
       );
-      return true;
     });
-    const principal = opened ? await logins.authenticate(token) : undefined;
-    return principal ? { principal, token } : refuse(new Unknown(this.name));
+    const principal = await logins.authenticate(token);
+    if (!principal) throw new Unknown(this.name);
+    return { principal, token };
   }
 
   private async find({ subject, login }: Person): Promise<Known | undefined> {
@@ -169,15 +166,7 @@ export class ProviderLogins implements ProviderDirectory {
       tenantId: row!.tenantId,
       tenantName: APPLIANCE_TENANT,
       action: 'session.refused',
-      subject: {
-        kind: 'person',
-        id: subject,
-        name:
-          login
-            ?.replace(/\p{Cc}/gu, '')
-            .slice(0, 255)
-            .toWellFormed() ?? '',
-      },
+      subject: { kind: 'person', id: subject, name: login === undefined ? '' : writable(login) },
       after: { provider: this.name },
     };
     await this.note(row!.tenantId, auditWrite({ kind: 'system', name: 'login', address }, entry));
@@ -192,6 +181,13 @@ export class ProviderLogins implements ProviderDirectory {
     }
   }
 }
+
+/** PostgreSQL keeps neither NUL nor half a character. */
+const writable = (text: string): string =>
+  text
+    .replace(/\p{Cc}/gu, '')
+    .slice(0, 255)
+    .toWellFormed();
 
 /** The same for whoever is no user here, and for whoever is disabled. */
 class Unknown extends StorageError {
