@@ -14,10 +14,9 @@ afterAll(() => house?.close());
 
 /** As the API gives it, but read now and not within the last five seconds. */
 async function glance(tenant?: HouseTenant) {
-  const { desk, workers, names } = house.options;
+  const { workers, names } = house.options;
   const fresh = new Overview({
     database: house.database,
-    desk,
     workers,
     names,
     version: '1',
@@ -29,13 +28,13 @@ async function glance(tenant?: HouseTenant) {
 
 async function operation(
   tenant: HouseTenant,
-  made: { state: string; error?: object; finished?: Date; attempt?: number },
+  made: { state: string; error?: object; finished?: Date; attempt?: number; name?: string },
 ) {
   const id = uuidv7();
   await house.query(
     `INSERT INTO trivet.operation (tenant_id, id, kind, class, backend_id, resource_kind, resource_id, resource_name,
                                    request, state, error, attempt, finished_at)
-     VALUES ($1, $2, 'bucket.create', 'fast', $3, 'bucket', $4, 'photos', '{}', $5, $6, $7, $8)`,
+     VALUES ($1, $2, 'bucket.create', 'fast', $3, 'bucket', $4, $9, '{}', $5, $6, $7, $8)`,
     [
       tenant.id,
       id,
@@ -45,6 +44,7 @@ async function operation(
       made.error ? JSON.stringify(made.error) : null,
       made.attempt ?? 1,
       made.finished ?? null,
+      made.name ?? 'photos',
     ],
   );
   return id;
@@ -90,11 +90,78 @@ describe('what a person has to look at', () => {
     );
     expect(all.operations).toMatchObject({ waiting: 1, running: 0, stuck: 2 });
     expect(all.operations.oldestWaitingMs).toBeGreaterThanOrEqual(0);
-    expect(whats(all)).toContain('1 operations have failed more than three times');
+    expect(all.attention).toContainEqual(
+      expect.objectContaining({
+        severity: 'warning',
+        what: 'bucket.create of bucket photos, tenant acme, has failed more than three times: the policy cannot be read',
+      }),
+    );
     const beta = await glance(house.beta);
     expect(whats(beta)).not.toContain('photos');
     expect(beta.operations).toMatchObject({ waiting: 0, stuck: 0, oldestWaitingMs: null });
     expect((await glance(house.acme)).operations.stuck).toBe(2);
+  });
+
+  it('says once what several operations wait for, names the oldest, and leads to all of them', async () => {
+    const tenant = await house.tenant('stuck');
+    const held = { kind: 'failed_precondition', message: 'it still holds objects', retry: 'person' };
+    const ids = [];
+    for (const name of ['first', 'second', 'third'])
+      ids.push(await operation(tenant, { state: 'needs_attention', error: { ...held, message: name }, name }));
+    await operation(tenant, { state: 'needs_attention', error: failed, name: 'alone' });
+    for (const name of ['again-1', 'again-2'])
+      await operation(tenant, {
+        state: 'pending',
+        attempt: 4,
+        error: { kind: 'unavailable', message: 'no answer', retry: 'later' },
+        name,
+      });
+    const { attention } = await glance(tenant);
+    const stuck = attention.filter(({ link }) => link?.startsWith('/operations'));
+    expect(stuck).toMatchObject([
+      {
+        severity: 'error',
+        what: '3 operations at backend fake, tenant stuck, wait for a person: failed_precondition',
+        link: '/operations?state=needs_attention&tenant=stuck&backend=fake&error=failed_precondition',
+        oldest: { operation: ids[0], what: 'bucket.create of bucket first: first' },
+      },
+      { what: expect.stringContaining('bucket.create of bucket alone'), oldest: null },
+      {
+        severity: 'warning',
+        what: '2 operations at backend fake, tenant stuck, have failed more than three times: unavailable',
+        oldest: { what: 'bucket.create of bucket again-1: no answer' },
+      },
+    ]);
+    // The remedy of the first two is one text, so that it is read once.
+    expect(new Set(stuck.slice(0, 2).map(({ means, todo }) => means + todo)).size).toBe(1);
+    for (const [at, found] of [
+      [0, 3],
+      [2, 2],
+    ] as const) {
+      const query = Object.fromEntries(new URLSearchParams(stuck[at]!.link!.split('?')[1]));
+      const led = await house.call(tenant.viewer, 'GET', '/operations', { query });
+      expect(led.body.items, JSON.stringify(led.body)).toHaveLength(found);
+    }
+    // A backend that is known to be away is one notice, and not another one for what waits for it.
+    await house.query(
+      `INSERT INTO trivet.backend_circuit (tenant_id, backend_id, failures, open_until, reason)
+       VALUES ($1, $2, 3, now() - interval '1 minute', 'no answer')`,
+      [tenant.id, tenant.backends.fake],
+    );
+    const away = whats(await glance(tenant));
+    expect(away).toContain('Backend fake of tenant stuck does not answer: no answer.');
+    expect(away).not.toContain('have failed more than three times');
+  });
+
+  it('counts what is beyond the largest causes', async () => {
+    const tenant = await house.tenant('ruins');
+    const kinds = ['internal', 'unavailable', 'timeout', 'not_found', 'permission_denied', 'failed_precondition'];
+    for (const [at, kind] of kinds.entries())
+      for (let n = 0; n < (at < 5 ? 3 : 2); n++)
+        await operation(tenant, { state: 'needs_attention', error: { kind, message: kind } });
+    const glimpse = await glance(tenant);
+    expect(glimpse.attention.filter(({ oldest }) => oldest)).toHaveLength(5);
+    expect(whats(glimpse)).toContain('2 more operations for 1 other cause.');
   });
 
   it('has circuits, pools, findings, conditions, paused classes and the certificate', async () => {
@@ -130,7 +197,7 @@ describe('what a person has to look at', () => {
       'Backend fake of tenant acme does not answer: no answer.',
       'Pool broken of backend local, tenant acme, is down: it is not mounted.',
       'Pool full of backend local, tenant acme, is 98 % full.',
-      '1 of lost image at backend local, tenant acme: volume v has no image',
+      '1 lost image at backend local, tenant acme: volume v has no image',
       'bucket lost-bucket, tenant acme: it is not there',
       'The class copy is paused by ann: moving.',
       'The TLS certificate expires on',
@@ -142,7 +209,12 @@ describe('what a person has to look at', () => {
     for (const item of all.attention) for (const text of [item.means, item.todo]) expect(text).not.toBe('');
     expect(all.backends).toContainEqual(expect.objectContaining({ tenant: 'acme', name: 'fake', health: 'down' }));
     expect(all.backends).toContainEqual(expect.objectContaining({ tenant: 'acme', name: 'local', health: 'degraded' }));
-    expect(all.backends).toContainEqual(expect.objectContaining({ tenant: 'beta', name: 'fake', health: 'ok' }));
+    const never = expect.objectContaining({ tenant: 'beta', name: 'fake', health: 'unknown', since: null });
+    expect(all.backends).toContainEqual(never);
+    for (const { tenant, name, health } of all.backends.filter(({ tenant }) => tenant !== 'appliance')) {
+      const own = await house.call(house.root.viewer, 'GET', `/tenants/${tenant}/backends/${name}`);
+      expect([tenant, name, own.body.health.state]).toEqual([tenant, name, health]);
+    }
     const beta = await glance(house.beta);
     expect(whats(beta)).not.toContain('acme');
     expect(whats(beta)).not.toContain('paused');

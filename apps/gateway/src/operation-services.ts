@@ -44,7 +44,6 @@ export function operationServices({
     events: new EventHub(new EventSource(database, audit, names)),
     overview: new Overview({
       database,
-      desk,
       workers,
       names,
       version: VERSION,

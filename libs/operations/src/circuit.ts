@@ -9,6 +9,8 @@ const FAILURES_TO_OPEN = 3;
 /** Longer than the time between two probes, so that an open circuit stays open while its backend is down. */
 const OPEN_MS = 15_000;
 const PROBE_EVERY_MS = 1_500;
+/** Of one that answers it is noted when, not more often than so. */
+const NOTE_MS = 60_000;
 /** For callers of whatever object: the error that opened it was about another one. */
 const REASON = 'the backend does not answer; accepted work goes on by itself when it is back';
 
@@ -18,6 +20,11 @@ const OPEN = sql(
    VALUES ($1, $2, $3, now() + $4 * interval '1 ms', $5)
    ON CONFLICT (tenant_id, backend_id) DO UPDATE
       SET failures = excluded.failures, open_until = excluded.open_until, reason = excluded.reason`,
+);
+const NOTE = sql(
+  'circuit_note',
+  `INSERT INTO trivet.backend_circuit AS c (tenant_id, backend_id, probed_at) VALUES ($1, $2, now())
+   ON CONFLICT (tenant_id, backend_id) DO UPDATE SET probed_at = now() WHERE c.open_until IS NULL`,
 );
 const CLAIM_PROBES = sql(
   'circuit_claim_probes',
@@ -46,14 +53,23 @@ const CLOSE = sql(
  */
 export class Circuits {
   private readonly failures = new Map<string, number>();
+  /** By backend, when it was noted last that it answered. */
+  private readonly noted = new Map<string, number>();
 
   constructor(
-    private readonly database: Database,
+    private readonly database: Pick<Database, 'engine'>,
     private readonly probe: (tenantId: string, backendId: string) => Promise<void>,
   ) {}
 
-  answered(backendId: string): void {
+  answered(tenantId: string, backendId: string): void {
     this.failures.delete(backendId);
+    const now = performance.now();
+    if (now - (this.noted.get(backendId) ?? Number.NEGATIVE_INFINITY) < NOTE_MS) return;
+    this.noted.set(backendId, now);
+    // For people: nothing waits for it or depends on it.
+    this.database.engine(NOTE, [tenantId, backendId]).catch((error: unknown) => {
+      log.debug({ backendId, err: error }, 'could not note that a backend answers');
+    });
   }
 
   async unanswered(tenantId: string, backendId: string, reason: string): Promise<void> {

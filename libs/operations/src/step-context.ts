@@ -51,7 +51,7 @@ export class LeasedContext implements StepContext {
     try {
       const result = await heeding(bound.signal, run);
       await failpoint(`${kind}:${method}:answered`);
-      this.circuits.answered(backendId);
+      this.circuits.answered(tenantId, backendId);
       return result;
     } catch (cause) {
       if (this.lease.signal.aborted) throw this.lease.lose();
@@ -75,7 +75,7 @@ export class LeasedContext implements StepContext {
     try {
       const result = await heeding(AbortSignal.any([this.lease.signal, this.lease.cancelSignal]), run);
       await failpoint(`${kind}:${method}:answered`);
-      this.circuits.answered(backendId);
+      this.circuits.answered(tenantId, backendId);
       return result;
     } catch (error) {
       if (this.lease.signal.aborted) throw this.lease.lose();
@@ -91,7 +91,7 @@ export class LeasedContext implements StepContext {
     // Who knows that a repeat does not help has heard from the backend.
     const unanswered = (error.kind === 'unavailable' || error.kind === 'timeout') && error.retry !== 'never';
     if (unanswered) await this.circuits.unanswered(tenantId, backendId, error.message);
-    else this.circuits.answered(backendId);
+    else this.circuits.answered(tenantId, backendId);
   }
 }
 

@@ -11,6 +11,7 @@ import { Protection1795392000000 } from '#platform/migrations/0004-protection';
 import { Changes1795478400000 } from '#platform/migrations/0005-changes';
 import { Admin1795564800000 } from '#platform/migrations/0006-admin';
 import { Identities1795651200000 } from '#platform/migrations/0007-identities';
+import { Health1795651260000 } from '#platform/migrations/0008-health';
 import type { Statement } from '#platform/sql';
 import { isUuid } from '#platform/uuid';
 
@@ -22,6 +23,7 @@ export const MIGRATIONS = [
   Changes1795478400000,
   Admin1795564800000,
   Identities1795651200000,
+  Health1795651260000,
 ];
 /** What readiness compares with the database: TypeORM reads it from the class's name. */
 export const SCHEMA_VERSION = Math.max(...MIGRATIONS.map(migration => Number(migration.name.slice(-13))));

@@ -1,14 +1,16 @@
 import type { Database } from '#platform/database';
 import { sql } from '#platform/sql';
+import type { BackendState } from '#storage/backends/backend-state';
 
 export interface BackendCondition {
   tenant: string;
   name: string;
   kind: string;
-  state: 'active' | 'cordoned' | 'draining';
-  /** Its circuit is open: it does not answer. */
-  open: boolean;
-  reason: string | null;
+  state: BackendState;
+  isBlock: boolean;
+  circuitOpen: boolean | null;
+  circuitReason: string | null;
+  answeredAt: Date | null;
 }
 
 export interface PoolCondition {
@@ -20,6 +22,8 @@ export interface PoolCondition {
   total: string;
   used: string;
   trend: { at: string; used: string }[];
+  /** Seconds since a worker looked. */
+  age: number;
 }
 
 export interface FindingCount {
@@ -38,10 +42,14 @@ export interface ResourceCount {
   message: string;
 }
 
-const BACKENDS = sql('report_backends', 'SELECT * FROM trivet.overview_backends($1)');
+const BACKENDS = sql(
+  'report_backends',
+  `SELECT tenant, name, kind, state, is_block AS "isBlock", circuit_open AS "circuitOpen", reason AS "circuitReason",
+          answered_at AS "answeredAt" FROM trivet.health_of_backends($1)`,
+);
 const POOLS = sql(
   'report_pools',
-  'SELECT tenant, backend, pool, state, reason, total::text, used::text, trend FROM trivet.overview_pools($1)',
+  'SELECT tenant, backend, pool, state, reason, total::text, used::text, trend, age FROM trivet.health_of_pools($1)',
 );
 const FINDINGS = sql(
   'report_findings',

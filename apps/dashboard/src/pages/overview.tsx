@@ -34,38 +34,65 @@ export function OverviewPage() {
   );
 }
 
-function Attention({ entries }: { entries: OverviewReply['attention'] }) {
+type Entry = OverviewReply['attention'][number];
+
+/** What has the same remedy stands together, and the remedy once. */
+function Attention({ entries }: { entries: readonly Entry[] }) {
   if (entries.length === 0)
     return (
       <div className="notice notice-good">
         <strong>All is well.</strong> Nothing waits for a person.
       </div>
     );
+  const notices = new Map<string, Entry[]>();
+  for (const entry of entries) {
+    const key = `${entry.severity} ${entry.means} ${entry.todo}`;
+    notices.set(key, [...(notices.get(key) ?? []), entry]);
+  }
   return (
     <Section title="Needs attention">
       <ul className="attention">
-        {entries.map(({ severity, what, means, todo, link }) => (
-          <li key={`${what} ${link}`} className={`notice ${severity === 'error' ? 'notice-bad' : 'notice-warn'}`}>
-            <p className="notice-title">
-              <StateBadge state={severity} /> {what}
-            </p>
-            <dl className="advice">
-              <dt>What it means</dt>
-              <dd>{means}</dd>
-              <dt>What to do</dt>
-              <dd>
-                {todo}{' '}
-                {link && (
-                  <Anchor component={Link} to={link}>
-                    Show it
-                  </Anchor>
-                )}
-              </dd>
-            </dl>
-          </li>
+        {[...notices].map(([key, some]) => (
+          <Notice key={key} entries={some} />
         ))}
       </ul>
     </Section>
+  );
+}
+
+function Notice({ entries }: { entries: readonly Entry[] }) {
+  const { severity, means, todo } = entries[0]!;
+  return (
+    <li className={`notice ${severity === 'error' ? 'notice-bad' : 'notice-warn'}`}>
+      <ul className="plain-list">
+        {entries.map(({ what, link, oldest }) => (
+          <li key={`${what} ${link}`}>
+            <p className="notice-title">
+              <StateBadge state={severity} /> {what}{' '}
+              {link && (
+                <Anchor component={Link} to={link}>
+                  Show {oldest ? 'them' : 'it'}
+                </Anchor>
+              )}
+            </p>
+            {oldest && (
+              <p className="notice-more">
+                The oldest, <Ago at={oldest.at} />: {oldest.what}{' '}
+                <Anchor component={Link} to={`/operations/${oldest.operation}`}>
+                  Show it
+                </Anchor>
+              </p>
+            )}
+          </li>
+        ))}
+      </ul>
+      <dl className="advice">
+        <dt>What it means</dt>
+        <dd>{means}</dd>
+        <dt>What to do</dt>
+        <dd>{todo}</dd>
+      </dl>
+    </li>
   );
 }
 
@@ -153,7 +180,19 @@ function Health({ data: { legs, backends, workers } }: { data: OverviewReply }) 
           },
           { head: 'Kind', cell: ({ kind }) => kind },
           { head: 'Health', cell: ({ health }) => <StateBadge state={health} /> },
-          { head: 'Detail', cell: ({ detail }) => detail },
+          {
+            head: 'Detail',
+            cell: ({ detail, since }) => (
+              <span>
+                {detail}
+                {since && (
+                  <>
+                    , last <Ago at={since} />
+                  </>
+                )}
+              </span>
+            ),
+          },
         ]}
       />
     </Section>
@@ -174,7 +213,9 @@ function Capacity({ pools }: { pools: OverviewReply['capacity'] }) {
               <Meter share={share} label={`Used of ${name}`}>
                 {showBytes(used)} of {showBytes(total)} used, {showPercent(share)}
               </Meter>
-              {trend.length > 1 && (
+              {trend.length < 2 ? (
+                <p className="dimmed">No trend yet: a figure is kept for each hour.</p>
+              ) : (
                 <TrendBars
                   height={36}
                   bars={trend.map(hour => ({

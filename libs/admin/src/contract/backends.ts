@@ -11,6 +11,12 @@ const label = z
 
 const description = z.string().max(500);
 
+export const backendHealth = z
+  .enum(['up', 'degraded', 'down', 'unknown'])
+  .meta({
+    description: 'degraded: some of its pools are down; unknown: nobody has used or tested it yet, or looks at it',
+  });
+
 /** As its kind has it; of a kind that is not in the document the registry itself is the judge. Credentials are never read. */
 const config = z.record(z.string(), z.unknown());
 const credentials = z.record(z.string(), z.string()).meta({ writeOnly: true });
@@ -34,9 +40,9 @@ export const backend = z
     shared: z.boolean().meta({ description: 'A share of a backend of the appliance' }),
     config,
     health: z.object({
-      state: z.enum(['up', 'down', 'unknown']),
+      state: backendHealth,
       reason: z.string().nullable(),
-      since: time.nullable(),
+      since: time.nullable().meta({ description: 'Of a store that is up: when it last answered, to the minute' }),
     }),
     capabilities: z.record(z.string(), z.unknown()).nullable(),
     holds: z.object({ volumes: count, snapshots: count, buckets: count, accesses: count, operations: count }),

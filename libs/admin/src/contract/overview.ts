@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { backendHealth } from '#admin/contract/backends';
 import { bytes, count, id, name, pageOf, paging, tenantName, time } from '#admin/contract/common';
 import { route } from '#admin/contract/route';
 
@@ -9,7 +10,16 @@ export const overview = z
     version: z.string(),
     at: time,
     legs: z.array(z.object({ name: z.enum(['cosi', 'csp', 'cbt']), health, detail: z.string() })),
-    backends: z.array(z.object({ tenant: tenantName, name, kind: z.string(), health, detail: z.string() })),
+    backends: z.array(
+      z.object({
+        tenant: tenantName,
+        name,
+        kind: z.string(),
+        health: backendHealth,
+        detail: z.string(),
+        since: time.nullable().meta({ description: 'Of a store that is up: when it last answered, to the minute' }),
+      }),
+    ),
     workers: z.object({ up: count, lost: count }),
     operations: z.object({
       waiting: count,
@@ -41,6 +51,10 @@ export const overview = z
           means: z.string().meta({ description: 'What follows from it' }),
           todo: z.string().meta({ description: 'What to do' }),
           link: z.string().nullable().meta({ description: 'Path of the dashboard' }),
+          oldest: z
+            .object({ operation: id, what: z.string(), at: time.meta({ description: 'Its acceptance' }) })
+            .nullable()
+            .meta({ description: 'Of several operations that one cause holds up, the one that waits longest' }),
         }),
       )
       .meta({ description: 'Most severe first; empty when all is well' }),

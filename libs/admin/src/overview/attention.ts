@@ -1,10 +1,11 @@
 import type { OverviewReply } from '#admin/contract/overview';
-import type { OperationRow } from '#operations/operation-list';
 import type { Pulse } from '#operations/operation-pulse';
+import type { StuckCause, StuckCauses } from '#operations/stuck-causes';
 import type { QueueView, WorkerView } from '#operations/worker-directory';
 import type { Conditions } from '#storage/condition-report';
 
 export type Attention = OverviewReply['attention'][number];
+type Item = Omit<Attention, 'oldest'> & Partial<Pick<Attention, 'oldest'>>;
 
 export interface Seen {
   /** The appliance's administrators see what is of no tenant, too. */
@@ -13,8 +14,8 @@ export interface Seen {
   legs: OverviewReply['legs'];
   conditions: Conditions;
   pulse: Pulse;
-  /** Some of those that wait for a person. */
-  parked: readonly (OperationRow & { tenant: string })[];
+  /** Why operations are stuck, the largest first. */
+  stuck: { causes: readonly (StuckCause & { tenant: string; backend: string })[]; more: StuckCauses['more'] };
   workers: readonly WorkerView[];
   queues: readonly QueueView[];
   /** Of TLS, when this process serves it: until when it is good. */
@@ -31,7 +32,10 @@ const LIST: Readonly<Record<'volume' | 'snapshot' | 'bucket', string>> = {
   bucket: 'buckets',
 };
 
-/** What a person has to look at, the most severe first. Each says what is wrong, what follows from it, and what to do. */
+/**
+ * What a person has to look at, the most severe first. Each says what is wrong, what follows from it, and what to do; those
+ * that have the last two in common say them alike, so that a page can say them once.
+ */
 export function attentionFor(seen: Seen): Attention[] {
   const all = [
     ...ofDoors(seen),
@@ -39,13 +43,13 @@ export function attentionFor(seen: Seen): Attention[] {
     ...ofBackends(seen.conditions),
     ...ofOperations(seen),
     ...ofResources(seen.conditions),
-  ];
+  ].map(item => ({ oldest: null, ...item }));
   return [...all.filter(item => item.severity === 'error'), ...all.filter(item => item.severity === 'warning')];
 }
 
-function ofDoors({ appliance, legs, certificate }: Seen): Attention[] {
+function ofDoors({ appliance, legs, certificate }: Seen): Item[] {
   if (!appliance) return [];
-  const items: Attention[] = legs
+  const items: Item[] = legs
     .filter(({ health }) => health === 'down' || health === 'degraded')
     .map(({ name, health, detail }) => ({
       severity: health === 'down' ? 'error' : 'warning',
@@ -66,14 +70,14 @@ function ofDoors({ appliance, legs, certificate }: Seen): Attention[] {
   return items;
 }
 
-function ofWorkers({ appliance, workers, queues, pulse }: Seen): Attention[] {
-  const items: Attention[] = [];
+function ofWorkers({ appliance, workers, queues, pulse }: Seen): Item[] {
+  const items: Item[] = [];
   const up = workers.filter(({ state }) => state === 'up').length;
   if (up === 0)
     items.push({
       severity: 'error',
       what: 'No worker is up.',
-      means: `Nothing that was accepted is carried out: ${pulse.waiting} operations wait. None is lost.`,
+      means: `Nothing that was accepted is carried out: ${waiting(pulse.waiting)}. None is lost.`,
       todo: appliance ? 'Start a worker; `trivet status` says what became of it.' : 'Tell whoever runs the appliance.',
       link: appliance ? '/workers' : null,
     });
@@ -90,19 +94,19 @@ function ofWorkers({ appliance, workers, queues, pulse }: Seen): Attention[] {
     items.push({
       severity: 'warning',
       what: `The class ${queue.class} is paused by ${queue.changedBy ?? 'somebody'}${queue.reason ? `: ${queue.reason}` : ''}.`,
-      means: `${queue.waiting} operations of it wait, and their callers with them.`,
+      means: `${waiting(queue.waiting, ' of it')}, and ${queue.waiting === 1 ? 'its caller' : 'their callers'} as well.`,
       todo: 'Resume it when the reason is gone.',
       link: '/queues',
     });
   return items;
 }
 
-function ofBackends({ backends, pools, findings }: Conditions): Attention[] {
-  const items: Attention[] = [];
-  for (const { tenant, name, reason } of backends.filter(({ open }) => open))
+function ofBackends({ backends, pools, findings }: Conditions): Item[] {
+  const items: Item[] = [];
+  for (const { tenant, name, circuitReason } of backends.filter(({ circuitOpen }) => circuitOpen))
     items.push({
       severity: 'error',
-      what: `Backend ${name} of tenant ${tenant} does not answer${reason ? `: ${reason}` : ''}.`,
+      what: `Backend ${name} of tenant ${tenant} does not answer${circuitReason ? `: ${circuitReason}` : ''}.`,
       means: 'Its callers are told so at once; accepted work waits and goes on by itself when it is back.',
       todo: 'Look whether it runs and can be reached; test the connection.',
       link: `/tenants/${tenant}/backends/${name}`,
@@ -130,7 +134,7 @@ function ofBackends({ backends, pools, findings }: Conditions): Attention[] {
   for (const { tenant, backend, kind, found, example } of findings)
     items.push({
       severity: kind === 'lost_image' ? 'error' : 'warning',
-      what: `${found} of ${kind.replaceAll('_', ' ')} at backend ${backend}, tenant ${tenant}: ${example}`,
+      what: `${count(found, kind.replaceAll('_', ' '))} at backend ${backend}, tenant ${tenant}: ${example}`,
       means:
         kind === 'lost_image'
           ? 'Data is not where it should be. Nothing was deleted or made anew.'
@@ -141,35 +145,75 @@ function ofBackends({ backends, pools, findings }: Conditions): Attention[] {
   return items;
 }
 
-function ofOperations({ parked, pulse }: Seen): Attention[] {
-  const items: Attention[] = parked.map(({ id, kind, resourceKind, resourceName, tenant, error }) => ({
+/** An error of one that waits, and of one that is tried again: what follows, and what to do. */
+const STUCK = {
+  parked: {
     severity: 'error',
-    what: `${kind} of ${resourceKind} ${resourceName}, tenant ${tenant}, waits for a person: ${error?.message ?? 'no reason is known'}`,
-    means: `Trivet cannot decide how to go on with it; the ${resourceKind} stays as it is until somebody does.`,
+    means: 'Trivet cannot decide how to go on; what it is about stays as it is until somebody does.',
     todo: 'Mend what the error says, then retry it; or cancel or resolve it.',
-    link: `/operations/${id}`,
-  }));
-  if (pulse.parked > parked.length)
-    items.push({
-      severity: 'error',
-      what: `${pulse.parked - parked.length} more operations wait for a person.`,
-      means: 'What they are about stays as it is until somebody decides.',
-      todo: 'Go through the list of them.',
-      link: '/operations?state=needs_attention',
-    });
-  const retried = pulse.stuck - pulse.parked;
-  if (retried > 0)
-    items.push({
-      severity: 'warning',
-      what: `${retried} operations have failed more than three times, and are tried again.`,
-      means: 'They end by themselves once the cause is gone, each try later than the one before.',
-      todo: 'Look at their errors; when the cause is mended, retry them to save the wait.',
-      link: '/operations?stuck=true&state=pending,running',
-    });
+    filter: 'state=needs_attention',
+  },
+  retried: {
+    severity: 'warning',
+    means: 'It ends by itself once the cause is gone, each try later than the one before.',
+    todo: 'Mend what the error says; a retry saves the wait then.',
+    filter: 'stuck=true&state=pending,running',
+  },
+} as const;
+
+function ofOperations({ stuck: { causes, more }, conditions }: Seen): Item[] {
+  const silent = new Set(
+    conditions.backends.filter(({ circuitOpen }) => circuitOpen).map(({ tenant, name }) => `${tenant}/${name}`),
+  );
+  const items: Item[] = causes
+    // Of these the backend's own notice says all there is to say.
+    .filter(
+      ({ parked, tenant, backend, error }) => parked || !silent.has(`${tenant}/${backend}`) || !UNHEARD.has(error),
+    )
+    .map(ofCause);
+  for (const sort of ['parked', 'retried'] as const) {
+    const { causes: others, operations } = more[sort];
+    const { severity, means, todo, filter } = STUCK[sort];
+    if (others > 0)
+      items.push({
+        severity,
+        what: `${count(operations, 'more operation')} for ${count(others, 'other cause')}.`,
+        means,
+        todo,
+        link: `/operations?${filter}`,
+      });
+  }
   return items;
 }
 
-const ofResources = ({ resources }: Conditions): Attention[] =>
+const UNHEARD: ReadonlySet<string> = new Set(['unavailable', 'timeout']);
+
+/** One is named; of several that one thing holds up the oldest is. */
+function ofCause({ tenant, backend, error, parked, found, oldest }: Seen['stuck']['causes'][number]): Item {
+  const { severity, means, todo, filter } = STUCK[parked ? 'parked' : 'retried'];
+  const { id, kind, resourceKind, resourceName, message, createdAt } = oldest;
+  const name = `${kind} of ${resourceKind.replaceAll('_', ' ')} ${resourceName}`;
+  const reason = message ?? 'no reason is known';
+  if (found === 1)
+    return {
+      severity,
+      what: `${name}, tenant ${tenant}, ${parked ? 'waits for a person' : 'has failed more than three times'}: ${reason}`,
+      means,
+      todo,
+      link: `/operations/${id}`,
+    };
+  const where = `tenant=${tenant}&backend=${encodeURIComponent(backend)}&error=${encodeURIComponent(error)}`;
+  return {
+    severity,
+    what: `${found} operations at backend ${backend}, tenant ${tenant}, ${parked ? 'wait for a person' : 'have failed more than three times'}: ${error}`,
+    means,
+    todo,
+    link: `/operations?${filter}&${where}`,
+    oldest: { operation: id, what: `${name}: ${reason}`, at: createdAt.toISOString() },
+  };
+}
+
+const ofResources = ({ resources }: Conditions): Item[] =>
   resources.map(({ tenant, kind, found, name, message }) => ({
     severity: 'warning',
     what: `${found === 1 ? `${kind} ${name}` : `${found} ${kind}s, one of them ${name}`}, tenant ${tenant}: ${message}`,
@@ -177,3 +221,7 @@ const ofResources = ({ resources }: Conditions): Attention[] =>
     todo: 'Look at what it says, and at the backend.',
     link: `/tenants/${tenant}/${LIST[kind]}`,
   }));
+
+const count = (found: number, what: string): string => `${found} ${what}${found === 1 ? '' : 's'}`;
+const waiting = (found: number, which = ''): string =>
+  `${count(found, 'operation')}${which} ${found === 1 ? 'waits' : 'wait'}`;

@@ -1,15 +1,15 @@
 import type { OverviewReply } from '#admin/contract/overview';
 import { attentionFor } from '#admin/overview/attention';
-import type { OperationDesk } from '#operations/operation-desk';
 import { OperationPulse } from '#operations/operation-pulse';
+import { stuckCauses } from '#operations/stuck-causes';
 import type { WorkerDirectory } from '#operations/worker-directory';
 import type { Database } from '#platform/database';
+import { detailOf, healthOf } from '#storage/backends/backend-health';
 import { type Conditions, readConditions } from '#storage/condition-report';
 import type { Names } from '#tenancy/names';
 
 export interface OverviewParts {
   database: Database;
-  desk: OperationDesk;
   workers: WorkerDirectory;
   names: Names;
   version: string;
@@ -19,7 +19,8 @@ export interface OverviewParts {
 }
 
 const FRESH_MS = 5_000;
-const PARKED_SHOWN = 20;
+/** Of each sort of stuck operations. */
+const CAUSES_SHOWN = 5;
 
 /** Everything at one glance; read once in five seconds for each tenant that looks, however many look. */
 export class Overview {
@@ -44,17 +45,19 @@ export class Overview {
   }
 
   private async look(tenantId?: string): Promise<OverviewReply> {
-    const { database, desk, workers: directory, names, version } = this.parts;
-    const scope = tenantId === undefined ? {} : { tenantId };
-    const [doors, conditions, pulse, parked, workers, queues] = await Promise.all([
+    const { database, workers: directory, names, version } = this.parts;
+    const [doors, conditions, pulse, stuck, workers, queues] = await Promise.all([
       this.parts.legs(tenantId),
       readConditions(database, tenantId),
       this.pulse.read(tenantId),
-      desk.list(scope, { states: ['needs_attention'] }, { limit: PARKED_SHOWN }, { descending: false }),
+      stuckCauses(database, tenantId, CAUSES_SHOWN),
       directory.list(),
       directory.queues(),
     ]);
-    const tenants = await names.ofTenants(parked.rows.map(row => row.tenantId));
+    const [tenants, backends] = await Promise.all([
+      names.ofTenants(stuck.causes.map(cause => cause.tenantId)),
+      names.ofBackends(stuck.causes.map(cause => cause.backendId)),
+    ]);
     const up = workers.filter(({ state }) => state === 'up').length;
     const legs = doors.map(leg =>
       leg.health === 'ok' && up === 0 && leg.name !== 'cbt'
@@ -69,7 +72,7 @@ export class Overview {
         tenant: backend.tenant,
         name: backend.name,
         kind: backend.kind,
-        ...healthOf(backend, conditions),
+        ...shownHealth(backend, conditions),
       })),
       workers: { up, lost: workers.length - up },
       operations: {
@@ -93,7 +96,14 @@ export class Overview {
         legs: doors,
         conditions,
         pulse,
-        parked: parked.rows.map(row => ({ ...row, tenant: tenants.get(row.tenantId)! })),
+        stuck: {
+          ...stuck,
+          causes: stuck.causes.map(cause => ({
+            ...cause,
+            tenant: tenants.get(cause.tenantId)!,
+            backend: backends.get(cause.backendId)!,
+          })),
+        },
         workers,
         queues,
         certificate: this.parts.certificate(),
@@ -102,20 +112,17 @@ export class Overview {
   }
 }
 
-function healthOf(
-  { tenant, name, state, open, reason }: Conditions['backends'][number],
+function shownHealth(
+  backend: Conditions['backends'][number],
   { pools }: Conditions,
-): Pick<OverviewReply['backends'][number], 'health' | 'detail'> {
-  if (open) return { health: 'down', detail: reason ?? 'it does not answer' };
-  const own = pools.filter(pool => pool.tenant === tenant && pool.backend === name);
-  const down = own.filter(pool => pool.state === 'down');
-  if (down.length > 0)
-    return {
-      health: down.length === own.length ? 'down' : 'degraded',
-      detail: down.map(pool => `pool ${pool.pool} is down${pool.reason ? `: ${pool.reason}` : ''}`).join('; '),
-    };
-  if (state !== 'active') return { health: 'ok', detail: `${state}: nothing new is made there` };
-  return { health: 'ok', detail: own.length > 0 ? poolsUp(own.length) : 'it answers' };
+): Pick<OverviewReply['backends'][number], 'health' | 'detail' | 'since'> {
+  const own = pools
+    .filter(pool => pool.tenant === backend.tenant && pool.backend === backend.name)
+    .map(pool => ({ ...pool, name: pool.pool }));
+  const health = healthOf({ ...backend, pools: own });
+  return {
+    health: health.state,
+    detail: detailOf(health, backend.state, own.length),
+    since: health.since?.toISOString() ?? null,
+  };
 }
-
-const poolsUp = (count: number): string => (count === 1 ? 'its pool is up' : `${count} pools are up`);

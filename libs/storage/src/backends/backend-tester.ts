@@ -4,6 +4,7 @@ import type { Database } from '#platform/database';
 import { isStorageError, StorageError } from '#platform/errors';
 import { sql } from '#platform/sql';
 import type { BackendDirectory } from '#storage/backend-directory';
+import { STALE_SECONDS } from '#storage/backends/backend-health';
 
 /** What a connection test opens backends with. */
 export interface TestableBackends {
@@ -19,7 +20,6 @@ export interface BackendTestResult {
 }
 
 const TEST_MS = 10_000;
-const STALE_SECONDS = 60;
 
 const FIND = sql(
   'backend_test_find',

@@ -1,6 +1,7 @@
 import type { Tx } from '#platform/database';
 import { ListQuery, type PageOf, type PageRequest, readPage } from '#platform/keyset';
 import { sql } from '#platform/sql';
+import { type BackendHealth, healthOf, type PoolSeen } from '#storage/backends/backend-health';
 import type { BackendState } from '#storage/backends/backend-state';
 import { asTenant, type BackendShare, sharesOf } from '#storage/backends/shares';
 
@@ -13,7 +14,7 @@ export interface BackendView {
   state: BackendState;
   shared: boolean;
   config: Record<string, unknown>;
-  health: { state: 'up' | 'down' | 'unknown'; reason: string | null; since: Date | null };
+  health: BackendHealth;
   capabilities: Record<string, unknown> | null;
   /** Of ours; of one that is shared, over all tenants that share it. */
   holds: BackendHolds;
@@ -35,15 +36,10 @@ export interface BackendHolds {
   operations: number;
 }
 
-interface PoolSeen {
-  name: string;
-  state: 'up' | 'down';
-  reason: string | null;
+interface PoolRow extends PoolSeen {
   total: string;
   used: string;
   clone: string;
-  /** Seconds since a worker looked. */
-  age: number;
 }
 
 export interface BackendRow {
@@ -60,13 +56,10 @@ export interface BackendRow {
   circuitOpen: boolean | null;
   circuitReason: string | null;
   answeredAt: Date | null;
-  pools: PoolSeen[];
+  pools: PoolRow[];
   reserved: string;
   holds: BackendHolds;
 }
-
-/** Workers look every few seconds. */
-const STALE_SECONDS = 60;
 
 const HOLDS = (tenant: string, backend: string): string => `json_build_object(
   'volumes', (SELECT count(*) FROM trivet.volume v
@@ -149,7 +142,7 @@ export function toView(
     state,
     shared: sharedFrom !== null,
     config,
-    health: isBlock ? healthOfPools(row) : healthOfStore(row),
+    health: healthOf({ ...row, isBlock }),
     capabilities: capabilities && (isBlock ? { ...capabilities, clones } : capabilities),
     holds,
     capacity: isBlock ? capacityOf(row) : null,
@@ -158,27 +151,6 @@ export function toView(
     updatedAt,
   };
 }
-
-function healthOfStore({ circuitOpen, circuitReason, answeredAt }: BackendRow): BackendView['health'] {
-  if (circuitOpen === true) return { state: 'down', reason: circuitReason, since: null };
-  if (circuitOpen === false) return { state: 'up', reason: null, since: answeredAt };
-  return { state: 'unknown', reason: 'nothing has gone wrong, and nobody has tested it yet', since: null };
-}
-
-function healthOfPools(row: BackendRow): BackendView['health'] {
-  const { pools } = row;
-  if (row.circuitOpen === true) return { state: 'down', reason: row.circuitReason, since: null };
-  if (pools.length === 0) return { state: 'unknown', reason: 'no worker has looked at its pools yet', since: null };
-  const stale = pools.filter(({ age }) => age > STALE_SECONDS);
-  if (stale.length > 0)
-    return { state: 'unknown', reason: `no worker looks at ${namesOf(stale)}; start one on its host`, since: null };
-  const down = pools.filter(({ state }) => state === 'down');
-  if (down.length === 0) return { state: 'up', reason: null, since: null };
-  const reason = down.map(({ name, reason }) => `pool ${name}: ${reason ?? 'down'}`).join('; ');
-  return { state: 'down', reason, since: null };
-}
-
-const namesOf = (pools: readonly PoolSeen[]): string => `pool ${pools.map(({ name }) => name).join(', ')}`;
 
 function capacityOf({ pools, reserved }: BackendRow): BackendView['capacity'] {
   const sum = (key: 'total' | 'used') => pools.reduce((all, pool) => all + BigInt(pool[key]), 0n).toString();
