@@ -1,9 +1,10 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import axe, { type AxeResults } from 'axe-core';
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { type Browser, type BrowserContext, chromium, type Locator, type Page } from 'playwright-core';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import type { Person } from '#test/admin/admin-house';
+import { CUT_OFF } from '#test/dashboard/cut-off';
 import { parts } from '#test/support/parts';
 
 export const chromiumPath = (): string | undefined => parts().chromium?.path;
@@ -21,6 +22,8 @@ export const PHONE_DARK: Look = { ...PHONE, scheme: 'dark' };
 
 /** Waits in the browser end before the test does, so that it says what was missing. */
 const PATIENCE_MS = 20_000;
+
+const MOST_TABS = 120;
 
 /** One Chromium of a test file. */
 export class TestBrowser {
@@ -88,10 +91,18 @@ export class Visitor {
     while ((await loading.count()) > 0) await loading.first().waitFor({ state: 'detached' });
   }
 
+  /** The page as it is, in the other colours; changes of colour are over. */
+  async wear(scheme: Look['scheme']): Promise<void> {
+    await this.page.emulateMedia({ colorScheme: scheme });
+    await this.page.locator(`html[data-mantine-color-scheme="${scheme}"]`).waitFor();
+    await this.page.evaluate('Promise.all(document.getAnimations().map(one => one.finished.catch(() => {})))');
+  }
+
   /** What axe finds and calls serious or critical, each with where it is. */
   async barriers(rule?: 'color-contrast'): Promise<string[]> {
-    await this.page.evaluate(axe.source);
-    const options = rule === undefined ? {} : { runOnly: [rule] };
+    if (!(await this.page.evaluate<boolean>('"axe" in window'))) await this.page.evaluate(axe.source);
+    const quick = { resultTypes: ['violations'], preload: false };
+    const options = rule === undefined ? quick : { ...quick, runOnly: [rule] };
     const { violations } = await this.page.evaluate<AxeResults>(`axe.run(document, ${JSON.stringify(options)})`);
     return violations
       .filter(({ impact }) => impact === 'serious' || impact === 'critical')
@@ -104,6 +115,27 @@ export class Visitor {
   /** By how many pixels the page is wider than the window. */
   async overflow(): Promise<number> {
     return this.page.evaluate<number>('document.documentElement.scrollWidth - window.innerWidth');
+  }
+
+  /** Texts that are not seen whole. */
+  async cutOff(): Promise<string[]> {
+    return this.page.evaluate<string[]>(CUT_OFF);
+  }
+
+  /** As somebody without a mouse: by Tab from where the focus is, round the page once at most. */
+  async reach(target: Locator): Promise<void> {
+    await target.waitFor();
+    for (let presses = 0; presses < MOST_TABS; presses++) {
+      if (await target.evaluate(element => element === element.ownerDocument.activeElement)) return;
+      await this.page.keyboard.press('Tab');
+    }
+    throw new Error(`Tab does not lead to ${target}`);
+  }
+
+  /** There, and does it. */
+  async enter(target: Locator): Promise<void> {
+    await this.reach(target);
+    await this.page.keyboard.press('Enter');
   }
 
   async close(): Promise<void> {

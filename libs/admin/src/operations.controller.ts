@@ -100,20 +100,19 @@ export class OperationsController {
   private async detail(found: OperationDetail): Promise<OperationDetailReply> {
     const [row] = await this.named([found]);
     const { leaseOwner, leaseUntil, fence } = found;
-    const workers = leaseOwner === null ? [] : await this.options.workers.list();
-    const worker = workers.find(({ id }) => id === leaseOwner);
+    // As people know it; one that is forgotten by now is called by its id.
+    const workers = new Map(
+      (await this.options.workers.list()).map(({ id, host, pid }) => [id, `${host}, process ${pid}`] as const),
+    );
+    const named = (worker: string): string => workers.get(worker) ?? worker;
     return {
       ...shown(row!),
-      events: found.events.map(shownEvent),
+      events: found.events.map(event => shownEvent(event, named)),
       steps: found.steps,
       lease:
         leaseOwner === null || leaseUntil === null
           ? null
-          : {
-              worker: worker ? `${worker.host}, process ${worker.pid}` : leaseOwner,
-              until: leaseUntil.toISOString(),
-              fence,
-            },
+          : { worker: named(leaseOwner), until: leaseUntil.toISOString(), fence },
       dispatch: { number: found.dispatchNo, at: found.dispatchedAt?.toISOString() ?? null },
       waitsFor: found.waitsFor,
       request: found.request as Record<string, unknown>,
@@ -160,9 +159,12 @@ const shown = (row: NamedRow): OperationReply => ({
   nextRunAt: row.nextRunAt?.toISOString() ?? null,
 });
 
-const shownEvent = ({ xid, seq, at, type, detail }: OperationEventRow): z.output<typeof operationEvent> => ({
+const shownEvent = (
+  { xid, seq, at, type, detail }: OperationEventRow,
+  named: (worker: string) => string,
+): z.output<typeof operationEvent> => ({
   id: eventId({ xid, seq, source: 'o', at }),
   at: at.toISOString(),
   type,
-  detail,
+  detail: typeof detail.worker === 'string' ? { ...detail, worker: named(detail.worker) } : detail,
 });

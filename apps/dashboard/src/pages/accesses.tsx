@@ -19,10 +19,11 @@ type Access = ItemOf<'/tenants/{tenant}/accesses'>;
 
 const fields: readonly FilterField[] = [
   { name: 'search', label: 'Name', placeholder: 'part of it' },
-  { name: 'bucket', label: 'Bucket', placeholder: 'its id' },
+  { name: 'bucket', label: 'Bucket', pick: 'buckets' },
   {
     name: 'sort',
     label: 'Order',
+    unset: 'by name',
     options: [
       ['-createdAt', 'newest first'],
       ['createdAt', 'oldest first'],

@@ -13,7 +13,7 @@ type Entry = ItemOf<'/audit'>;
 
 const fields: readonly FilterField[] = [
   { name: 'actor', label: 'Who' },
-  { name: 'action', label: 'Action', placeholder: 'tenant. or tenant.suspend' },
+  { name: 'action', label: 'Action', placeholder: 'tenant.suspend' },
   { name: 'subject', label: 'Subject', placeholder: 'name or id' },
   { name: 'since', label: 'Since', type: 'datetime-local' },
   { name: 'until', label: 'Until', type: 'datetime-local' },
@@ -93,7 +93,7 @@ function Change({ entry: { before, after, reason, operation } }: { entry: Entry 
       {reason && <div>“{reason}”</div>}
       {differs.length > 0 && (
         <details>
-          <summary>{differs.map(({ name }) => name).join(', ')}</summary>
+          <summary>{after === null ? 'what it was' : differs.map(({ name }) => name).join(', ')}</summary>
           <ul className="plain-list">
             {differs.map(({ name, from, to }) => (
               <li key={name}>

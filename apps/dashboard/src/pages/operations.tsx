@@ -24,7 +24,7 @@ const fields: readonly FilterField[] = [
   { name: 'error', label: 'Error', placeholder: 'unavailable' },
   { name: 'since', label: 'Since', type: 'datetime-local' },
   { name: 'until', label: 'Until', type: 'datetime-local' },
-  { name: 'sort', label: 'Order', options: [['createdAt', 'oldest first']] },
+  { name: 'sort', label: 'Order', unset: 'newest first', options: [['createdAt', 'oldest first']] },
 ];
 const ofAppliance: FilterField = { name: 'tenant', label: 'Tenant' };
 

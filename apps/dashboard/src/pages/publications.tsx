@@ -11,8 +11,8 @@ import { StateBadge } from '../parts/state-badge';
 import { useTenant } from '../shell/tenant';
 
 const fields: readonly FilterField[] = [
-  { name: 'volume', label: 'Volume', placeholder: 'its id' },
-  { name: 'host', label: 'Host', placeholder: 'its id' },
+  { name: 'volume', label: 'Volume', pick: 'volumes' },
+  { name: 'host', label: 'Host', pick: 'hosts' },
 ];
 
 export function PublicationsPage() {

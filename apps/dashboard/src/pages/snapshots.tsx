@@ -14,10 +14,11 @@ import { useTenant } from '../shell/tenant';
 
 const fields: readonly FilterField[] = [
   { name: 'search', label: 'Name', placeholder: 'part of it' },
-  { name: 'volume', label: 'Volume', placeholder: 'its id' },
+  { name: 'volume', label: 'Volume', pick: 'volumes' },
   {
     name: 'sort',
     label: 'Order',
+    unset: 'newest first',
     options: [
       ['createdAt', 'oldest first'],
       ['-cut', 'by cut, newest first (with a volume)'],

@@ -1,6 +1,7 @@
 import { Button, Group, NativeSelect, TextInput } from '@mantine/core';
-import { useCallback, useEffect, useState } from 'react';
+import { useCallback, useEffect, useRef, useState } from 'react';
 import { useSearchParams } from 'react-router';
+import { PickFilter, type PickList } from './pick-filter';
 
 export interface Filters {
   /** '' when it is not set. */
@@ -16,21 +17,28 @@ export interface Filters {
 /** Filters live in the URL: a link shows another person the same list. */
 export function useFilters(names: readonly string[]): Filters {
   const [search, setSearch] = useSearchParams();
+  // What is set before the URL has changed for another one is kept: the router gives both the same URL to begin with.
+  const pending = useRef(new Map<string, string>());
+  useEffect(() => {
+    for (const [name, value] of pending.current) if ((search.get(name) ?? '') === value) pending.current.delete(name);
+  }, [search]);
   const change = useCallback(
-    (values: Readonly<Record<string, string>>) =>
+    (values: Readonly<Record<string, string>>) => {
+      for (const [name, value] of Object.entries(values)) pending.current.set(name, value);
       setSearch(
         before => {
           const after = new URLSearchParams(before);
           // A cursor belongs to the filters that it was made with.
           after.delete('cursor');
-          for (const [name, value] of Object.entries(values)) {
+          for (const [name, value] of pending.current) {
             if (value === '') after.delete(name);
             else after.set(name, value);
           }
           return after;
         },
         { replace: true },
-      ),
+      );
+    },
     [setSearch],
   );
   const active = names.filter(name => search.get(name));
@@ -51,6 +59,10 @@ export interface FilterField {
   label: string;
   /** A choice when given: value and name of each. */
   options?: readonly (readonly [string, string])[];
+  /** What it is when none of them is chosen; `any` when absent. */
+  unset?: string;
+  /** One of these, by its name. */
+  pick?: PickList;
   placeholder?: string;
   type?: 'text' | 'datetime-local';
 }
@@ -68,6 +80,7 @@ export const resourceFields = (orders: readonly (readonly [string, string])[] = 
   {
     name: 'sort',
     label: 'Order',
+    unset: 'by name',
     options: [['-createdAt', 'newest first'], ['createdAt', 'oldest first'], ...orders],
   },
 ];
@@ -94,8 +107,19 @@ export function FilterBar({ filters, fields }: { filters: Filters; fields: reado
               size="xs"
               label={field.label}
               value={filters.get(field.name)}
-              data={[{ value: '', label: 'any' }, ...field.options.map(([value, label]) => ({ value, label }))]}
+              data={[
+                { value: '', label: field.unset ?? 'any' },
+                ...field.options.map(([value, label]) => ({ value, label })),
+              ]}
               onChange={event => filters.set(field.name, event.currentTarget.value)}
+            />
+          ) : field.pick ? (
+            <PickFilter
+              key={field.name}
+              label={field.label}
+              list={field.pick}
+              value={filters.get(field.name)}
+              onChange={id => filters.set(field.name, id)}
             />
           ) : (
             <TextFilter key={field.name} field={field} value={filters.get(field.name)} onChange={filters.set} />

@@ -44,31 +44,52 @@ const columns: readonly Column<OperationReply>[] = [
     ),
   },
   { head: 'State', cell: ({ state }) => <StateBadge state={state} /> },
-  { head: 'Resource', cell: operation => <ResourceLink operation={operation} />, wide: true },
+  { head: 'Resource', cell: operation => <Resource operation={operation} />, wide: true },
   { head: 'Step', cell: ({ step, attempt }) => `${step ?? '–'}${attempt > 1 ? `, attempt ${attempt}` : ''}` },
   {
     head: 'Last error',
     cell: ({ error }) => (error ? `${error.kind}: ${shortened(error.message)}` : '–'),
     wide: true,
   },
-  { head: 'Accepted', cell: ({ createdAt }) => <Ago at={createdAt} /> },
-  {
-    head: 'Next or end',
-    cell: ({ nextRunAt, finishedAt }) => <Ago at={finishedAt ?? nextRunAt} />,
-  },
+  { head: 'When', cell: operation => <When operation={operation} /> },
 ];
 
-const ofTenant: Column<OperationReply> = { head: 'Tenant', cell: ({ tenant }) => tenant };
-
-export function OperationTable({ rows, label }: { rows: readonly OperationReply[]; label: string }) {
+function Resource({ operation }: { operation: OperationReply }) {
   const me = useMe();
+  return (
+    <span>
+      <ResourceLink operation={operation} />
+      {me.appliance && <span className="dimmed"> in {operation.tenant}</span>}
+    </span>
+  );
+}
+
+const When = ({ operation: { createdAt, nextRunAt, finishedAt } }: { operation: OperationReply }) => (
+  <span>
+    <Ago at={createdAt} />
+    {(finishedAt ?? nextRunAt) && (
+      <div className="dimmed">
+        {finishedAt ? 'ended' : 'next'} <Ago at={finishedAt ?? nextRunAt} />
+      </div>
+    )}
+  </span>
+);
+
+interface TableProps {
+  rows: readonly OperationReply[];
+  label: string;
+  /** Said when there is none. */
+  none?: string;
+}
+
+export function OperationTable({ rows, label, none = 'No operation matches.' }: TableProps) {
   return (
     <DataTable
       label={label}
       rows={rows}
       keyOf={({ id }) => id}
-      columns={me.appliance ? [columns[0]!, columns[1]!, ofTenant, ...columns.slice(2)] : columns}
-      empty={<Empty what="No operation matches." command="trivet operations watch" />}
+      columns={columns}
+      empty={<Empty what={none} command="trivet operations watch" />}
     />
   );
 }
@@ -81,7 +102,11 @@ export function LinkedOperations({ tenant, resource }: { tenant: string; resourc
       <Loaded read={{ ...read, data: read.data?.data }}>
         {({ items, next }) => (
           <>
-            <OperationTable rows={items} label="Operations of this resource" />
+            <OperationTable
+              rows={items}
+              label="Operations of this resource"
+              none="No operation of it is known: nothing was done to it, or that was long ago."
+            />
             {next && (
               <Anchor component={Link} to={`/operations?tenant=${tenant}&resource=${resource}`}>
                 All of them

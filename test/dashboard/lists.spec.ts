@@ -1,0 +1,190 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { uuidv7 } from '#platform/uuid';
+import type { AdminHouse } from '#test/admin/admin-house';
+import { idOf, makeVolume } from '#test/admin/resource-calls';
+import { chromiumPath, DESK, TestBrowser, type Visitor } from '#test/dashboard/browser';
+import { makeStuck, startHouse } from '#test/dashboard/dashboard-house';
+
+let house: AdminHouse;
+let browser: TestBrowser;
+const visitors: Visitor[] = [];
+
+/** What an operations team does all day: lists with their filters, and the ways by the keyboard. */
+describe.skipIf(!chromiumPath())('ways through the page', () => {
+  beforeAll(async () => {
+    [house, browser] = await Promise.all([startHouse(), TestBrowser.launch()]);
+    for (const name of ['held-1', 'held-2', 'held-3', 'held-4', 'held-5']) await makeStuck(house, name);
+  });
+  afterEach(async () => {
+    for (const visitor of visitors.splice(0)) await visitor.close();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await house?.close();
+  });
+
+  const visit = async (): Promise<Visitor> => {
+    const visitor = await browser.visit(house.appliance.cspUrl, DESK);
+    visitors.push(visitor);
+    return visitor;
+  };
+
+  it('says at one glance what is stuck and what to do, with the health below it', async () => {
+    const visitor = await visit();
+    const { page } = visitor;
+    await visitor.logIn(house.root.admin);
+    const notice = page.getByRole('region', { name: 'Needs attention' }).locator('.notice');
+    await notice.getByText('5 operations at backend fake, tenant default, wait for a person').waitFor();
+    expect(await notice.count()).toBe(1);
+    const text = await notice.textContent();
+    expect(text).toMatch(/The oldest, .*bucket\.delete of bucket held-1: bucket held-1 still holds objects/);
+    expect(text!.match(/What to do/g)).toHaveLength(1);
+    const health = await page.getByRole('heading', { name: 'Health' }).boundingBox();
+    expect(health!.y + health!.height).toBeLessThan(DESK.height);
+    // Of this house's pools there is one figure, if any.
+    await page.getByText('No trend yet').first().waitFor();
+    await notice.getByRole('link', { name: 'Show them' }).click();
+    await page.getByRole('heading', { name: 'Operations' }).waitFor();
+    await page.getByRole('row').filter({ hasText: 'held-5' }).waitFor();
+    expect(await page.getByRole('table').getByRole('row').count()).toBe(6);
+    expect(await page.getByLabel('Error', { exact: true }).inputValue()).toBe('failed_precondition');
+  });
+
+  describe('the filters of a list', () => {
+    let visitor: Visitor;
+    beforeAll(async () => {
+      visitor = await browser.visit(house.appliance.cspUrl, DESK);
+      await visitor.logIn(house.root.admin, '/account');
+    });
+    afterAll(() => visitor?.close());
+
+    const at = '/tenants/acme';
+    it.each([
+      ['/operations', ['state', 'stuck', 'kind', 'resource', 'tenant', 'backend', 'error', 'since', 'until', 'sort']],
+      ['/audit', ['tenant', 'actor', 'action', 'subject', 'since', 'until']],
+      ['/tenants', ['state']],
+      [`${at}/volumes`, ['search', 'state', 'backend', 'condition', 'sort']],
+      [`${at}/recycle-bin`, ['search']],
+      [`${at}/snapshots`, ['search', 'volume', 'sort']],
+      [`${at}/hosts`, ['search']],
+      [`${at}/publications`, ['volume', 'host']],
+      [`${at}/buckets`, ['search', 'state', 'backend', 'condition', 'sort']],
+      [`${at}/accesses`, ['search', 'bucket', 'sort']],
+      [`${at}/tokens`, ['user']],
+    ])('are in the address of %s, for whoever gets the link', async (path, names) => {
+      const { page } = visitor;
+      const picked = names.filter(name => PICKED.has(name));
+      await visitor.go(`${path}?${picked.map(name => `${name}=${uuidv7()}`).join('&')}`);
+      const fields = page.getByRole('search').locator('input:not([type=hidden]), select');
+      expect(await fields.count()).toBe(names.length);
+      for (const [n, name] of names.entries()) {
+        const field = fields.nth(n);
+        if (picked.includes(name)) continue;
+        if (CHOSEN.has(name)) await field.selectOption({ index: 1 });
+        else await field.fill(name === 'since' || name === 'until' ? '2026-01-02T03:04' : 'acme');
+      }
+      await page.waitForURL(url => names.every(name => url.searchParams.get(name)));
+      const values = (): Promise<string[]> => fields.evaluateAll(all => all.map(({ value }) => value));
+      const before = await values();
+      const address = page.url();
+      await page.goto('about:blank');
+      const list = `/api/v1${path.replace('recycle-bin', 'volumes')}`;
+      const asked = page.waitForRequest(request => {
+        const { pathname, searchParams } = new URL(request.url());
+        return pathname === list && names.every(name => searchParams.has(name));
+      });
+      await page.goto(address);
+      await asked;
+      await page.getByRole('button', { name: 'Clear filters' }).waitFor();
+      expect(await values()).toEqual(before);
+      await page.getByRole('button', { name: 'Clear filters' }).click();
+      await page.waitForURL(url => url.search === '');
+    });
+  });
+
+  it('filters by the name of a volume, and keeps its id in the address', async () => {
+    const wanted = idOf(await makeVolume(house, house.acme, 'ledger'));
+    await makeVolume(house, house.acme, 'archive');
+    const body = { volume: wanted, name: 'of-the-ledger' };
+    idOf(await house.call(house.acme.operator, 'POST', '/tenants/acme/snapshots', { body }));
+    const visitor = await visit();
+    const { page } = visitor;
+    await visitor.logIn(house.acme.viewer, '/tenants/acme/snapshots');
+    const field = page.getByRole('search').getByLabel('Volume', { exact: true }).first();
+    await field.fill('ledg');
+    await page.getByRole('option', { name: 'ledger' }).click();
+    await page.waitForURL(url => url.searchParams.get('volume') === wanted);
+    await page.getByRole('link', { name: 'of-the-ledger' }).waitFor();
+    expect(await visitor.barriers()).toEqual([]);
+    await page.reload();
+    await page.getByRole('link', { name: 'of-the-ledger' }).waitFor();
+    await expect.poll(() => field.inputValue()).toBe('ledger');
+  });
+
+  it('can be worked with by the keyboard alone: from the login to a retry, a tenant and the way out', async () => {
+    const visitor = await visit();
+    const { page } = visitor;
+    const { keyboard } = page;
+    const { username, password } = house.root.admin;
+    const link = (name: string | RegExp) => page.getByRole('link', { name, exact: true });
+    const button = (name: string | RegExp) => page.getByRole('button', { name, exact: true });
+    await page.goto('/');
+    await visitor.reach(page.getByRole('textbox', { name: 'User' }));
+    await keyboard.type(username);
+    await visitor.reach(page.getByRole('textbox', { name: 'Password' }));
+    await keyboard.type(password);
+    await keyboard.press('Enter');
+
+    await visitor.enter(link(/^Stuck: /));
+    await page.getByRole('heading', { name: 'Operations' }).waitFor();
+    await visitor.reach(page.getByLabel('Resource', { exact: true }));
+    await keyboard.type('held-3');
+    await page.waitForURL(/resource=held-3/);
+    await page.getByRole('row').filter({ hasText: 'held-4' }).waitFor({ state: 'detached' });
+    await visitor.enter(link('bucket.delete'));
+
+    const dialog = page.getByRole('dialog');
+    const isWithin = (): Promise<boolean> => dialog.evaluate(box => box.contains(box.ownerDocument.activeElement));
+    await visitor.enter(button('Retry now'));
+    await dialog.waitFor();
+    await expect.poll(isWithin).toBe(true);
+    await visitor.reach(dialog.getByLabel('Reason'));
+    // Round the dialog, and not out of it.
+    for (let tab = 0; tab < 6; tab++) await keyboard.press('Tab');
+    expect(await isWithin()).toBe(true);
+    await keyboard.press('Escape');
+    await dialog.waitFor({ state: 'hidden' });
+    await expect.poll(() => page.evaluate('document.activeElement.textContent')).toBe('Retry now');
+    house.appliance.fake!.clearFaults();
+    house.appliance.fake!.seedObjects('held-3', 0);
+    await keyboard.press('Enter');
+    await visitor.reach(dialog.getByLabel('Reason'));
+    await keyboard.type('emptied');
+    await keyboard.press('Enter');
+    await dialog.waitFor({ state: 'hidden' });
+    await page.locator('.notice').getByText('succeeded').waitFor();
+
+    await visitor.enter(button('Pause'));
+    await page.getByText(/^Paused/).waitFor();
+    await keyboard.press('Enter');
+    await page.getByText('Live', { exact: true }).waitFor();
+
+    await visitor.enter(link('Tenants'));
+    await visitor.enter(button('New tenant'));
+    await visitor.reach(dialog.getByLabel('Name'));
+    await keyboard.type('by-keyboard');
+    await keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Tenant by-keyboard' }).waitFor();
+
+    await visitor.enter(button(`Account ${username}`));
+    await page.getByRole('menuitem', { name: 'Password and account' }).waitFor();
+    await keyboard.press('ArrowDown');
+    await keyboard.press('End');
+    await keyboard.press('Enter');
+    await button('Log in').waitFor();
+  });
+});
+
+/** Looked for by name, with the id in the address. */
+const PICKED: ReadonlySet<string> = new Set(['volume', 'host', 'bucket']);
+const CHOSEN: ReadonlySet<string> = new Set(['state', 'stuck', 'condition', 'sort']);
