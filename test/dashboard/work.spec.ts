@@ -103,6 +103,8 @@ describe.skipIf(!chromiumPath())('operations in the page', () => {
     const parked = page.getByRole('listitem').filter({ hasText: /^needs attention/ });
     await parked.getByText('failed_precondition: bucket stuck-one still holds objects').waitFor();
     expect(await parked.textContent()).not.toMatch(/[{}]|delay/);
+    const attempt = page.getByRole('listitem').filter({ hasText: /^attempt/ });
+    expect(await attempt.textContent()).toMatch(/worker: \S+, process \d+/);
     expect(await visitor.barriers()).toEqual([]);
     house.appliance.fake!.clearFaults();
     house.appliance.fake!.seedObjects('stuck-one', 0);
