@@ -109,7 +109,7 @@ function Work({ operations }: { operations: OverviewReply['operations'] }) {
   ];
   return (
     <Section title="Operations">
-      <div className="cards">
+      <div className="cards numbers">
         {numbers.map(([name, value, to]) => (
           <div key={name}>
             <div className="dimmed">{name}</div>

@@ -68,7 +68,7 @@ const When = ({ operation: { createdAt, nextRunAt, finishedAt } }: { operation: 
   <span>
     <Ago at={createdAt} />
     {(finishedAt ?? nextRunAt) && (
-      <div className="dimmed">
+      <div className="dimmed nowrap">
         {finishedAt ? 'ended' : 'next'} <Ago at={finishedAt ?? nextRunAt} />
       </div>
     )}
