@@ -11,11 +11,9 @@ const label = z
 
 const description = z.string().max(500);
 
-export const backendHealth = z
-  .enum(['up', 'degraded', 'down', 'unknown'])
-  .meta({
-    description: 'degraded: some of its pools are down; unknown: nobody has used or tested it yet, or looks at it',
-  });
+export const backendHealth = z.enum(['up', 'degraded', 'down', 'unknown']).meta({
+  description: 'degraded: some of its pools are down; unknown: nobody has used or tested it yet, or looks at it',
+});
 
 /** As its kind has it; of a kind that is not in the document the registry itself is the judge. Credentials are never read. */
 const config = z.record(z.string(), z.unknown());
