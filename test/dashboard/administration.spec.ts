@@ -208,7 +208,7 @@ describe.skipIf(!chromiumPath())('administration in the page', () => {
     await page.keyboard.press('Enter');
     await page.waitForURL('**/tenants/zz-last/volumes');
     await page.getByText('No volume matches').waitFor();
-    expect(await switcher.inputValue()).toBe('zz-last');
+    await expect.poll(() => switcher.inputValue()).toBe('zz-last');
     await switcher.focus();
     await page.keyboard.type('many-39');
     await page.getByRole('option', { name: 'many-399' }).waitFor();

@@ -62,7 +62,7 @@ describe.skipIf(!chromiumPath())('ways through the page', () => {
     it.each([
       ['/operations', ['state', 'stuck', 'kind', 'resource', 'tenant', 'backend', 'error', 'since', 'until', 'sort']],
       ['/audit', ['tenant', 'actor', 'action', 'subject', 'since', 'until']],
-      ['/tenants', ['state']],
+      ['/tenants', ['search', 'state']],
       [`${at}/volumes`, ['search', 'state', 'backend', 'condition', 'sort']],
       [`${at}/recycle-bin`, ['search']],
       [`${at}/snapshots`, ['search', 'volume', 'sort']],

@@ -53,6 +53,7 @@ export function SnapshotSessionsPage() {
                 danger
                 label="End"
                 title={`End session ${name}`}
+                confirmName={name}
                 explain="Its token opens no stream any more; a backup that reads by it fails."
                 done="The session was ended"
                 run={async () => {

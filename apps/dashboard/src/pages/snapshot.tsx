@@ -56,7 +56,7 @@ export function SnapshotPage() {
                   ['Taken', <Ago key="taken" at={found.cutAt} />],
                   ['Index of changed blocks', <StateBadge key="index" state={found.index} />],
                   ['Changed since the cut before', sinceBefore(found)],
-                  ['Made by', found.template],
+                  ['Made by', found.template ?? 'hand or driver'],
                   ['Operation', <UnderWay key="operation" operation={found.operation} />],
                   ['Id', <Copy key="id" text={found.id} label="the id" />],
                 ]}
