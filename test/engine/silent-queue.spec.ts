@@ -4,6 +4,7 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { queueName, type RingJob } from '#operations/doorbell';
 import { OperationWorker } from '#operations/worker';
+import { redispatchTotal } from '#platform/metrics';
 import { EngineHouse } from '#test/engine/engine-house';
 import { parts, until } from '#test/support/parts';
 
@@ -48,4 +49,6 @@ it('holds up nothing: what a ring did not bring anybody to is run by who looks',
   );
   const rung = (await queue.getWaiting()).flatMap(job => (job.data as RingJob).operationIds);
   expect(new Set(rung)).toEqual(new Set(ids));
+  // What the alert on lost rings looks at.
+  expect((await redispatchTotal.get()).values[0]!.value).toBeGreaterThanOrEqual(ids.length);
 });

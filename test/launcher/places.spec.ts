@@ -1,4 +1,5 @@
-import { chownSync, existsSync, readFileSync, statSync, symlinkSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { chownSync, existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -115,6 +116,19 @@ describe('what cannot run', () => {
     expect(stderr).toContain('TRIVET_HTTP_LISTEN: expected host:port');
     expect(stderr).toContain('TRIVET_TYPO: unknown variable');
     expect(existsSync(home.home)).toBe(false);
+  });
+
+  it.runIf(isRoot)('on a disk that is full stops at once with code 78, and says so in one line', async () => {
+    const disk = homes.folderAt('full', 0o755);
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8k', 'full-disk', disk]);
+    try {
+      writeFileSync(join(disk, 'others'), Buffer.alloc(8_192));
+      const { code, stderr } = await homes.at('full', 'home').run('up', '--detach');
+      expect(stderr).toMatch(/^trivet: .*ENOSPC.*\n$/);
+      expect(code).toBe(78);
+    } finally {
+      execFileSync('umount', ['-l', disk]);
+    }
   });
 
   it('for a gateway that ends with code 78 fails up with its line, and leaves nothing', async () => {
