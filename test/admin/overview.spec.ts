@@ -26,11 +26,13 @@ async function glance(tenant?: HouseTenant) {
   return fresh.read(tenant?.id);
 }
 
+/** Ids of one millisecond are in no order. */
+let accepted = Date.now();
 async function operation(
   tenant: HouseTenant,
   made: { state: string; error?: object; finished?: Date; attempt?: number; name?: string },
 ) {
-  const id = uuidv7();
+  const id = uuidv7(accepted++);
   await house.query(
     `INSERT INTO trivet.operation (tenant_id, id, kind, class, backend_id, resource_kind, resource_id, resource_name,
                                    request, state, error, attempt, finished_at)
