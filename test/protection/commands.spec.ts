@@ -26,13 +26,13 @@ describe('trivet protection', () => {
   });
 
   it.each([
-    [['add', 'x', 'hourly'], 'NAME:EVERY:RETAIN'],
-    [['add', 'Retain-30Daily', 'hourly:1h:1'], 'there is a protection template Retain-30Daily already'],
-    [['remove', 'Retain-30Daily'], 'is shipped and stays'],
-    [['list', '--tenant', 'nowhere'], 'there is no tenant nowhere'],
-  ])('refuses %j in one line', async (args, message) => {
+    [['add', 'x', 'hourly'], 'NAME:EVERY:RETAIN', 65],
+    [['add', 'Retain-30Daily', 'hourly:1h:1'], 'there is a protection template Retain-30Daily already', 1],
+    [['remove', 'Retain-30Daily'], 'is shipped and stays', 1],
+    [['list', '--tenant', 'nowhere'], 'there is no tenant nowhere', 1],
+  ])('refuses %j in one line', async (args, message, refused) => {
     const { code, stderr } = await home.trivet(['protection', ...args]);
-    expect(code).toBe(1);
+    expect(code).toBe(refused);
     expect(stderr.trim().split('\n')).toHaveLength(1);
     expect(stderr).toContain(message);
   });
@@ -50,12 +50,12 @@ describe('trivet policy', () => {
   });
 
   it.each([
-    [['add', 'x', 'thick'], 'expected KEY=VALUE'],
-    [['add', 'x', 'colour=red'], 'a policy cannot set it'],
-    [['remove', 'default'], 'is shipped and stays'],
-  ])('refuses %j in one line', async (args, message) => {
+    [['add', 'x', 'thick'], 'expected KEY=VALUE', 65],
+    [['add', 'x', 'colour=red'], 'a policy cannot set it', 65],
+    [['remove', 'default'], 'is shipped and stays', 1],
+  ])('refuses %j in one line', async (args, message, refused) => {
     const { code, stderr } = await home.trivet(['policy', ...args]);
-    expect(code).toBe(1);
+    expect(code).toBe(refused);
     expect(stderr.trim().split('\n')).toHaveLength(1);
     expect(stderr).toContain(message);
   });
