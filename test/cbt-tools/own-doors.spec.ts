@@ -1,10 +1,15 @@
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { type ClientReadableStream, status } from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CbtClient, statusOf } from '#test/cbt/client';
 import { checkFileSystem, FileSystem } from '#test/cbt-tools/file-system';
+import { enlargeSteps, Resident } from '#test/cbt-tools/large-steps';
 import { runTool } from '#test/cbt-tools/run-tool';
 import { MIB, ToolHouse } from '#test/cbt-tools/tool-house';
+import { until } from '#test/support/parts';
 
 let house: ToolHouse;
 beforeAll(async () => {
@@ -64,3 +69,62 @@ describe('a volume behind the appliance alone', () => {
     await disk.close();
   });
 });
+
+describe('fifty readers that stand still', () => {
+  it('cost the gateway little memory, and are told when it stops', async () => {
+    const { appliance } = house;
+    const { volume, disk } = await house.attached('large', 4 * MIB);
+    const cuts: string[] = [];
+    for (let n = 0; n < 3; n++) {
+      await disk.write(n * MIB, 7, 4_096);
+      cuts.push((await house.driver.createSnapshot(volume.id, `large-${n}`)).id);
+    }
+    await disk.close();
+    const steps = "SELECT FROM trivet.change_step WHERE volume_id = $1 AND kind = 'delta' AND state = 'ready'";
+    await until('both steps are built', async () => (await appliance.database.query(steps, [volume.id])).length === 2);
+    await enlargeSteps(appliance.database, volume.id, 500_000);
+
+    const gateway = appliance.process('gateway');
+    const socket = join(house.work, 'csi.sock');
+    const clients = Array.from({ length: 50 }, () => CbtClient.overSocket(socket, 65_535));
+    const other = CbtClient.overSocket(socket);
+    const path = '/csi.v1.SnapshotMetadata/GetMetadataDelta';
+    const query = { 1: cuts[0]!, 2: cuts[2]! };
+    try {
+      // What a reader needs that does not stand still is there before.
+      const all = await bytesOf(clients[0]!.stream(path, query));
+      const memory = new Resident(gateway.pid);
+      const before = memory.begin();
+      const streams = clients.map(client => client.stream(path, query));
+      const ends = streams.map(statusOf);
+      const read = async (stream: (typeof streams)[number], n: number) => {
+        const ended = ends[n]!.then(code => expect.unreachable(`a reader was left with ${status[code!]}`));
+        ended.catch(() => {}); // at the end they are
+        while (stream.read() === null) await Promise.race([once(stream, 'readable'), ended]);
+      };
+      for (let round = 0; round < 3; round++) await Promise.all(streams.map(read));
+      // While this one gets everything, none of them is prepared more than it has room for.
+      expect(await bytesOf(other.stream(path, query))).toBe(all);
+      expect(all).toBeGreaterThan(5 * MIB);
+      expect(memory.most() - before).toBeLessThan(256 * MIB);
+      expect(await gateway.metrics()).toContain('trivet_cbt_streams_open{face="csi"} 50');
+      gateway.signal('SIGTERM');
+      for (const stream of streams) stream.resume();
+      expect(new Set(await Promise.all(ends))).toEqual(new Set([status.UNAVAILABLE]));
+      expect((await gateway.ended()).code).toBe(0);
+      expect(gateway.log().match(/"source":"index","ranges":\d+,"bytes":\d+,"code":"UNAVAILABLE"/g)).toHaveLength(50);
+    } finally {
+      for (const client of [...clients, other]) client.close();
+    }
+  }, 180_000);
+});
+
+/** Of a whole stream, undecoded. */
+async function bytesOf(stream: ClientReadableStream<Buffer>): Promise<number> {
+  let bytes = 0;
+  stream.on('data', (message: Buffer) => {
+    bytes += message.length;
+  });
+  expect(await statusOf(stream)).toBe(status.OK);
+  return bytes;
+}

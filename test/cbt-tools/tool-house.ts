@@ -27,7 +27,11 @@ export class ToolHouse {
 
   /** `doors`: whose answers about changed blocks the tools get, the double's or the gateway's own. */
   static async open(doors: 'double' | 'own' = 'double'): Promise<ToolHouse> {
-    const env = { TRIVET_CBT_LISTEN: doors === 'own' ? '127.0.0.1:0' : 'none' };
+    const work = mkdtempSync(join(tmpdir(), 'trivet-backup-'));
+    const env: Record<string, string> =
+      doors === 'own'
+        ? { TRIVET_CBT_LISTEN: '127.0.0.1:0', TRIVET_CSI_ENDPOINT: `unix://${work}/csi.sock` }
+        : { TRIVET_CBT_LISTEN: 'none' };
     const appliance = await TestAppliance.start({ backend: 'fake', block: 'xfs', env });
     await until('the pool was looked at', async () => {
       return (await appliance.database.query('SELECT FROM trivet.pool')).length === 1;
@@ -35,7 +39,6 @@ export class ToolHouse {
     const double = await MetadataDouble.start(appliance.cspUrl, appliance.poolPath);
     const driver = appliance.driver();
     await driver.login();
-    const work = mkdtempSync(join(tmpdir(), 'trivet-backup-'));
     const password = join(work, 'password');
     writeFileSync(password, `${CSP_PASSWORD}\n`);
     const login = [
