@@ -9,6 +9,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { parts, until } from '#test/support/parts';
 import { MAIN, type TestHome, TestHomes } from './cli.js';
@@ -85,12 +86,24 @@ describe.skipIf(!parts().xfs)('the XFS image of a home', () => {
 
   it('is made anew when its first mkfs was killed', async () => {
     const mine = home('killed');
+    // One that never ends: the real one takes some milliseconds.
+    const bin = homes.folderAt('endless', 0o755);
+    const begun = join(bin, 'begun');
+    writeFileSync(
+      join(bin, 'mkfs.xfs'),
+      `#!/bin/sh\necho $$ > ${begun}.new && mv ${begun}.new ${begun}\nexec sleep 600\n`,
+      {
+        mode: 0o755,
+      },
+    );
     const child = spawn(process.execPath, [MAIN, 'up', '--parts-only', '--no-install'], {
-      env: { PATH: mine.path, TRIVET_HOME: mine.home, ...mine.settings },
+      env: { PATH: `${bin}:${mine.path}`, TRIVET_HOME: mine.home, ...mine.settings },
       stdio: 'ignore',
     });
-    await until('the image is begun', () => existsSync(mine.file('pool.xfs.new')));
+    await until('the image is begun', () => existsSync(begun));
     child.kill('SIGKILL');
+    process.kill(Number(readFileSync(begun, 'utf8')), 'SIGKILL');
+    expect(existsSync(mine.file('pool.xfs.new'))).toBe(true);
     await up(mine);
     expect(isMounted(mine)).toBe(true);
     expect([existsSync(mine.file('pool.xfs')), existsSync(mine.file('pool.xfs.new'))]).toEqual([true, false]);
