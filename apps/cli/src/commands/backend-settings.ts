@@ -1,22 +1,9 @@
 import { InvalidArgumentError } from 'commander';
 import { type BackendKindReply, backendRoutes } from '#admin/contract/backends';
+import type { Form } from '#admin/contract/form';
 import type { ApiClient } from '../api/api-client.js';
 import { EXIT } from '../api/api-error.js';
 import { LauncherError } from '../home.js';
-
-/** JSON Schema, as far as the kinds' forms use it. */
-interface Form {
-  type?: string;
-  title?: string;
-  description?: string;
-  properties?: Readonly<Record<string, Form>>;
-  required?: readonly string[];
-  items?: Form;
-  oneOf?: readonly Form[];
-  const?: unknown;
-  default?: unknown;
-  readOnly?: boolean;
-}
 
 export interface Setting {
   name: string;

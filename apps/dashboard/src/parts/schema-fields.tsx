@@ -10,8 +10,9 @@ import {
   TextInput,
 } from '@mantine/core';
 import { useRef, useState } from 'react';
+import type { Form } from '#admin/contract/form';
 import { useFieldErrors } from './act';
-import { below, type Form, isOf, membersOf } from './schema-form';
+import { below, isOf, membersOf } from './schema-form';
 
 interface FieldProps {
   form: Form;
