@@ -1,12 +1,19 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { until } from '#test/support/parts';
-import { identify, isAlive, type ProcessId, signal } from '../../apps/cli/src/supervisor/process.js';
+import {
+  commandLineOf,
+  identify,
+  isAlive,
+  type ProcessId,
+  pids,
+  signal,
+} from '../../apps/cli/src/supervisor/process.js';
 
 const WARDEN = join(PACKAGE_ROOT, 'dist', 'apps', 'cli', 'src', 'testing', 'warden.js');
 const folder = mkdtempSync(join(tmpdir(), 'warden-'));
@@ -68,6 +75,24 @@ describe('the warden of a test run', () => {
     expect(members).toHaveLength(2);
     parent.kill('SIGKILL');
     await until('nothing of it lives', () => !members.some(isAlive));
+  });
+
+  it('loses nobody who changes hands while it looks', async () => {
+    const chain = join(folder, 'chain');
+    // Each starts the next and ends soon after, so that the warden adopts somebody all the time.
+    writeFileSync(
+      chain,
+      '[ "$1" = 0 ] && { echo $$ > "$2"; exec sleep 600; }; sh "$0" $(($1 - 1)) "$2" & sleep 0.01; exit 0',
+    );
+    const files = Array.from({ length: 12 }, (_, at) => join(folder, `chain-${at}`));
+    for (const batch of [files.slice(0, 6), files.slice(6)]) {
+      await Promise.all(batch.map(file => once(start(`exec sh ${chain} 60 ${file}`), 'exit')));
+    }
+    const last = files.flatMap(file => (existsSync(file) ? [Number(readFileSync(file, 'utf8'))] : []));
+    const links = pids().filter(pid => commandLineOf(pid).includes(chain));
+    const left = [...last, ...links].flatMap(pid => identify(pid) ?? []);
+    known.push(...left);
+    expect(left).toEqual([]);
   });
 
   it('reaps at once whoever was given up', async () => {

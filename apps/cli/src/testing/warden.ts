@@ -5,8 +5,9 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
 import { childrenOf, endPart, identify } from '../supervisor/process.js';
-import { adoptOrphans, endWithParent, reap } from './orphans.js';
+import { adoptOrphans, endWithParent, hasChildren, reap } from './orphans.js';
 
 adoptOrphans();
 const interrupted = new Promise<void>(resolve => {
@@ -15,17 +16,18 @@ const interrupted = new Promise<void>(resolve => {
 endWithParent('SIGTERM');
 
 const [command = '', ...args] = process.argv.slice(2);
+const orphans = (): number[] => childrenOf(process.pid).filter(pid => pid !== child.pid);
+// At once: PostgreSQL takes whoever is not reaped for alive. Before the command runs: it may give up somebody at once, too.
+process.on('SIGCHLD', () => reap(orphans()));
 const child = spawn(command, args, { stdio: 'inherit' });
 const ended = once(child, 'exit');
-const orphans = (): number[] => childrenOf(process.pid).filter(pid => pid !== child.pid);
-// At once: PostgreSQL takes whoever is not reaped for alive.
-process.on('SIGCHLD', () => reap(orphans()));
 
 await Promise.race([ended, interrupted]);
 // Children go with their parents, which know how to end them; then come those whose parents are gone.
-for (;;) {
+while (hasChildren()) {
+  reap(orphans());
   const alive = childrenOf(process.pid).flatMap(pid => identify(pid) ?? []);
-  if (alive.length === 0) break;
+  if (alive.length === 0) await delay(5);
   const results = await Promise.allSettled(alive.map(endPart));
   const stuck = results.flatMap(result => (result.status === 'rejected' ? [(result.reason as Error).message] : []));
   if (stuck.length === 0) continue;
