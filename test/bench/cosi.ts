@@ -8,6 +8,7 @@ import { residentMiB } from '#test/bench/resident';
 import type { CosiClient } from '#test/cosi/client';
 import { TestAppliance } from '#test/support/appliance';
 import type { TestDatabase } from '#test/support/database';
+import { until } from '#test/support/parts';
 
 const CALLERS = 32;
 const OBJECTS = 500;
@@ -107,25 +108,28 @@ async function mutations(appliance: TestAppliance, { quick }: BenchOptions): Pro
     const createOne = (tag: string) => must(client, 'DriverCreateBucket', create(`${tag}-${serial++}`));
 
     const count = quick ? 20 : 200;
-    const latency: number[] = [];
-    const bareLatency: number[] = [];
     const callsBefore = appliance.fake!.calls().filter(row => row.phase === 'begin').length;
     const before = await transactions(database, url.pathname.slice(1));
-    for (let n = 0; n < count; n++) latency.push(await timed(() => createOne('one')));
+    for (let n = 0; n < count; n++) await createOne('counted');
     const after = await transactions(database, url.pathname.slice(1));
     const calls = appliance.fake!.calls().filter(row => row.phase === 'begin').length - callsBefore;
-    for (let n = 0; n < count; n++) bareLatency.push(await timed(bareCommit));
     const perMutation = (after.writing - before.writing - 1) / count;
     const all = (after.all - before.all) / count;
     const callsEach = calls / count;
-    const limit = Math.max(10, 12 * median(bareLatency));
 
+    await leaveFile(appliance, () => createOne('moved'));
     const ms = quick ? 500 : 3_000;
-    const [ours, theirs] = await alternate(
-      quick ? 1 : 5,
-      () => rate(CALLERS, ms, () => createOne('many')),
-      () => rate(CALLERS, ms, bareCommit),
-    );
+    const many = () => rate(CALLERS, ms, () => createOne('many'));
+    const bare = () => rate(CALLERS, ms, bareCommit);
+    // What is slow the first time, on both sides, is no round.
+    await many();
+    await bare();
+    const [ours, theirs] = await alternate(quick ? 1 : 5, many, bare);
+    const latency: number[] = [];
+    const bareLatency: number[] = [];
+    for (let n = 0; n < count; n++) latency.push(await timed(() => createOne('one')));
+    for (let n = 0; n < count; n++) bareLatency.push(await timed(bareCommit));
+    const limit = Math.max(10, 12 * median(bareLatency));
     const ratio = (median(ours) * perMutation) / median(theirs);
     return [
       {
@@ -154,6 +158,20 @@ async function mutations(appliance: TestAppliance, { quick }: BenchOptions): Pro
   } finally {
     await pool.end();
   }
+}
+
+/**
+ * From here on the fake is to cost nothing: its file, whose locks a write takes a dozen times, and the log of its calls are a
+ * tenth of all that a creation takes.
+ */
+async function leaveFile({ database, fake }: TestAppliance, call: () => Promise<void>): Promise<void> {
+  const config = JSON.stringify({ file: ':memory:bench', callLog: false });
+  await database.query('UPDATE trivet.backend SET config = config || $1, version = version + 1', [config]);
+  await until('the worker has read it', async () => {
+    const before = fake!.calls().length;
+    await call();
+    return fake!.calls().length === before;
+  });
 }
 
 function memory(idle: Record<string, number>, loaded: Record<string, number>): Figure[] {

@@ -5,6 +5,7 @@ import { PLANNING } from '#platform/database';
 import { sqlFile } from '#platform/sql';
 import { uuidv7 } from '#platform/uuid';
 import { EngineHouse } from '#test/engine/engine-house';
+import { wakeText } from '#test/engine/wake-text';
 
 /**
  * A new appliance plans its statements while its tables are empty, and keeps the plans while they fill: minutes, until
@@ -40,8 +41,12 @@ const explain = async (name: string, how: string, params: readonly unknown[]) =>
 interface Prepared {
   engine?: true;
   types: string[];
+  /** Other than that of the file of its name. */
+  text?: () => string | Promise<string>;
   params(ids: { waiting: string; running: string; fence: string; resource: string }): unknown[];
 }
+
+const wake = { types: ['uuid', 'uuid', 'text', 'uuid[]', 'smallint[]', 'int'] };
 
 /** Every statement of the way of an operation. */
 const statements: Record<string, Prepared> = {
@@ -82,8 +87,15 @@ const statements: Record<string, Prepared> = {
     params: ({ running, fence }) => [house.tenantId, running, fence, '{}', 1, 0, 'step', '{}', false],
   },
   wake: {
-    types: ['uuid', 'uuid', 'text', 'uuid[]', 'smallint[]', 'int'],
+    ...wake,
+    text: () => wakeText(house.testDatabase),
     params: ({ resource }) => [house.tenantId, house.backendId, 'fast', [resource], [60], 64],
+  },
+  // The look before it, which is planned by its first call.
+  nobody_to_wake: {
+    ...wake,
+    text: () => 'SELECT * FROM trivet.wake($1, $2, $3, $4, $5, $6)',
+    params: () => [house.tenantId, house.backendId, 'destroy', [randomUUID()], [60], 64],
   },
   look: {
     types: ['uuid', 'uuid', 'text', 'uuid[]', 'int'],
@@ -104,11 +116,12 @@ beforeAll(async () => {
   // The fence refuses what is not there: planned it is all the same.
   const nobody = { waiting: uuidv7(), running: uuidv7(), fence: '1', resource: uuidv7() };
   for (const name of names) {
-    const { types, params } = statements[name]!;
-    const { text } = sqlFile('operations', name);
-    await clientOf(name).query(`PREPARE ${name} (${types.join(', ')}) AS ${text}`);
+    const { types, params, text } = statements[name]!;
+    const query = (await text?.()) ?? sqlFile('operations', name).text;
+    await clientOf(name).query(`PREPARE ${name} (${types.join(', ')}) AS ${query}`);
     await explain(name, 'FORMAT TEXT', params(nobody));
   }
+  await explain('nobody_to_wake', 'ANALYZE', statements.nobody_to_wake!.params(nobody));
   await testDatabase.query(
     `INSERT INTO trivet.operation (tenant_id, id, kind, class, backend_id, resource_kind, resource_id, resource_name,
                                    request, state, finished_at)

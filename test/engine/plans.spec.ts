@@ -3,12 +3,12 @@ import { readEngineFigures } from '#operations/figures';
 import { Database } from '#platform/database';
 import { type Statement, sql, sqlFile } from '#platform/sql';
 import { EngineHouse } from '#test/engine/engine-house';
+import { wakeText } from '#test/engine/wake-text';
 
 /** What runs at each end, or whenever somebody looks, must not read a whole backlog or the whole history. */
 const BACKLOG = 5_000;
 const HISTORY = 20_000;
 const MANY = 500;
-const WAKE = sqlFile('operations', 'wake');
 const LOOK = sqlFile('operations', 'look');
 
 let house: EngineHouse;
@@ -49,10 +49,11 @@ const planOf = (rows: unknown[]) => (rows[0] as { 'QUERY PLAN': { Plan: Plan }[]
 
 describe('with a backlog and a history', () => {
   it.each([
-    { what: 'an end', name: 'wake', text: WAKE.text, rest: [[1], 32] },
-    { what: 'a second look', name: 'look', text: LOOK.text, rest: [32] },
-  ])('$what finds who is next without reading all who wait', async ({ name, text, rest }) => {
+    { what: 'an end', name: 'wake', textOf: () => wakeText(house.testDatabase), rest: [[1], 32] },
+    { what: 'a second look', name: 'look', textOf: () => LOOK.text, rest: [32] },
+  ])('$what finds who is next without reading all who wait', async ({ name, textOf, rest }) => {
     const { tenantId, backendId, database } = house;
+    const text = await textOf();
     const [waiting] = await house.testDatabase.query<{ resource: string }>(
       'SELECT resource_id AS resource FROM trivet.operation_slot LIMIT 1',
     );

@@ -3,12 +3,15 @@ import type { Json, LeasedOperation, Ring } from '#operations/operation';
 import { Together } from '#operations/together';
 import type { Database, Tx, Write } from '#platform/database';
 import type { StorageError } from '#platform/errors';
-import { sqlFile } from '#platform/sql';
+import { sql, sqlFile } from '#platform/sql';
 
 const POINT = sqlFile('operations', 'point');
 const FINISH = sqlFile('operations', 'finish');
 const RETRY = sqlFile('operations', 'retry');
-const WAKE = sqlFile('operations', 'wake');
+const WAKE = sql(
+  'wake',
+  'SELECT "operationId", "queueClass" AS class, "dispatchNo" FROM trivet.wake($1, $2, $3, $4, $5, $6)',
+);
 
 interface Point {
   operation: LeasedOperation;

@@ -49,9 +49,7 @@ export class Operations {
     patience: Patience,
     claim: (tx: Tx, begin: (operation: NewOperation) => Promise<void>) => Promise<Claim<T>>,
   ): Promise<Submitted<T>> {
-    const needless = new AbortController();
-    const signal = patience.signal ? AbortSignal.any([patience.signal, needless.signal]) : needless.signal;
-    const started = this.waiter.wait(tenantId, operationId, patience.until, signal);
+    const started = this.waiter.wait(tenantId, operationId, patience.until, patience.signal);
     let accepted: Accepted | undefined;
     let begun: NewOperation | undefined;
     const claimed = await this.database
@@ -65,7 +63,7 @@ export class Operations {
         return result;
       })
       .finally(() => {
-        if (!accepted || accepted.circuitReason !== undefined) needless.abort();
+        if (!accepted || accepted.circuitReason !== undefined) this.waiter.leave(operationId);
       });
     if (accepted) return { value: claimed.value, ...(await this.told(begun!, accepted, started)) };
     if (claimed.join) {
@@ -84,14 +82,12 @@ export class Operations {
     { claim, row, operation }: NewResource,
     patience: Patience,
   ): Promise<Submitted<undefined> | undefined> {
-    const needless = new AbortController();
-    const signal = patience.signal ? AbortSignal.any([patience.signal, needless.signal]) : needless.signal;
-    const started = this.waiter.wait(operation.tenantId, operation.id, patience.until, signal);
+    const started = this.waiter.wait(operation.tenantId, operation.id, patience.until, patience.signal);
     let accepted: Accepted | undefined;
     try {
       accepted = await this.claims.add(`${operation.tenantId}/${claim.name}`, { claim, row, operation });
     } finally {
-      if (!accepted || accepted.circuitReason !== undefined) needless.abort();
+      if (!accepted || accepted.circuitReason !== undefined) this.waiter.leave(operation.id);
     }
     return accepted && { value: undefined, ...(await this.told(operation, accepted, started)) };
   }

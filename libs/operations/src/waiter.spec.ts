@@ -33,7 +33,8 @@ const row = { state: 'pending', error: null, result: null, inFuture: false, circ
 let database: FakeDatabase;
 let waiter: OperationWaiter;
 beforeEach(() => {
-  vi.useFakeTimers();
+  // Not setImmediate: it is not about time.
+  vi.useFakeTimers({ toFake: ['Date', 'setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] });
   database = new FakeDatabase();
   waiter = new OperationWaiter(database as unknown as Database);
 });
@@ -98,6 +99,23 @@ describe('a wait', () => {
     database.notify('trivet_done', 'a');
     await vi.advanceTimersByTimeAsync(5_000);
     expect(database.asked).toEqual([]);
+  });
+
+  it('reads by one statement what ended in one transaction', async () => {
+    const outcomes = ['a', 'b', 'c'].map(id => wait(id));
+    for (const id of ['a', 'b', 'c']) {
+      database.rows.set(id, { state: 'succeeded' });
+      database.notify('trivet_done', id);
+    }
+    for (const outcome of await Promise.all(outcomes)) expect(outcome).toMatchObject({ state: 'succeeded' });
+    expect(database.asked).toEqual([['a', 'b', 'c']]);
+  });
+
+  it('ends at once when nothing came of its operation', async () => {
+    const [first, second] = [wait('a'), wait('a')];
+    waiter.leave('a');
+    expect(await Promise.all([first, second])).toEqual([{ state: 'unfinished' }, { state: 'unfinished' }]);
+    expect(waiter.size).toBe(0);
   });
 
   it('tells everybody who waits for the same operation, by one read', async () => {

@@ -86,18 +86,25 @@ export class OperationWaiter {
   /** Answers everybody who still waits: the process stops, the work goes on. */
   async close(): Promise<void> {
     clearInterval(this.poll);
-    for (const entry of this.waiting.values()) for (const settle of [...entry.settle]) settle({ state: 'unfinished' });
+    for (const operationId of [...this.waiting.keys()]) this.leave(operationId);
     await this.listener.stop();
+  }
+
+  /** Nothing came of it: who waits for it is answered. */
+  leave(operationId: string): void {
+    for (const settle of [...(this.waiting.get(operationId)?.settle ?? [])]) settle({ state: 'unfinished' });
   }
 
   private announce(ids: Iterable<string>): void {
     for (const id of ids) if (this.waiting.has(id)) this.announced.add(id);
-    if (!this.reading && this.announced.size > 0) void this.read();
+    if (this.reading || this.announced.size === 0) return;
+    this.reading = true;
+    // After this turn of the event loop: what ended in one transaction is announced in one packet, one by one.
+    setImmediate(() => void this.read());
   }
 
   /** One statement per tenant for all that was announced meanwhile. */
   private async read(): Promise<void> {
-    this.reading = true;
     try {
       while (this.announced.size > 0) {
         const byTenant = new Map<string, string[]>();

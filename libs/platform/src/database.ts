@@ -12,6 +12,7 @@ import { Changes1795478400000 } from '#platform/migrations/0005-changes';
 import { Admin1795564800000 } from '#platform/migrations/0006-admin';
 import { Identities1795651200000 } from '#platform/migrations/0007-identities';
 import { Health1795651260000 } from '#platform/migrations/0008-health';
+import { LeanOperations1795737600000 } from '#platform/migrations/0009-lean-operations';
 import type { Statement } from '#platform/sql';
 import { isUuid } from '#platform/uuid';
 
@@ -24,6 +25,7 @@ export const MIGRATIONS = [
   Admin1795564800000,
   Identities1795651200000,
   Health1795651260000,
+  LeanOperations1795737600000,
 ];
 /** What readiness compares with the database: TypeORM reads it from the class's name. */
 export const SCHEMA_VERSION = Math.max(...MIGRATIONS.map(migration => Number(migration.name.slice(-13))));
