@@ -113,6 +113,21 @@ describe('Health', () => {
     expect({ runs, aborted }).toEqual({ runs: 1, aborted: true });
   });
 
+  it('is not ready by what was asked before it was started', async () => {
+    const health = new Health();
+    let answer = (): void => {};
+    const asked = new Promise<undefined>(resolve => {
+      answer = () => resolve(undefined);
+    });
+    health.addCheck('database', () => asked);
+    const early = health.readiness();
+    health.addCheck('pools', () => 'no look yet');
+    health.setStarted();
+    answer();
+    expect(await early).toMatchObject({ ready: false, state: 'starting' });
+    expect(await health.readiness()).toMatchObject({ ready: false, state: 'not_ready' });
+  });
+
   it('refuses two checks of one name', () => {
     const health = new Health();
     health.addCheck('a', () => undefined);

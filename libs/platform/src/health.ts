@@ -13,6 +13,14 @@ export interface Readiness {
   checks: Record<string, CheckState>;
 }
 
+type Phase = 'starting' | 'running' | 'stopping';
+
+interface Answers {
+  /** When the checks were asked. */
+  asked: Phase;
+  checks: Record<string, CheckState>;
+}
+
 /** Rejects, or returns a reason, when the part cannot serve. */
 export type Check = (signal: AbortSignal) => Promise<string | undefined> | string | undefined;
 
@@ -42,8 +50,8 @@ async function bounded(check: Check, timeoutMs: number): Promise<CheckState> {
  */
 export class Health {
   private readonly checks = new Map<string, Check>();
-  private phase: 'starting' | 'running' | 'stopping' = 'starting';
-  private asking: Promise<Record<string, CheckState>> | undefined;
+  private phase: Phase = 'starting';
+  private asking: Promise<Answers> | undefined;
 
   constructor(private readonly checkTimeoutMs = CHECK_TIMEOUT_MS) {}
 
@@ -65,18 +73,21 @@ export class Health {
     this.asking ??= this.runChecks().finally(() => {
       this.asking = undefined;
     });
-    const checks = await this.asking;
+    const { asked, checks } = await this.asking;
     const passed = Object.values(checks).every(({ state }) => state === 'ok');
-    const state = this.phase === 'running' ? (passed ? 'ready' : 'not_ready') : this.phase;
+    // Checks that were added after the question have not answered it.
+    const phase = asked === 'starting' && this.phase === 'running' ? asked : this.phase;
+    const state = phase === 'running' ? (passed ? 'ready' : 'not_ready') : phase;
     return { ready: state === 'ready', state, checks };
   }
 
-  private async runChecks(): Promise<Record<string, CheckState>> {
+  private async runChecks(): Promise<Answers> {
+    const asked = this.phase;
     const entries = [...this.checks].map(async ([name, check]): Promise<[string, CheckState]> => {
       const result = await bounded(check, this.checkTimeoutMs);
       readyCheck.set({ check: name }, result.state === 'ok' ? 1 : 0);
       return [name, result];
     });
-    return Object.fromEntries(await Promise.all(entries));
+    return { asked, checks: Object.fromEntries(await Promise.all(entries)) };
   }
 }
