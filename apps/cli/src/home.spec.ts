@@ -49,6 +49,7 @@ describe('a home', () => {
     writeFileSync(file, '');
     expect(() => Home.open(join(file, 'home'))).toThrow(LauncherError);
     expect(() => Home.open(join(file, 'home'))).toThrow(`cannot write ${file}/home (ENOTDIR); set TRIVET_HOME`);
+    expect(() => Home.open('/proc/home')).toThrow('cannot write /proc/home (ENOENT); set TRIVET_HOME');
   });
 
   it('is not made by looking for it', () => {

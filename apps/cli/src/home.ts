@@ -12,6 +12,7 @@ import {
 import { tmpdir, userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
 import { EXIT_CONFIG } from '#platform/config';
+import { makeFolders } from '#platform/make-folders';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { type Environment, environment } from './environment.js';
 
@@ -79,7 +80,7 @@ export class Home {
   /** Creates what is missing. The folder itself is 0711: PostgreSQL's user has to pass through it, none may list it. */
   static open(path = Home.locate()): Home {
     try {
-      mkdirSync(path, { recursive: true, mode: 0o711 });
+      makeFolders(path, 0o711);
       const idFile = join(path, 'id');
       if (!existsSync(idFile)) writeWhole(idFile, `${randomBytes(6).toString('hex')}\n`);
       const id = readFileSync(idFile, 'utf8').trim();

@@ -1,9 +1,10 @@
 import { randomUUID, X509Certificate } from 'node:crypto';
-import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { ConfigError } from '#platform/config';
 import { createLogger } from '#platform/log';
+import { makeFolders } from '#platform/make-folders';
 import { makeSelfSigned } from './self-signed.js';
 
 const log = createLogger('tls');
@@ -74,7 +75,7 @@ async function keptSource({ home, names }: CertificateSettings): Promise<Certifi
   const file = join(folder, 'server.pem');
   const read = () => split(readFileSync(file, 'utf8'));
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    makeFolders(folder, 0o700);
     if (!isGood(read)) await make(folder, file, names, read);
     return { read, description: file };
   } catch (error) {

@@ -1,5 +1,6 @@
 import fs from 'node:fs';
 import { join } from 'node:path';
+import { makeFolders } from '#platform/make-folders';
 import { groupId, removeStaleSocket } from '#platform/unix-socket';
 import type { DoorPlace, Protocol } from './socket-doors.js';
 
@@ -15,7 +16,7 @@ export async function makeFolder(
 ): Promise<void> {
   const gid = group === undefined ? undefined : groupId(group, 'group');
   // Whatever the umask is; a folder that was there is as somebody made it.
-  if (fs.mkdirSync(base, { recursive: true }) !== undefined) fs.chmodSync(base, PASSABLE);
+  if (makeFolders(base) !== undefined) fs.chmodSync(base, PASSABLE);
   for (const [path, mode] of [
     [tenantFolder, PASSABLE],
     [folder, 0o700],

@@ -13,9 +13,10 @@
  */
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { withFileLock } from '#backends/linux/file-lock';
+import { makeFolders } from '#platform/make-folders';
 import { LauncherError } from '../home.js';
 
 export interface StoreHead {
@@ -162,7 +163,7 @@ export class BackupStore {
 
 /** One backup at a time into a folder, which is made when it is missing. */
 export async function withFolder<T>(folder: string, work: () => Promise<T>): Promise<T> {
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  makeFolders(folder, 0o700);
   const signal = AbortSignal.timeout(LOCK_MS);
   let isHeld = false;
   try {

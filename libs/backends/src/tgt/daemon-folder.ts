@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
-import { copyFile, lstat, mkdir, readdir, readFile, rename, stat, truncate, writeFile } from 'node:fs/promises';
+import { copyFile, lstat, readdir, readFile, rename, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DaemonRef } from '#backends/exporter';
 import { StorageError } from '#platform/errors';
+import { makeFolders } from '#platform/make-folders';
 
 /** sun_path ends at 107 bytes, and tgtd says nothing better than "too long". */
 const MAX_SOCKET_BYTES = 100;
@@ -87,7 +88,7 @@ export class DaemonFolder {
         },
       );
     }
-    await mkdir(this.path, { recursive: true, mode: 0o700 });
+    makeFolders(this.path, 0o700);
     const found = await lstat(this.path);
     if (!found.isDirectory() || found.uid !== process.getuid?.() || (found.mode & 0o077) !== 0) {
       throw new StorageError('internal', `${this.path} must be a folder of our own with mode 0700`, {
