@@ -1,0 +1,4 @@
+import { PHONE } from '#test/dashboard/browser';
+import { describeUsablePages } from '#test/dashboard/usable-pages';
+
+describeUsablePages('a phone', PHONE);
