@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { claiming } from '#operations/accept';
 import { PLANNING } from '#platform/database';
 import { sqlFile } from '#platform/sql';
 import { uuidv7 } from '#platform/uuid';
+import { CLAIM_BUCKETS } from '#storage/buckets/bucket-store';
 import { EngineHouse } from '#test/engine/engine-house';
 import { wakeText } from '#test/engine/wake-text';
 
@@ -48,15 +50,27 @@ interface Prepared {
 
 const wake = { types: ['uuid', 'uuid', 'text', 'uuid[]', 'smallint[]', 'int'] };
 
+const operationAt = (resource: string) => {
+  const slots = [{ resource, slot: 'lifecycle', own: true }];
+  const names = { resourceKind: 'thing', resource, resourceName: 'thing' };
+  const operation = { id: uuidv7(), kind: 'test.work', class: 'fast', backend: house.backendId, ...names };
+  return { ...operation, request: {}, priority: 0, slots };
+};
+
 /** Every statement of the way of an operation. */
 const statements: Record<string, Prepared> = {
   accept: {
     types: ['uuid', 'json', 'int'],
-    params: ({ resource }) => {
-      const slots = [{ resource, slot: 'lifecycle', own: true }];
-      const names = { resourceKind: 'thing', resource, resourceName: 'thing' };
-      const operation = { id: uuidv7(), kind: 'test.work', class: 'fast', backend: house.backendId, ...names };
-      return [house.tenantId, JSON.stringify([{ ...operation, request: {}, priority: 0, slots }]), 64];
+    params: ({ resource }) => [house.tenantId, JSON.stringify([operationAt(resource)]), 64],
+  },
+  accept_new: {
+    types: ['uuid', 'json', 'int', 'json'],
+    text: () => claiming(CLAIM_BUCKETS).text,
+    params: () => {
+      const operation = operationAt(uuidv7());
+      const names = { name: operation.id, backend: house.backendId };
+      const row = { id: operation.resource, ...names, desired: {}, fingerprint: '00', operation: operation.id };
+      return [house.tenantId, JSON.stringify([operation]), 64, JSON.stringify([row])];
     },
   },
   cancel: {
@@ -91,7 +105,7 @@ const statements: Record<string, Prepared> = {
     text: () => wakeText(house.testDatabase),
     params: ({ resource }) => [house.tenantId, house.backendId, 'fast', [resource], [60], 64],
   },
-  // The look before it, which is planned by its first call.
+  // The look before it.
   nobody_to_wake: {
     ...wake,
     text: () => 'SELECT * FROM trivet.wake($1, $2, $3, $4, $5, $6)',
@@ -121,12 +135,18 @@ beforeAll(async () => {
     await clientOf(name).query(`PREPARE ${name} (${types.join(', ')}) AS ${query}`);
     await explain(name, 'FORMAT TEXT', params(nobody));
   }
-  await explain('nobody_to_wake', 'ANALYZE', statements.nobody_to_wake!.params(nobody));
+  // What functions send is planned by their first call.
+  for (const name of ['accept_new', 'nobody_to_wake']) await explain(name, 'ANALYZE', statements[name]!.params(nobody));
   await testDatabase.query(
     `INSERT INTO trivet.operation (tenant_id, id, kind, class, backend_id, resource_kind, resource_id, resource_name,
                                    request, state, finished_at)
      SELECT $1, gen_random_uuid(), 'test.work', 'fast', $2, 'thing', gen_random_uuid(), 'thing', '{}', 'succeeded', now()
        FROM generate_series(1, $3::int)`,
+    [tenantId, backendId, HISTORY],
+  );
+  await testDatabase.query(
+    `INSERT INTO trivet.bucket (tenant_id, id, backend_id, name, origin, state, desired, fingerprint)
+     SELECT $1, gen_random_uuid(), $2, 'bucket-' || n, 'created', 'ready', '{}', '' FROM generate_series(1, $3::int) AS n`,
     [tenantId, backendId, HISTORY],
   );
   // Slots come and go: what is left of those that went is in the indexes.

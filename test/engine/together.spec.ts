@@ -24,7 +24,7 @@ const MARK = setSql(
 const CLAIM_NAMES = sql(
   'test_claim_names',
   `INSERT INTO trivet.test_mark (tenant_id, id, name)
-   SELECT $1, id, name FROM json_to_recordset($2::json) AS new (id uuid, name text) ORDER BY name
+   SELECT $1, id, name FROM json_to_recordset($4::json) AS new (id uuid, name text) ORDER BY name
    ON CONFLICT (name) DO NOTHING RETURNING id`,
 );
 

@@ -3,11 +3,15 @@
 -- the reconciler, dispatches it. The operation row is its own outbox: dispatched_at is what an outbox row would say.
 -- $1 tenant $2 operations [{id, kind, class, backend, resourceKind, resource, resourceName, request, priority, notBefore,
 -- traceparent, actor, slots: [{resource, slot, own}]}] $3 cap
-WITH new AS MATERIALIZED (
+WITH claimed AS (
+  -- Whose operations are accepted. What inserts new resources stands here instead, where there is such (see accept.ts).
+  SELECT resource AS id FROM json_to_recordset($2::json) AS given (resource uuid)
+), new AS MATERIALIZED (
   SELECT n.*, row_number() OVER () AS nth
     FROM json_to_recordset($2::json) AS n (
            id uuid, kind text, class text, backend uuid, "resourceKind" text, resource uuid, "resourceName" text,
            request jsonb, priority smallint, "notBefore" timestamptz, traceparent text, actor text, slots json)
+   WHERE resource = ANY (ARRAY(SELECT id FROM claimed))
 ), wanted AS MATERIALIZED (
   SELECT new.id, new.nth, s.resource, s.slot, s.own
     FROM new, json_to_recordset(new.slots) AS s (resource uuid, slot text, own boolean)

@@ -1,9 +1,10 @@
 import type { JsonObject, QueueClass, Ring } from '#operations/operation';
 import type { Tx } from '#platform/database';
-import { sqlFile } from '#platform/sql';
+import { type Statement, sqlFile } from '#platform/sql';
 import { isTracing, type OpenSpan, startSpan } from '#platform/tracing';
 
 const ACCEPT = sqlFile('operations', 'accept');
+const ALL_GIVEN = 'SELECT resource AS id FROM json_to_recordset($2::json) AS given (resource uuid)';
 const CANCEL = sqlFile('operations', 'cancel');
 
 /** own: the operation's own resource, where the order of the line binds. */
@@ -56,18 +57,58 @@ export async function accept(tx: Tx, operation: NewOperation, cap: number): Prom
     ]);
     notBefore = cancelled?.busyUntil ?? null;
   }
-  const [accepted] = await acceptAll(tx, operation.tenantId, [operation], cap, notBefore);
+  const [accepted] = await send(tx, ACCEPT, operation.tenantId, [operation], [cap], notBefore);
   return accepted!;
 }
 
-/** As `accept`, for several of one tenant at once; none of them negates anything. */
-export async function acceptAll(
+/** A resource that has no row yet, with the operation that makes it. */
+export interface NewResource {
+  /**
+   * Takes the tenant as $1 and a JSON array of rows as $4, inserts those whose name is free, in one fixed order, and answers
+   * with their ids: each is the resource of an operation.
+   */
+  claim: Statement;
+  row: object;
+  operation: NewOperation;
+}
+
+/**
+ * Claims resources and accepts the operations of those whose name was free, in one statement of one transaction, and
+ * commits. All have the same claim; none of the operations negates anything.
+ */
+export async function acceptNew(
   tx: Tx,
   tenantId: string,
-  operations: readonly NewOperation[],
+  resources: readonly NewResource[],
   cap: number,
+): Promise<(Accepted | undefined)[]> {
+  const { claim } = resources[0]!;
+  const rows = JSON.stringify(resources.map(({ row }) => row));
+  const operations = resources.map(({ operation }) => operation);
+  return send(tx, claiming(claim), tenantId, operations, [cap, rows]);
+}
+
+const claimings = new Map<Statement, Statement>();
+
+/** accept.sql with `claim` in it: two statements would be two round trips, since the second takes what the first could claim. */
+export function claiming(claim: Statement): Statement {
+  let statement = claimings.get(claim);
+  if (!statement) {
+    statement = { name: `${ACCEPT.name}.${claim.name}`, text: ACCEPT.text.replace(ALL_GIVEN, () => claim.text) };
+    claimings.set(claim, statement);
+  }
+  return statement;
+}
+
+/** Answers in the order of the operations; undefined: its resource could not be claimed. */
+async function send(
+  tx: Tx,
+  statement: Statement,
+  tenantId: string,
+  operations: readonly NewOperation[],
+  params: readonly unknown[],
   notBefore: Date | null = null,
-): Promise<Accepted[]> {
+): Promise<(Accepted | undefined)[]> {
   const spans = isTracing() ? operations.map(spanOf) : undefined;
   const given = operations.map((operation, n) => ({
     id: operation.id,
@@ -85,19 +126,20 @@ export async function acceptAll(
     slots: operation.slots,
   }));
   let failed: string | undefined = 'refused';
-  let rows: unknown[];
+  let rows: AcceptedRow[];
   try {
-    rows = (await tx.commit([ACCEPT, [tenantId, JSON.stringify(given), cap]]))[0]!;
+    rows = (await tx.commit([statement, [tenantId, JSON.stringify(given), ...params]]))[0] as AcceptedRow[];
     failed = undefined;
   } finally {
     for (const span of spans ?? []) span.end(failed);
   }
-  const byId = new Map((rows as AcceptedRow[]).map(row => [row.id, row]));
+  const byId = new Map(rows.map(row => [row.id, row]));
   return operations.map(({ id, class: queueClass }) => {
-    const { dispatchNo, circuitReason } = byId.get(id)!;
+    const row = byId.get(id);
+    if (!row) return undefined;
     const accepted: Accepted = { operationId: id };
-    if (dispatchNo > 0) accepted.ring = { operationId: id, class: queueClass, dispatchNo };
-    if (circuitReason !== null) accepted.circuitReason = circuitReason;
+    if (row.dispatchNo > 0) accepted.ring = { operationId: id, class: queueClass, dispatchNo: row.dispatchNo };
+    if (row.circuitReason !== null) accepted.circuitReason = row.circuitReason;
     return accepted;
   });
 }

@@ -1,4 +1,4 @@
-import { type Accepted, accept, acceptAll, type NewOperation } from '#operations/accept';
+import { type Accepted, accept, acceptNew, type NewOperation, type NewResource } from '#operations/accept';
 import type { Doorbell } from '#operations/doorbell';
 import { type NudgedLine, Nudger } from '#operations/nudge';
 import type { Outcome } from '#operations/operation';
@@ -7,7 +7,7 @@ import { OperationWaiter } from '#operations/waiter';
 import type { Database, Tx } from '#platform/database';
 import { StorageError } from '#platform/errors';
 import { failpoint } from '#platform/failpoint';
-import { type Statement, sql } from '#platform/sql';
+import { sql } from '#platform/sql';
 
 const MARK_WAITED = sql(
   'mark_waited',
@@ -93,16 +93,8 @@ export class Operations {
   }
 
   private async claimAll(resources: readonly NewResource[]): Promise<(Accepted | undefined)[]> {
-    const { claim, operation } = resources[0]!;
-    const { tenantId } = operation;
-    return this.database.withTenant(tenantId, async tx => {
-      const rows = await tx.query<{ id: string }>(claim, [tenantId, JSON.stringify(resources.map(({ row }) => row))]);
-      const claimed = new Set(rows.map(({ id }) => id));
-      const begun = resources.map(resource => resource.operation).filter(({ resourceId }) => claimed.has(resourceId));
-      const accepted = begun.length > 0 ? await acceptAll(tx, tenantId, begun, this.cap) : [];
-      const byId = new Map(accepted.map(one => [one.operationId, one]));
-      return resources.map(resource => byId.get(resource.operation.id));
-    });
+    const { tenantId } = resources[0]!.operation;
+    return this.database.withTenant(tenantId, tx => acceptNew(tx, tenantId, resources, this.cap));
   }
 
   /** After the commit: rings, and waits for the end unless the backend is known to be down. */
@@ -123,16 +115,6 @@ export class Operations {
     await this.waiter.close();
     await this.doorbell.close();
   }
-}
-
-export interface NewResource {
-  /**
-   * Takes the tenant and a JSON array of rows, inserts those whose name is free, in one fixed order, and answers with their
-   * ids: each is the resource of an operation.
-   */
-  claim: Statement;
-  row: object;
-  operation: NewOperation;
 }
 
 export interface Claim<T> {

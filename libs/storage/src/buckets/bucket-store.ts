@@ -43,7 +43,7 @@ export const CLAIM_BUCKETS = sql(
    SELECT $1, new.id, new.backend, new.name,
           CASE WHEN b.effective_state = 'active' OR trivet.takes_new(b.name, b.effective_state) THEN 'created' END,
           'creating', new.desired, decode(new.fingerprint, 'hex'), new.operation
-     FROM json_to_recordset($2::json)
+     FROM json_to_recordset($4::json)
        AS new (id uuid, backend uuid, name text, desired jsonb, fingerprint text, operation uuid)
      JOIN trivet.backend b ON b.tenant_id = $1 AND b.id = new.backend
     ORDER BY new.name
