@@ -34,9 +34,9 @@ export class MemoryObjectStorage implements ObjectStorage {
     await this.before('createBucket', caller);
     const { spec, deletePolicy } = this.parse(request);
     const found = this.buckets.get(request.name);
-    if (found && (found.made !== 'ours' || found.spec !== spec)) {
-      throw new StorageError('already_exists', `bucket ${request.name} exists with other parameters or another owner`);
-    }
+    if (found && found.made !== 'ours')
+      throw new StorageError('already_exists', `bucket ${request.name} has another owner`);
+    if (found && found.spec !== spec) throw otherParameters(request.name, found.spec, spec);
     if (!found) {
       this.reach();
       this.buckets.set(request.name, { made: 'ours', spec, deletePolicy, objects: 0 });
@@ -46,10 +46,10 @@ export class MemoryObjectStorage implements ObjectStorage {
 
   async getBucket(caller: Caller, request: BucketRequest): Promise<BucketView> {
     await this.before('getBucket', caller);
+    const asked = Object.keys(request.parameters).length > 0;
+    const wanted = asked ? this.parse(request).spec : '';
     const { spec } = this.known(request.name);
-    if (Object.keys(request.parameters).length > 0 && this.parse(request).spec !== spec) {
-      throw new StorageError('already_exists', `bucket ${request.name} exists with other parameters`);
-    }
+    if (asked && wanted !== spec) throw otherParameters(request.name, spec, wanted);
     return this.view(caller, request.name);
   }
 
@@ -134,4 +134,10 @@ export class MemoryObjectStorage implements ObjectStorage {
     const given = { versioning: 'false', objectLock: 'false', ...parameters, deletePolicy };
     return { spec: JSON.stringify(Object.entries(given).sort()), deletePolicy };
   }
+}
+
+function otherParameters(name: string, spec: string, wanted: string): StorageError {
+  const [is, asked] = [spec, wanted].map(text => new Map<string, string>(text === '' ? [] : JSON.parse(text)));
+  const fields = [...asked!].filter(([key, value]) => is!.get(key) !== value).map(([key]) => `parameters[${key}]`);
+  return new StorageError('already_exists', `bucket ${name} exists with other parameters: ${fields.join(', ')}`);
 }

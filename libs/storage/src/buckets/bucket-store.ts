@@ -57,6 +57,7 @@ const LOCK = sql(
     WHERE tenant_id = $1 AND backend_id = $2 AND name = $3 AND state <> 'gone'
       FOR UPDATE`,
 );
+const DESIRED = sql('bucket_desired', 'SELECT desired FROM trivet.bucket WHERE tenant_id = $1 AND id = $2');
 const SET_STATE = sql(
   'bucket_set_state',
   `UPDATE trivet.bucket SET state = $3, active_operation = $4, updated_at = now() WHERE tenant_id = $1 AND id = $2`,
@@ -101,6 +102,18 @@ export type BucketOwner = Pick<Endpoint, 'tenantId' | 'backendId'>;
 export async function lockBucket(tx: Tx, endpoint: BucketOwner, name: string): Promise<BucketRow | undefined> {
   const [row] = await tx.query<BucketRow>(LOCK, [endpoint.tenantId, endpoint.backendId, name]);
   return row;
+}
+
+/** For the message of a conflict; undefined when the history of a gone one was cut off meanwhile. */
+export async function readDesired(
+  database: Database,
+  { tenantId }: BucketOwner,
+  bucketId: string,
+): Promise<DesiredBucket | undefined> {
+  const [row] = await database.withTenant(tenantId, tx =>
+    tx.query<{ desired: DesiredBucket }>(DESIRED, [tenantId, bucketId]),
+  );
+  return row?.desired;
 }
 
 export async function setBucketState(

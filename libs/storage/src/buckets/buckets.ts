@@ -4,7 +4,14 @@ import { type Operations, type Submitted, throwUnlessSucceeded } from '#operatio
 import type { Database } from '#platform/database';
 import { invalid, StorageError } from '#platform/errors';
 import { uuidv7 } from '#platform/uuid';
-import { BucketFinder, CLAIM_BUCKETS, lockBucket, newBucket, setBucketState } from '#storage/buckets/bucket-store';
+import {
+  BucketFinder,
+  CLAIM_BUCKETS,
+  lockBucket,
+  newBucket,
+  readDesired,
+  setBucketState,
+} from '#storage/buckets/bucket-store';
 import { type Caller, type Endpoint, type ObjectCaller, objectCaller, patience, requireServing } from '#storage/caller';
 import { desiredBucket, differences, fingerprint } from '#storage/desired-state';
 import type { BucketRequest, BucketView } from '#storage/object-storage';
@@ -19,7 +26,7 @@ export class Buckets {
   private readonly finder: BucketFinder;
 
   constructor(
-    database: Database,
+    private readonly database: Database,
     private readonly operations: Operations,
     private readonly kindOf: (endpoint: Endpoint) => ObjectBackendKind,
     private readonly waitMs: number,
@@ -78,12 +85,7 @@ export class Buckets {
           throw new StorageError('aborted', `${resource} is being deleted; try again when it is gone`, { resource });
         if (row.origin === 'registered')
           throw new StorageError('already_exists', `${resource} was registered as an existing bucket`, { resource });
-        if (!row.fingerprint.equals(print))
-          throw new StorageError(
-            'already_exists',
-            `${resource} exists with other parameters: ${asFields(differences(row.desired, desired))}`,
-            { resource },
-          );
+        if (!row.fingerprint.equals(print)) throw otherParameters(resource, differences(row.desired, desired));
         if (row.condition)
           throw new StorageError('failed_precondition', `${resource}: ${row.condition.message}`, { resource });
         return { value: undefined, join: row.activeOperation ?? undefined };
@@ -103,6 +105,9 @@ export class Buckets {
     const { endpoint } = caller;
     const kind = this.kindOf(endpoint);
     const protocols = supported(kind, request.protocols);
+    const asked = Object.keys(request.parameters);
+    // Whatever there is: what can never be must not look as if it were waited for.
+    const wanted = desiredBucket(protocols, kind.parseBucketParameters(request.parameters));
     const resource = `bucket ${request.name}`;
     const found = await this.finder.find(endpoint, request.name);
     requireServing(found?.serves);
@@ -115,10 +120,15 @@ export class Buckets {
     if (found.condition) throw new StorageError('not_found', `${resource}: ${found.condition.message}`, { resource });
     if (found.state === 'creating')
       throw new StorageError('aborted', `${resource} is still being created`, { resource });
-    if (Object.keys(request.parameters).length > 0) {
-      const wanted = fingerprint(desiredBucket(protocols, kind.parseBucketParameters(request.parameters)));
-      if (found.origin === 'registered' || !found.fingerprint.equals(wanted))
-        throw new StorageError('already_exists', `${resource} exists with other parameters`, { resource });
+    if (asked.length > 0 && found.origin === 'registered')
+      throw new StorageError(
+        'already_exists',
+        `${resource} was registered as an existing bucket, which has no parameters here: leave out ${asked.map(asParameter).join(', ')}`,
+        { resource },
+      );
+    if (asked.length > 0 && !found.fingerprint.equals(fingerprint(wanted))) {
+      const desired = await readDesired(this.database, endpoint, found.id);
+      throw otherParameters(resource, differences(desired, wanted));
     }
     return view(endpoint, request.name, protocols);
   }
@@ -187,9 +197,14 @@ export class Buckets {
   }
 }
 
-/** Places of the desired state by the names that callers know them by: `spec.quotaMaxSize` came as a parameter. */
-const asFields = (places: readonly string[]): string =>
-  places.map(place => place.replace(/^spec\.(\w+).*/, 'parameters[$1]')).join(', ');
+const asParameter = (key: string): string => `parameters[${key}]`;
+
+/** `places` of the desired state, told by the names that callers know: `spec.quotaMaxSize` came as a parameter. */
+function otherParameters(resource: string, places: readonly string[]): StorageError {
+  const fields = places.map(place => place.replace(/^spec\.(\w+).*/, (_, key: string) => asParameter(key)));
+  const message = `${resource} exists with other parameters: ${[...new Set(fields)].join(', ')}`;
+  return new StorageError('already_exists', message, { resource });
+}
 
 /** Empty asks for what the backend offers. */
 export function supported(kind: ObjectBackendKind, protocols: readonly ObjectProtocol[]): readonly ObjectProtocol[] {
