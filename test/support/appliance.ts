@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { FakeControl } from '#backends/fake/fake-control';
 import { FakeBlockControl } from '#backends/fake-block/fake-block-control';
+import { objectBackendKinds } from '#backends/registry';
 import { loadConfig } from '#platform/config';
 import { parseKeyring } from '#platform/kek';
 import { NODE_FLAGS } from '#platform/node-flags';
@@ -156,6 +157,7 @@ export class TestAppliance {
     await setUp(
       loadConfig(['TRIVET_DATABASE_OWNER_URL'], { ...env, TRIVET_DATABASE_OWNER_URL: database.ownerUrl }),
       secrets,
+      kind => objectBackendKinds({ fakeFile }).some(known => known.kind === kind),
     );
     const fake = options.backend === 'fake' ? new FakeControl(fakeFile) : undefined;
     const fakeBlock = block?.fakeFile === undefined ? undefined : new FakeBlockControl(block.fakeFile);

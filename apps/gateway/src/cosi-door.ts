@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { CosiServer } from '#cosi/cosi-server';
 import type { ProcessContext } from '#platform/boot';
-import type { Config } from '#platform/config';
+import { type Config, ConfigError } from '#platform/config';
 import { isStorageError } from '#platform/errors';
 import type { ResolvedEndpoint } from '#storage/endpoints';
 
@@ -26,7 +26,8 @@ export async function openCosiDoor(
   cosi: CosiServer,
   resolve: () => Promise<ResolvedEndpoint>,
 ): Promise<() => boolean> {
-  const { endpoint, serves } = await patiently(resolve, () => shutdown.stopping);
+  const { endpoint, serves, ...first } = await patiently(resolve, config.TRIVET_COSI_BACKEND, () => shutdown.stopping);
+  let { backendName } = first;
   const socket = { path, group: config.TRIVET_COSI_SOCKET_GROUP, setting: 'COSI_ENDPOINT' };
   let open = false;
   const follow = async (wanted: boolean): Promise<void> => {
@@ -46,6 +47,9 @@ export async function openCosiDoor(
     try {
       const now = await resolve();
       Object.assign(endpoint, now.endpoint);
+      if (now.backendName !== backendName)
+        log.warn({ socket: path, backend: now.backendName, before: backendName }, 'COSI has another backend now');
+      backendName = now.backendName;
       await follow(now.serves);
     } catch (error) {
       // A database that is away says nothing about the door.
@@ -58,15 +62,32 @@ export async function openCosiDoor(
   return () => open;
 }
 
-/** `migrate` makes the schema first and the endpoint a moment later: a gateway that starts in between waits for it. */
-async function patiently<T>(resolve: () => Promise<T>, stopping: () => boolean): Promise<T> {
+/**
+ * `migrate` makes the schema first and the endpoint a moment later: a gateway that starts in between waits for it. The
+ * settings that `migrate` had and those of this process must name the same backend, or it would serve one that nobody
+ * here asked for.
+ */
+async function patiently(
+  resolve: () => Promise<ResolvedEndpoint>,
+  backend: string,
+  stopping: () => boolean,
+): Promise<ResolvedEndpoint> {
   const until = performance.now() + ENDPOINT_PATIENCE_MS;
   for (;;) {
-    try {
-      return await resolve();
-    } catch (error) {
-      if (!isStorageError(error) || error.kind !== 'not_found' || performance.now() > until || stopping()) throw error;
-      await delay(250);
-    }
+    const found = await resolve().catch((error: unknown) => {
+      if (isStorageError(error) && error.kind === 'not_found') return undefined;
+      throw error;
+    });
+    if (found?.backendName === backend) return found;
+    if (found || performance.now() > until || stopping()) throw notBound(backend, found?.backendName);
+    await delay(250);
   }
+}
+
+/** To register a backend takes a running gateway: so it says how to get one. */
+function notBound(backend: string, bound: string | undefined): ConfigError {
+  const now = bound === undefined ? 'COSI_ENDPOINT has no backend' : `COSI_ENDPOINT has the backend ${bound}`;
+  return new ConfigError(
+    `TRIVET_COSI_BACKEND: ${now} and not ${backend}: register one of that name (TRIVET_RGW_ENDPOINT registers rgw) and run \`trivet migrate\` with these settings, or start without COSI_ENDPOINT`,
+  );
 }

@@ -7,8 +7,8 @@ import type { Endpoint } from '#storage/caller';
 
 const RESOLVE = sql(
   'resolve_endpoint',
-  `SELECT tenant_id AS "tenantId", endpoint_id AS "endpointId", backend_id AS "backendId", backend_kind AS "backendKind",
-          config, serves
+  `SELECT tenant_id AS "tenantId", endpoint_id AS "endpointId", backend_id AS "backendId", backend_name AS "backendName",
+          backend_kind AS "backendKind", config, serves
      FROM trivet.resolve_endpoint($1, $2)`,
 );
 
@@ -23,6 +23,7 @@ interface Resolved {
 
 export interface ResolvedEndpoint {
   endpoint: Endpoint;
+  backendName: string;
   /** Neither it nor its tenant is suspended. */
   serves: boolean;
 }
@@ -34,13 +35,10 @@ export async function resolveCosiEndpoint(
   config: Config,
   door: { tenant: string; endpoint: string },
 ): Promise<ResolvedEndpoint> {
-  const [row] = await database.call<Resolved>(RESOLVE, [door.tenant, door.endpoint]);
-  if (!row)
-    throw new StorageError(
-      'not_found',
-      `tenant ${door.tenant} has no endpoint ${door.endpoint}: run \`trivet migrate\``,
-    );
-  return { endpoint: endpointOf(row, kindOf(row.backendKind), config), serves: row.serves };
+  const [row] = await database.call<Resolved & { backendName: string }>(RESOLVE, [door.tenant, door.endpoint]);
+  if (!row) throw new StorageError('not_found', `tenant ${door.tenant} has no endpoint ${door.endpoint}`);
+  const { backendName, serves } = row;
+  return { endpoint: endpointOf(row, kindOf(row.backendKind), config), backendName, serves };
 }
 
 /** What calls by a COSI socket carry; `options` are the socket's own. */

@@ -27,10 +27,13 @@ export interface SetUp {
  * What the environment says about backends, written into the registry as the owner role: the default tenant, its
  * backends with sealed credentials, its COSI endpoint, its first CSP user, and the appliance's first administrator. Safe to repeat; a changed address or key
  * raises the backend's version, and running workers follow within seconds.
+ *
+ * @param isObjectKind whether backends of this kind hold buckets
  */
 export async function setUp(
   config: Config & { TRIVET_DATABASE_OWNER_URL: string },
   secrets: SecretBox,
+  isObjectKind: (kind: string) => boolean,
 ): Promise<SetUp> {
   const owner = source(config.TRIVET_DATABASE_OWNER_URL, 'trivet:setup', 1);
   await owner.initialize();
@@ -71,10 +74,14 @@ export async function setUp(
           [tenantId, id, encodeSealed(secrets.seal(credentials, place))],
         );
       }
-      const [door] = await tx.query('SELECT id FROM trivet.backend WHERE tenant_id = $1 AND name = $2', [
+      const [door] = await tx.query('SELECT id, kind FROM trivet.backend WHERE tenant_id = $1 AND name = $2', [
         tenantId,
         config.TRIVET_COSI_BACKEND,
       ]);
+      if (door && !isObjectKind(door.kind))
+        throw new ConfigError(
+          `TRIVET_COSI_BACKEND: ${config.TRIVET_COSI_BACKEND} holds volumes, and COSI is about buckets`,
+        );
       if (door)
         await tx.query(
           `INSERT INTO trivet.endpoint (tenant_id, id, name, protocol, backend_id) VALUES ($1, $2, $3, 'cosi', $4)

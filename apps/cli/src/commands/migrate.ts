@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { objectBackendKinds } from '#backends/registry';
 import { type Config, loadConfig, readSecretFile } from '#platform/config';
 import { loadKeyring } from '#platform/kek';
 import { migrate } from '#platform/migrate';
@@ -20,7 +21,9 @@ export function register(program: Command): void {
     .action(async () => {
       const config = loadConfig(['TRIVET_DATABASE_OWNER_URL', 'TRIVET_KEK_FILE'], currentSettings());
       const { applied } = await migrate(config.TRIVET_DATABASE_OWNER_URL);
-      const done = await setUp(config, new SecretBox(loadKeyring(config.TRIVET_KEK_FILE)));
+      const kinds = objectBackendKinds({ fakeFile: config.TRIVET_FAKE_BACKEND_FILE });
+      const holdsBuckets = (kind: string) => kinds.some(known => known.kind === kind);
+      const done = await setUp(config, new SecretBox(loadKeyring(config.TRIVET_KEK_FILE)), holdsBuckets);
       // A container has no home; its people have the files.
       const home = Home.find();
       if (config.TRIVET_CSP_PASSWORD_FILE) tellCspPassword(home, config.TRIVET_CSP_PASSWORD_FILE, done);
