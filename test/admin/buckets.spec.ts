@@ -1,4 +1,8 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { PACKAGE_ROOT } from '#platform/package-root';
 import type { Caller } from '#storage/caller';
 import { AdminHouse } from '#test/admin/admin-house';
 import { ended, operationOf, readsAllOfMoving, sidecarOf, unworked } from '#test/admin/resource-calls';
@@ -98,6 +102,31 @@ describe('a bucket by the admin API', () => {
     expect(body.items).toHaveLength(1);
     const path = `/tenants/beta/buckets/${body.items[0].id}`;
     expect((await house.change(house.beta.admin, 'DELETE', path)).status).toBe(204);
+  });
+});
+
+describe('trivet bucket', () => {
+  const main = join(PACKAGE_ROOT, 'dist', 'apps', 'cli', 'src', 'main.js');
+  const trivet = (...args: string[]) =>
+    promisify(execFile)(process.execPath, [main, 'bucket', ...args], {
+      env: { PATH: '/usr/bin:/bin', NODE_NO_WARNINGS: '1', ...house.appliance.env },
+    }).then(({ stdout }) => stdout);
+
+  it('registers one for a tenant whose sockets have names of their own, or none', async () => {
+    const { id, name, backends } = await house.tenant('brownfield');
+    house.appliance.fake!.seedForeignBucket('brown', 3);
+    const asTenant = ['--tenant', name];
+    expect(await trivet('import', 'brown', ...asTenant)).toBe('brown is registered\n');
+    expect(await trivet('list', ...asTenant)).toMatch(/^brown +registered +ready /m);
+    await house.query(
+      `INSERT INTO trivet.backend (tenant_id, id, name, kind, config)
+       SELECT tenant_id, gen_random_uuid(), 'second', kind, config FROM trivet.backend WHERE tenant_id = $1 AND id = $2`,
+      [id, backends.fake],
+    );
+    await expect(trivet('import', 'brown', ...asTenant)).rejects.toMatchObject({
+      stderr: expect.stringContaining('--backend: tenant brownfield has the backends fake, second: name one'),
+    });
+    expect(await trivet('import', 'brown', ...asTenant, '--backend', 'fake')).toBe('brown is registered already\n');
   });
 });
 

@@ -294,6 +294,8 @@ describe('a registered bucket', () => {
   });
 
   it('is one that exists, and that we did not make', async () => {
+    for (const name of ['', '-brown', 'other/brown', 'other:brown', 'other$brown', '../brown', 'b'.repeat(256)])
+      await expect(register(name), name).rejects.toMatchObject({ kind: 'invalid_argument', field: 'name' });
     await expect(register('nowhere')).rejects.toMatchObject({ kind: 'not_found' });
     await create('green');
     await expect(register('green')).rejects.toMatchObject({

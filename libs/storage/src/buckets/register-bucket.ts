@@ -1,6 +1,6 @@
 import type { ObjectBackendKind } from '#backends/object-backend';
 import type { Database } from '#platform/database';
-import { StorageError } from '#platform/errors';
+import { invalid, StorageError } from '#platform/errors';
 import { sql } from '#platform/sql';
 import { uuidv7 } from '#platform/uuid';
 import type { BackendDirectory } from '#storage/backend-directory';
@@ -19,6 +19,9 @@ const ORIGIN = sql(
   `SELECT origin FROM trivet.bucket WHERE tenant_id = $1 AND backend_id = $2 AND name = $3 AND state <> 'gone'`,
 );
 
+/** What stores have ever taken as a name, beyond what new ones may have. A separator of tenants is none of it. */
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{1,254}$/;
+
 export interface BackendPlace {
   tenantId: string;
   backendId: string;
@@ -36,6 +39,7 @@ export async function registerBucket(
   { tenantId, backendId }: BackendPlace,
   name: string,
 ): Promise<'registered' | 'known'> {
+  if (!NAME.test(name)) throw invalid('name', 'expected 2 to 255 letters, digits, dots, dashes and underscores');
   const resource = `bucket ${name}`;
   const backend = await backends.open(tenantId, backendId);
   const found = await backend.inspectBucket(name, AbortSignal.timeout(10_000));
