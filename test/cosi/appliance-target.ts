@@ -26,7 +26,7 @@ const openTarget = (appliance: TestAppliance, prefix: string, control: StoreCont
 });
 
 /** As an administrator would: by the command line, with the appliance's own settings. */
-async function importBucket(appliance: TestAppliance, name: string): Promise<void> {
+export async function importBucket(appliance: TestAppliance, name: string): Promise<void> {
   const main = join(PACKAGE_ROOT, 'dist', 'apps', 'cli', 'src', 'main.js');
   await promisify(execFile)(process.execPath, [main, 'bucket', 'import', name], {
     env: { PATH: '/usr/bin:/bin', NODE_NO_WARNINGS: '1', ...appliance.env },

@@ -5,12 +5,16 @@ import {
   DeleteObjectCommand,
   GetObjectCommand,
   ListObjectsV2Command,
+  PutBucketPolicyCommand,
   PutObjectCommand,
   PutObjectLegalHoldCommand,
   S3Client,
 } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readPolicy } from '#backends/rgw/bucket-grants';
+import { importBucket } from '#test/cosi/appliance-target';
 import type { CosiClient, Reply } from '#test/cosi/client';
+import { openRgwHarness, type RgwHarness, rgwParts } from '#test/object-backend/rgw-harness';
 import { TestAppliance } from '#test/support/appliance';
 
 /** A workload with what COSI handed out, and the stock SDK. */
@@ -36,6 +40,8 @@ const refusal = async (work: Promise<unknown>): Promise<string> =>
 describe('the main job on a real RGW', () => {
   let appliance: TestAppliance;
   let client: CosiClient;
+  /** Looks at the store past the appliance, and has a user that is a stranger to it. */
+  let store: RgwHarness;
   const prefix = `e2e-${randomBytes(4).toString('hex')}`;
   const granted: { account: string; buckets: string[] }[] = [];
   const created: string[] = [];
@@ -43,11 +49,13 @@ describe('the main job on a real RGW', () => {
   beforeAll(async () => {
     appliance = await TestAppliance.start({ backend: 'rgw' });
     client = appliance.client();
+    store = await openRgwHarness(rgwParts()!);
   });
   afterAll(async () => {
     for (const { account, buckets } of granted) await revoke(account, buckets);
     for (const bucket of created) await call('DriverDeleteBucket', { bucket_id: bucket });
     await appliance?.close();
+    await store?.close();
   });
 
   async function call(method: string, request: object): Promise<Reply> {
@@ -85,6 +93,14 @@ describe('the main job on a real RGW', () => {
       buckets: buckets.map(bucket_id => ({ bucket_id })),
     });
 
+  /** As its owner reads it. */
+  async function policyOf(bucket: string): Promise<string | undefined> {
+    const signal = AbortSignal.timeout(30_000);
+    const { owner } = (await store.admin.getBucket(bucket, signal))!;
+    const [key] = (await store.principalKeys(owner))!;
+    return readPolicy(store.clientFor(key!), bucket, signal);
+  }
+
   it('reads and writes with what was granted, until it is revoked', async () => {
     const bucket = await create('photos');
     const reply = await grant('app', { [bucket]: 'READ_WRITE' });
@@ -95,6 +111,55 @@ describe('the main job on a real RGW', () => {
 
     await revoke(reply.account_id, [bucket]);
     expect(await refusal(s3.send(new GetObjectCommand({ Bucket: bucket, Key: 'a' })))).toBe('InvalidAccessKeyId');
+    expect(await store.principalKeys(reply.account_id)).toBeUndefined();
+    expect(await policyOf(bucket)).toBeUndefined();
+  });
+
+  it('serves a bucket that exists already by both packages, and leaves it as it was', async () => {
+    const bucket = `${store.prefix}brown`;
+    await store.seedForeignBucket(bucket);
+    const own = {
+      Version: '2012-10-17',
+      Statement: [
+        {
+          Sid: 'theirs',
+          Effect: 'Allow',
+          Principal: { AWS: [`arn:aws:iam:::user/${store.foreignUid}`] },
+          Action: ['s3:ListBucket'],
+          Resource: [`arn:aws:s3:::${bucket}`],
+        },
+      ],
+    };
+    await store.foreignClient.send(new PutBucketPolicyCommand({ Bucket: bucket, Policy: JSON.stringify(own) }));
+    await store.foreignClient.send(new PutObjectCommand({ Bucket: bucket, Key: 'old', Body: 'theirs' }));
+    const unregistered = { existing_bucket_id: bucket, protocols: [{ type: 'S3' }] };
+    expect(await client.call('r1', 'DriverGetExistingBucket', unregistered)).toMatchObject({ code: 'NOT_FOUND' });
+    await importBucket(appliance, bucket);
+
+    const found = await call('DriverGetExistingBucket', unregistered);
+    expect(found).toMatchObject({ bucket_id: bucket, protocols: { s3: { bucket_id: bucket } } });
+    const byPlainId = { bucket_id: bucket, name: `${prefix}-plain`, authentication_type: 'Key' };
+    const reader = { ...byPlainId, parameters: { accessMode: 'ReadOnly' } };
+    const old = await client.call('v1alpha1', 'DriverGrantBucketAccess', reader);
+    expect(old, old.message).toMatchObject({ code: 'OK' });
+    const { accessKeyID, accessSecretKey } = old.reply.credentials.s3.secrets;
+    const plain = store.clientFor({ accessKeyId: accessKeyID, secretAccessKey: accessSecretKey });
+    const writer = await grant('brown', { [bucket]: 'WRITE_ONLY' });
+    const put = (s3: S3Client) => refusal(s3.send(new PutObjectCommand({ Bucket: bucket, Key: 'new', Body: 'x' })));
+    const read = (s3: S3Client) => refusal(s3.send(new GetObjectCommand({ Bucket: bucket, Key: 'old' })));
+    expect([await read(plain), await put(plain)]).toEqual(['allowed', 'AccessDenied']);
+    expect([await read(workload(writer)), await put(workload(writer))]).toEqual(['AccessDenied', 'allowed']);
+    expect(JSON.parse((await policyOf(bucket))!).Statement[0]).toEqual(own.Statement[0]);
+
+    await call('DriverDeleteBucket', { bucket_id: bucket });
+    expect([await read(plain), await put(workload(writer))]).toEqual(['AccessDenied', 'AccessDenied']);
+    const ended = { bucket_id: bucket, account_id: old.reply.account_id };
+    expect(await client.call('v1alpha1', 'DriverRevokeBucketAccess', ended)).toMatchObject({ code: 'OK' });
+    await revoke(writer.account_id, [bucket]);
+    for (const account of [ended.account_id, writer.account_id])
+      expect(await store.principalKeys(account)).toBeUndefined();
+    expect(JSON.parse((await policyOf(bucket))!)).toEqual(own);
+    expect(await read(store.foreignClient)).toBe('allowed');
   });
 
   it('keeps two grants apart, and modes per bucket under one key', async () => {
