@@ -16,8 +16,10 @@ import { parts, until } from '#test/support/parts';
 const started: ChildProcess[] = [];
 const folder = mkdtempSync(join(tmpdir(), 'trivet-boot-'));
 let database: TestDatabase;
-/** It waits 20 s for an endpoint, meanwhile the other tests run. */
+/** They wait 20 s for their backend, meanwhile the other tests run. */
 let withoutBackend: ReturnType<typeof start>;
+let misled: ReturnType<typeof start> | undefined;
+let own: TestDatabase;
 let env: Record<string, string>;
 
 beforeAll(async () => {
@@ -46,8 +48,9 @@ afterEach(() => {
   for (const child of started.splice(0)) child.kill('SIGKILL');
 });
 afterAll(async () => {
-  withoutBackend?.child.kill('SIGKILL');
+  for (const waiting of [withoutBackend, misled]) waiting?.child.kill('SIGKILL');
   await removeQueues();
+  await own?.drop();
   await database?.drop();
   rmSync(folder, { recursive: true });
 });
@@ -116,6 +119,53 @@ async function ready(role: 'gateway' | 'worker', extra: Record<string, string | 
   });
   return { ...process, port };
 }
+
+const refused = async (process: ReturnType<typeof start>, line: RegExp) => {
+  expect(await process.exit, process.stdout()).toBe(78);
+  expect(process.stderr()).toMatch(line);
+  expect(process.stderr().trim().split('\n')).toHaveLength(1);
+};
+
+describe('the backend of COSI_ENDPOINT', () => {
+  let settings: Record<string, string>;
+  beforeAll(async () => {
+    own = await createDatabase();
+    const key = join(folder, 'rgw-key');
+    writeFileSync(key, 'nobody asks the store');
+    settings = {
+      TRIVET_DATABASE_URL: own.appUrl,
+      TRIVET_DATABASE_ENGINE_URL: own.engineUrl,
+      COSI_ENDPOINT: `unix://${folder}/cosi.sock`,
+      TRIVET_RGW_ENDPOINT: 'http://127.0.0.1:1',
+      TRIVET_RGW_ACCESS_KEY_FILE: key,
+      TRIVET_RGW_SECRET_KEY_FILE: key,
+    };
+  });
+
+  const migrate = (extra: Record<string, string | undefined>) =>
+    start('migrate', { ...settings, TRIVET_DATABASE_OWNER_URL: own.ownerUrl, ...extra });
+
+  it('is waited for while `migrate` has not bound it, and is the one that the gateway was told', async () => {
+    const port = await freePort();
+    const listen = { TRIVET_HTTP_LISTEN: `127.0.0.1:${port}` };
+    const gateway = start('gateway', { ...settings, ...listen });
+    await until('it serves HTTP', async () => (await get(port, '/livez'))?.status === 200);
+    const bind = migrate({ COSI_ENDPOINT: undefined });
+    expect(await bind.exit, bind.stderr()).toBe(0);
+    await until('it is ready', async () => (await get(port, '/readyz'))?.status === 200);
+    gateway.child.kill('SIGTERM');
+    expect(await gateway.exit).toBe(0);
+    misled = start('gateway', { ...settings, ...listen, TRIVET_COSI_BACKEND: 'nonesuch' });
+    started.pop();
+  });
+
+  it('is one that is registered, and holds buckets', async () => {
+    const pools = { TRIVET_POOLS: `default=${folder}` };
+    const line = (what: string) => new RegExp(`^trivet: configuration: TRIVET_COSI_BACKEND: .*${what}`);
+    await refused(migrate({ TRIVET_COSI_BACKEND: 'nonesuch' }), line('no backend is named nonesuch'));
+    await refused(migrate({ ...pools, TRIVET_COSI_BACKEND: 'local' }), line('local holds volumes'));
+  });
+});
 
 describe('migrate', () => {
   it('ends with 0 each time', async () => {
@@ -244,54 +294,9 @@ describe.each(['gateway', 'worker'] as const)('%s', role => {
   });
 });
 
-describe('the backend of COSI_ENDPOINT', () => {
-  let own: TestDatabase;
-  let settings: Record<string, string>;
-  beforeAll(async () => {
-    own = await createDatabase();
-    const key = join(folder, 'rgw-key');
-    writeFileSync(key, 'nobody asks the store');
-    settings = {
-      TRIVET_DATABASE_URL: own.appUrl,
-      TRIVET_DATABASE_ENGINE_URL: own.engineUrl,
-      COSI_ENDPOINT: `unix://${folder}/cosi.sock`,
-      TRIVET_RGW_ENDPOINT: 'http://127.0.0.1:1',
-      TRIVET_RGW_ACCESS_KEY_FILE: key,
-      TRIVET_RGW_SECRET_KEY_FILE: key,
-    };
-  });
-  afterAll(() => own?.drop());
-
-  const migrate = (extra: Record<string, string | undefined>) =>
-    start('migrate', { ...settings, TRIVET_DATABASE_OWNER_URL: own.ownerUrl, ...extra });
-  const refused = async (process: ReturnType<typeof start>, line: RegExp) => {
-    expect(await process.exit, process.stdout()).toBe(78);
-    expect(process.stderr()).toMatch(line);
-    expect(process.stderr().trim().split('\n')).toHaveLength(1);
-  };
-
-  it('is waited for while `migrate` has not bound it, and is the one that the gateway was told', async () => {
-    const port = await freePort();
-    const listen = { TRIVET_HTTP_LISTEN: `127.0.0.1:${port}` };
-    const gateway = start('gateway', { ...settings, ...listen });
-    await until('it serves HTTP', async () => (await get(port, '/livez'))?.status === 200);
-    const bind = migrate({ COSI_ENDPOINT: undefined });
-    expect(await bind.exit, bind.stderr()).toBe(0);
-    await until('it is ready', async () => (await get(port, '/readyz'))?.status === 200);
-    gateway.child.kill('SIGTERM');
-    expect(await gateway.exit).toBe(0);
-    const other = start('gateway', { ...settings, ...listen, TRIVET_COSI_BACKEND: 'nonesuch' });
-    await refused(other, /^trivet: configuration: TRIVET_COSI_BACKEND: .* the backend rgw and not nonesuch: /);
-  });
-
-  it('is one that is registered, and holds buckets', async () => {
-    const pools = { TRIVET_POOLS: `default=${folder}` };
-    const line = (what: string) => new RegExp(`^trivet: configuration: TRIVET_COSI_BACKEND: .*${what}`);
-    await refused(migrate({ TRIVET_COSI_BACKEND: 'nonesuch' }), line('no backend is named nonesuch'));
-    await refused(migrate({ ...pools, TRIVET_COSI_BACKEND: 'local' }), line('local holds volumes'));
-  });
-
-  it('ends a gateway with 78 and one line when `migrate` never bound one', async () => {
+describe('a gateway without the backend that it was told', () => {
+  it('ends with 78 and one line when `migrate` binds none, or another one', async () => {
+    await refused(misled!, /^trivet: configuration: TRIVET_COSI_BACKEND: .* the backend rgw and not nonesuch: /);
     await refused(withoutBackend, /^trivet: configuration: TRIVET_COSI_BACKEND: COSI_ENDPOINT has no backend /);
   }, 40_000);
 });

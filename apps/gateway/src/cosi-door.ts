@@ -63,9 +63,9 @@ export async function openCosiDoor(
 }
 
 /**
- * `migrate` makes the schema first and the endpoint a moment later: a gateway that starts in between waits for it. The
- * settings that `migrate` had and those of this process must name the same backend, or it would serve one that nobody
- * here asked for.
+ * `migrate` makes the schema first and binds the endpoint to its backend a moment later: a gateway that starts in between
+ * waits for that. The settings that `migrate` had and those of this process must name the same backend, or it would serve
+ * one that nobody here asked for.
  */
 async function patiently(
   resolve: () => Promise<ResolvedEndpoint>,
@@ -79,7 +79,7 @@ async function patiently(
       throw error;
     });
     if (found?.backendName === backend) return found;
-    if (found || performance.now() > until || stopping()) throw notBound(backend, found?.backendName);
+    if (performance.now() > until || stopping()) throw notBound(backend, found?.backendName);
     await delay(250);
   }
 }
