@@ -39,6 +39,18 @@ describe('sealed secrets', () => {
     expect(() => box.open(box.seal('x', at), { ...at, table: 'a', rowId: 'bc' })).toThrow(/does not open/);
   });
 
+  it.each(['tenantId', 'table', 'rowId', 'column'] as const)(
+    'do not open, and are not rewrapped, with only %s changed',
+    part => {
+      const at = { tenantId: 't', table: 'a', rowId: 'r', column: 'c' };
+      const moved = { ...at, [part]: 'x' };
+      const sealed = new SecretBox(new Keyring([old])).seal('secret', at);
+      expect(() => box.open(sealed, moved)).toThrow(/does not open/);
+      // Who rewraps does not read the value: here the key alone tells that it was moved.
+      expect(() => box.rewrap(sealed, moved)).toThrow(/does not open/);
+    },
+  );
+
   it('do not open with any byte changed', () => {
     fc.assert(
       fc.property(secret, place, fc.nat(), fc.integer({ min: 1, max: 255 }), (plaintext, at, where, flip) => {
