@@ -56,16 +56,32 @@ refuse('backends', '#storage/caller');
 refuse('backends', '#operations/accept');
 allow('backends', '@smithy/signature-v4');
 allow('operations', 'bullmq');
-for (const room of ['admin', 'cosi', 'storage', 'operations', 'backends', 'tenancy', 'changes']) {
+for (const room of ['backends', 'tenancy']) {
+  for (const module of ['@nestjs/microservices', 'fastify', '@grpc/grpc-js']) refuse(room, module);
+  for (const protocol of ROOMS) refuse(room, `#${protocol}/anything`);
+}
+for (const above of ['storage', 'operations', 'changes']) refuse('tenancy', `#${above}/anything`);
+refuse('tenancy', '#backends/object-backend');
+for (const room of ['storage', 'changes', 'backends', 'tenancy', 'platform']) refuse(room, 'bullmq');
+for (const room of ['tenancy', 'platform']) refuse(room, '@aws-sdk/client-s3');
+refuse('platform', '../../cosi/src/cosi.module');
+for (const room of [...ROOMS, 'storage', 'operations', 'backends', 'tenancy', 'changes']) {
   refuse(room, 'pg');
   refuse(room, 'ioredis');
   refuse(room, 'typeorm', '{ DataSource as a }');
+  refuse(room, 'typeorm', '* as a');
+  refuse(room, 'typeorm', 'a');
   allow(room, 'typeorm', '{ Entity as a }');
   refuse(room, '../../platform/src/database');
   refuse(room, 'node:process', '{ env as a }');
   refuse(room, 'node:process', 'a');
+  refuse(room, 'node:process', '* as a');
   allow(room, '#platform/errors');
-  CASES.push([`libs/${room}/src`, 'export const b = process.env.TRIVET_HOME;', 'lint/style/noProcessEnv']);
+  CASES.push(
+    [`libs/${room}/src`, 'export const b = process.env.TRIVET_HOME;', 'lint/style/noProcessEnv'],
+    [`libs/${room}/src`, "export const b = await import('typeorm');", IMPORT],
+    [`libs/${room}/src`, "export const b = await import('node:process');", IMPORT],
+  );
 }
 for (const room of ['cosi', 'storage', 'operations', 'backends', 'tenancy', 'admin'])
   refuse('platform', `#${room}/anything`);
@@ -75,8 +91,17 @@ allow('platform', 'typeorm', '{ DataSource as a }');
 CASES.push(
   ['apps/gateway/src', "import { a } from 'pg';\nexport const b = a;", IMPORT],
   ['apps/worker/src', "import { a } from 'bullmq';\nexport const b = a;", IMPORT],
+  ['apps/gateway/src', "import { a } from '@aws-sdk/client-s3';\nexport const b = a;", IMPORT],
+  ['apps/gateway/src', "import { DataSource } from 'typeorm';\nexport const b = DataSource;", IMPORT],
+  ['apps/gateway/src', "import { env } from 'node:process';\nexport const b = env;", IMPORT],
+  ['apps/gateway/src', "import { a } from '../../../libs/cosi/src/cosi.module.js';\nexport const b = a;", IMPORT],
   ['apps/gateway/src', "import { a } from '#cosi/cosi.module';\nexport const b = a;", undefined],
+  ['apps/cli/src', "import { DataSource } from 'typeorm';\nexport const b = DataSource;", IMPORT],
+  ['apps/cli/src', "import { a } from 'bullmq';\nexport const b = a;", IMPORT],
+  ['apps/cli/src', "import { env } from 'node:process';\nexport const b = env;", IMPORT],
+  ['apps/cli/src', "import { a } from '../../../libs/cosi/src/cosi.module.js';\nexport const b = a;", IMPORT],
   ['apps/dashboard/src', "import type { a } from '#platform/errors';\nexport const b = {} as a;", IMPORT],
+  ['apps/dashboard/src', "import { a } from '../../../libs/platform/src/errors';\nexport const b = a;", IMPORT],
   ['apps/dashboard/src', "import { a } from 'node:fs';\nexport const b = a;", IMPORT],
   ['apps/dashboard/src', "import type { a } from '#admin/contract/common';\nexport const b = {} as a;", undefined],
   ['apps/worker/src', "import { a } from '#backends/rgw/rgw-kind';\nexport const b = a;", undefined],
