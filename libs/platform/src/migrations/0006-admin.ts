@@ -1,8 +1,9 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
-import { DROP_LISTS, LISTS } from '#platform/migrations/0006-lists';
-import { DROP_OPERATIONS, OPERATION_GRANTS, OPERATIONS } from '#platform/migrations/0006-operations';
-import { DROP_QUOTAS, QUOTAS } from '#platform/migrations/0006-quotas';
-import { DROP_SUSPENSION, SUSPENSION } from '#platform/migrations/0006-suspension';
+import { StorageError } from '#platform/errors';
+import { LISTS } from '#platform/migrations/0006-lists';
+import { OPERATION_GRANTS, OPERATIONS } from '#platform/migrations/0006-operations';
+import { QUOTAS } from '#platform/migrations/0006-quotas';
+import { SUSPENSION } from '#platform/migrations/0006-suspension';
 import { rowSecurity } from '#platform/migrations/row-security';
 
 /** What the administrators of tenants and of the appliance work with. Names and rules: docs/adr/0016. */
@@ -30,28 +31,9 @@ export class Admin1795564800000 implements MigrationInterface {
       await runner.query(statement);
   }
 
-  async down(runner: QueryRunner): Promise<void> {
-    await runner.query(DROP_SUSPENSION);
-    await runner.query(DROP_QUOTAS);
-    await runner.query(DROP_OPERATIONS);
-    await runner.query(DROP_LISTS);
-    await runner.query(`DROP FUNCTION trivet.appliance_tenant, trivet.all_tenants, trivet.create_tenant, trivet.change_tenant,
-        trivet.delete_tenant, trivet.find_admin_token, trivet.audit_of_all, trivet.audit_after, trivet.list_workers,
-        trivet.list_queues, trivet.change_queue, trivet.takes_new, trivet.backend_shares,
-        trivet.promised_to_others, trivet.list_endpoints;
-      CREATE OR REPLACE FUNCTION trivet.list_tenants() RETURNS TABLE (tenant_id uuid)
-      LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 'SELECT id FROM trivet.tenant';
-      DROP TABLE ${[...TABLES].reverse().map(table => `trivet.${table}`)}, trivet.worker, trivet.queue;
-      ALTER TABLE trivet.tenant_user DROP COLUMN version;
-      ALTER TABLE trivet.operation DROP COLUMN actor;
-      ALTER TABLE trivet.operation_event DROP COLUMN xid;
-      DELETE FROM trivet.endpoint WHERE protocol = 'csi';
-      ALTER TABLE trivet.endpoint DROP CONSTRAINT endpoint_backend_check, ALTER COLUMN backend_id SET NOT NULL;
-      ALTER TABLE trivet.endpoint DROP COLUMN driver_name, DROP COLUMN options, DROP COLUMN version, DROP COLUMN updated_at;
-      ALTER TABLE trivet.backend DROP COLUMN description, DROP COLUMN state, DROP COLUMN effective_state, DROP COLUMN shared_from,
-        DROP COLUMN shared_state, DROP COLUMN updated_at;
-      DELETE FROM trivet.tenant WHERE kind = 'appliance';
-      ALTER TABLE trivet.tenant DROP COLUMN kind, DROP COLUMN display_name, DROP COLUMN version, DROP COLUMN updated_at`);
+  down(): Promise<void> {
+    const why = 'administrators, tenants and the audit log would go with it: restore the backup of the release before';
+    return Promise.reject(new StorageError('failed_precondition', `0006-admin is not undone: ${why}`));
   }
 }
 

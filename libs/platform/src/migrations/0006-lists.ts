@@ -11,8 +11,3 @@ CREATE INDEX bucket_by_name ON trivet.bucket (tenant_id, name, id) WHERE state <
 CREATE INDEX access_by_name ON trivet.access (tenant_id, name, id) WHERE state <> 'gone';
 CREATE INDEX host_by_name ON trivet.host (tenant_id, name, id);
 `;
-
-export const DROP_LISTS = `
-ALTER TABLE trivet.bucket DROP COLUMN IF EXISTS used_bytes;
-DROP INDEX trivet.volume_by_name, trivet.volume_by_size, trivet.bucket_by_name, trivet.access_by_name, trivet.host_by_name;
-`;

@@ -136,14 +136,3 @@ export const OPERATION_GRANTS = `
 REVOKE EXECUTE ON FUNCTION ${MADE} FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION ${MADE} TO trivet_app;
 `;
-
-export const DROP_OPERATIONS = `
-DROP FUNCTION ${MADE};
-DROP TABLE trivet.pool_sample;
-DROP INDEX trivet.volume_with_condition, trivet.snapshot_with_condition, trivet.bucket_with_condition,
-  trivet.operation_troubled, trivet.operation_failed, trivet.operation_cancelled, trivet.operation_failed_of_tenant,
-  trivet.operation_cancelled_of_tenant, trivet.operation_of_kind,
-  trivet.operation_of_name, trivet.operation_unfinished;
-CREATE INDEX operation_unfinished ON trivet.operation (seq) WHERE finished_at IS NULL;
-ALTER TABLE trivet.operation DROP COLUMN cancel_by;
-`;

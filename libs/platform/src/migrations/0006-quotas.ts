@@ -127,13 +127,3 @@ REVOKE EXECUTE ON FUNCTION trivet.quota_used, trivet.shown_bytes, trivet.keep_qu
 GRANT EXECUTE ON FUNCTION trivet.byte_limits TO trivet_app;
 GRANT EXECUTE ON FUNCTION trivet.quota_used, trivet.shown_bytes TO trivet_app;
 `;
-
-export const DROP_QUOTAS = `
-DROP TRIGGER keep_quotas ON trivet.volume;
-DROP TRIGGER keep_quotas ON trivet.snapshot;
-DROP TRIGGER keep_quotas ON trivet.bucket;
-DROP TRIGGER keep_quotas ON trivet.operation;
-DROP FUNCTION trivet.keep_quotas, trivet.shown_bytes, trivet.quota_used, trivet.byte_limits;
-ALTER TABLE trivet.backend DROP COLUMN told_limit, DROP COLUMN told_at;
-ALTER TABLE trivet.bucket DROP COLUMN measured_at;
-`;
