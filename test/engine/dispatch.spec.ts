@@ -152,4 +152,16 @@ describe('who ends', () => {
     await house.runner([handler], house.keeper(60_000).keeper, doorbell, CAP).run(head!);
     expect(ids(doorbell.rings)).toEqual([next]);
   });
+
+  it.each([
+    ['of another class', (resource: string) => house.accept(resource, { class: 'destroy' })],
+    ['that was rung before its turn', async (resource: string) => house.placed(await house.accept(resource))],
+  ])('wakes the next in line %s, although nobody waits for a place in its own', async (_, behind) => {
+    const resource = randomUUID();
+    const head = await house.accept(resource);
+    const next = await behind(resource);
+    const doorbell = new RememberingDoorbell();
+    await house.runner([handler], house.keeper(60_000).keeper, doorbell, CAP).run(head);
+    expect(ids(doorbell.rings)).toEqual([next]);
+  });
 });
