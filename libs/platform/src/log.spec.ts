@@ -1,9 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { buildRootLogger, configureLogging, createLogger, logContext, withLogContext } from '#platform/log';
 import { NestLogger } from '#platform/nest-logger';
 
 const CANARY = 'cAnArY-secret-0123';
+const stdout = vi.hoisted((): string[] => []);
+vi.mock('#platform/log-stdout', () => ({ openStdout: () => ({ write: (line: string) => void stdout.push(line) }) }));
 
 function capture() {
   const lines: string[] = [];
@@ -67,6 +69,14 @@ describe('createLogger', () => {
     configureLogging({ level: 'debug' });
     expect(logger.isLevelEnabled('debug')).toBe(true);
     configureLogging({ level: 'info' });
+  });
+
+  it('gives what the processes write with, and hides secrets', () => {
+    createLogger('canary').info({ password: CANARY, err: new Error(`redis://u:${CANARY}@h`) }, `token=${CANARY}`);
+    expect(stdout.map(line => JSON.parse(line))).toMatchObject([
+      { name: 'canary', password: '[redacted]', err: { message: 'redis://[redacted]@h' }, msg: 'token=[redacted]' },
+    ]);
+    expect(stdout.join('')).not.toContain(CANARY);
   });
 });
 
