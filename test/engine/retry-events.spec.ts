@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readEngineFigures } from '#operations/figures';
 import type { Handler } from '#operations/handler';
 import { StorageError } from '#platform/errors';
+import { operationsTotal } from '#platform/metrics';
 import { EngineHouse } from '#test/engine/engine-house';
 
 let house: EngineHouse;
@@ -69,6 +71,10 @@ describe('what no repeat will mend waits for a person', () => {
     expect(state).toBe('needs_attention');
     expect(error!.message).toContain(id);
     expect(error!.message).not.toContain('is not a function');
+    expect((await operationsTotal.get()).values).toContainEqual({
+      labels: { kind: 'test.work', result: 'needs_attention' },
+      value: 1,
+    });
   });
 
   it('an operation with which ten workers died, before it kills another one', async () => {
@@ -89,4 +95,23 @@ describe('what no repeat will mend waits for a person', () => {
       error: { message: expect.stringContaining('test.newer') },
     });
   });
+});
+
+it('the figures are the age of the oldest that may still run, and how many wait for whom', async () => {
+  const own = await EngineHouse.create();
+  try {
+    expect(await readEngineFigures(own.database)).toEqual({ oldestPendingSeconds: 0, pending: 0, needsAttention: 0 });
+    const ages = { pending: 100, running: 1_000, needs_attention: 10_000, succeeded: 100_000 };
+    for (const [state, age] of Object.entries(ages))
+      await own.testDatabase.query(
+        `UPDATE trivet.operation SET state = $2, created_at = now() - $3 * interval '1 s',
+                finished_at = CASE WHEN $2 = 'succeeded' THEN now() END WHERE id = $1`,
+        [await own.accept(randomUUID()), state, age],
+      );
+    const { oldestPendingSeconds, ...counts } = await readEngineFigures(own.database);
+    expect(Math.floor(oldestPendingSeconds / 1_000)).toBe(1);
+    expect(counts).toEqual({ pending: 2, needsAttention: 1 });
+  } finally {
+    await own.close();
+  }
 });
