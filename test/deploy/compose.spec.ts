@@ -211,6 +211,18 @@ describe('docker-compose.yml', () => {
     const redis = compose.services.redis!.command!.join(' ');
     expect(redis).toContain('--appendonly yes');
     expect(redis).toContain('--maxmemory-policy noeviction');
+    expect(redis).toContain('--appendfsync everysec');
+  });
+});
+
+describe.each([
+  // Where these images keep their data: elsewhere a volume keeps nothing.
+  ['postgres', '/var/lib/postgresql'],
+  ['redis', '/data'],
+  ['rgw', '/var/lib/rgw'],
+])('the volume of %s', (name, folder) => {
+  it('is where it keeps its data', () => {
+    expect(compose.services[name]!.volumes).toContain(`${name}:${folder}`);
   });
 });
 
