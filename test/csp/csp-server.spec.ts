@@ -313,6 +313,11 @@ describe('the CSP room', () => {
         { level: 'debug', fields: { route: '/containers/v1/volumes/:id', id } },
         { level: 'info', fields: { code: 404, reason: 'Volume with id none not found.' } },
       ]);
+      await ask('GET', `/nothing/${id}`);
+      const text = await registry.getSingleMetricAsString('trivet_csp_call_duration_seconds');
+      expect(text).toContain('route="/containers/v1/volumes/:id"');
+      expect(text).toContain('route="unknown"');
+      expect(text).not.toContain(id);
     });
 
     it('hold no password, no token and nothing of a body', async () => {
