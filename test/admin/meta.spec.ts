@@ -2,8 +2,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { PROBLEMS } from '#admin/problems';
+import { registry } from '#platform/metrics';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { AdminHouse } from '#test/admin/admin-house';
+import { until } from '#test/support/parts';
 
 /** What the API says of itself, to anybody. */
 let house: AdminHouse;
@@ -30,4 +32,13 @@ it('`type` of a problem leads to what to do', async () => {
   });
   expect(anchor).toBe('unauthenticated');
   for (const code of Object.keys(PROBLEMS)) expect(page.body).toContain(`id="${code}"`);
+});
+
+it('calls are measured by the pattern of their path, and by no name in it', async () => {
+  const measured = () => registry.getSingleMetricAsString('trivet_admin_call_duration_seconds');
+  await house.call(undefined, 'GET', '/canary');
+  await house.call(undefined, 'GET', '/tenants/canary/volumes/canary');
+  const labels = 'method="GET",route="/api/v1/tenants/:tenant/volumes/:volume",code="401"';
+  await until('the call is measured', async () => (await measured()).includes(labels));
+  expect(await measured()).not.toContain('canary');
 });
