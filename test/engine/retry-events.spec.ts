@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readEngineFigures } from '#operations/figures';
-import type { Handler } from '#operations/handler';
+import type { Handler, Writer } from '#operations/handler';
+import type { LeasedOperation } from '#operations/operation';
 import { StorageError } from '#platform/errors';
 import { operationsTotal } from '#platform/metrics';
+import { sql } from '#platform/sql';
 import { EngineHouse } from '#test/engine/engine-house';
 
 let house: EngineHouse;
@@ -44,6 +46,47 @@ it('an outage that repeats one error leaves one event, and few attempts', async 
     { type: 'attempt', n: 10 },
     { type: 'retry', n: 2 },
   ]);
+});
+
+describe('progress is told only with what was written for it', () => {
+  const MARK = sql('test_note', 'INSERT INTO trivet.test_note (id) VALUES ($1)');
+  const REFUSE = sql('test_refuse', 'SELECT 1 / $1::int');
+  beforeAll(async () => {
+    await house.testDatabase.query('CREATE TABLE trivet.test_note (id uuid PRIMARY KEY)');
+    await house.testDatabase.query('GRANT ALL ON trivet.test_note TO trivet_app');
+  });
+
+  it.each(['a recovery point', 'an end'])(
+    'so %s that the database refused is made good by the next attempt',
+    async at => {
+      const id = await house.accept(randomUUID());
+      const refuseOnce = (writer: Writer, { attempt }: LeasedOperation): undefined => {
+        writer.write(REFUSE, [attempt - 1]);
+      };
+      const noting: Handler = {
+        kind: 'test.work',
+        steps: [
+          {
+            name: 'note',
+            run: async (_, { progress, write }) => {
+              if (!progress.noted) write(MARK, [id]);
+              progress.noted = true;
+              return undefined;
+            },
+          },
+          ...(at === 'an end' ? [] : [{ name: 'next', point: refuseOnce, run: async () => undefined }]),
+        ],
+        succeed: (writer, operation) => (at === 'an end' ? refuseOnce(writer, operation) : undefined),
+      };
+      const runner = house.runner([noting], house.keeper(60_000).keeper);
+      await runner.run(id);
+      expect(await house.row(id)).toMatchObject({ state: 'pending', attempt: 1, error: { kind: 'internal' } });
+      await house.due(id);
+      await runner.run(await house.placed(id));
+      expect((await house.row(id)).state).toBe('succeeded');
+      expect(await house.testDatabase.query('SELECT FROM trivet.test_note WHERE id = $1', [id])).toHaveLength(1);
+    },
+  );
 });
 
 describe('what no repeat will mend waits for a person', () => {

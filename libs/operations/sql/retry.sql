@@ -3,12 +3,12 @@
 -- its place at its own resource only, where a negation may still overtake it. What a negation has overtaken already is not
 -- parked: it comes up once more, only to end as cancelled. What a person has stopped may fail to undo itself, and parks.
 -- The same error again is no event: an outage of a day would write millions. The attempt counts, and next_run_at shows.
--- $1 tenant $2 operation $3 fence $4 error $5 delay in ms $6 busy for ms (0: not) $7 step $8 progress $9 park
+-- $1 tenant $2 operation $3 fence $4 error $5 delay in ms $6 busy for ms (0: not) $7 step $8 progress (NULL: as it is) $9 park
 WITH before AS (
   SELECT error ->> 'message' AS message FROM trivet.operation WHERE tenant_id = $1 AND id = $2
 ), failed AS (
   UPDATE trivet.operation
-     SET state = CASE WHEN $9::boolean AND (cancel_requested_at IS NULL OR cancel_by IS NOT NULL) THEN 'needs_attention' ELSE 'pending' END, error = $4, step = $7, progress = $8,
+     SET state = CASE WHEN $9::boolean AND (cancel_requested_at IS NULL OR cancel_by IS NOT NULL) THEN 'needs_attention' ELSE 'pending' END, error = $4, step = $7, progress = coalesce($8, progress),
          next_run_at = now() + greatest($5::int, $6::int) * interval '1 ms',
          lease_owner = NULL, lease_until = NULL, place = NULL
    WHERE tenant_id = $1 AND id = $2 AND fence = $3 AND state = 'running' AND lease_until > now()

@@ -1,5 +1,5 @@
 import type { Doorbell } from '#operations/doorbell';
-import type { Json, LeasedOperation, Ring } from '#operations/operation';
+import type { Json, JsonObject, LeasedOperation, Ring } from '#operations/operation';
 import { Together } from '#operations/together';
 import type { Database, Tx, Write } from '#platform/database';
 import type { StorageError } from '#platform/errors';
@@ -30,6 +30,8 @@ interface End {
 
 interface Retry {
   writes: readonly Write[];
+  /** Undefined: it stays as it was committed last. */
+  progress: JsonObject | undefined;
   error: StorageError;
   delayMs: number;
   /** The resource stays busy so long; 0: not at all. */
@@ -70,9 +72,10 @@ export class FencedWrites {
 
   /** Pending, or needs_attention. */
   async retry(operation: LeasedOperation, retry: Retry): Promise<string> {
-    const { tenantId, id, fence, progress } = operation;
-    const { writes, error, delayMs, busyMs, step, park } = retry;
-    const params = [tenantId, id, fence, JSON.stringify(error), delayMs, busyMs, step, JSON.stringify(progress), park];
+    const { tenantId, id, fence } = operation;
+    const { writes, progress, error, delayMs, busyMs, step, park } = retry;
+    const told = progress === undefined ? null : JSON.stringify(progress);
+    const params = [tenantId, id, fence, JSON.stringify(error), delayMs, busyMs, step, told, park];
     const own = joined([{ operation, writes }]);
     const [[row], rings] = (
       await this.database.withTenant(tenantId, tx => tx.commit(...own, [RETRY, params], this.wake([operation])))

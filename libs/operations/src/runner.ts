@@ -184,7 +184,7 @@ export class Runner {
   ): Promise<void> {
     const { operation } = attempt;
     const point = { operation, writes: [...attempt.taken(), ...writes], step };
-    const cancelled = await this.fenced.point(point, read);
+    const cancelled = await attempt.committing(this.fenced.point(point, read));
     await failpoint(`${operation.kind}:${step}:point`);
     if (cancelled && !attempt.lease.undoing) throw new Cancelled();
   }
@@ -202,13 +202,9 @@ export class Runner {
       if (state === 'succeeded') result = handler?.succeed(writer, operation, attempt.work);
       if (state !== 'succeeded' && error) handler?.fail?.(writer, operation, attempt.work);
     });
-    const ended = await this.fenced.finish({
-      operation,
-      writes: [...attempt.taken(), ...writes],
-      state,
-      result,
-      error,
-    });
+    const ended = await attempt.committing(
+      this.fenced.finish({ operation, writes: [...attempt.taken(), ...writes], state, result, error }),
+    );
     await failpoint(`${operation.kind}:end:after`);
     operationsTotal.inc({ kind: operation.kind, result: ended });
     operationDuration.observe({ kind: operation.kind }, (Date.now() - operation.createdAt.getTime()) / 1_000);
@@ -230,6 +226,7 @@ export class Runner {
     this.leases.release(lease);
     const state = await this.fenced.retry(operation, {
       writes: attempt.taken(),
+      progress: attempt.untold ? undefined : operation.progress,
       error,
       delayMs: backoffMs(operation.attempt),
       busyMs: Math.ceil(busyMs),
@@ -269,11 +266,20 @@ class Attempt {
   step: string | undefined;
   /** What steps wrote since the last recovery point: it goes with the progress that tells of it. */
   readonly writes: Write[] = [];
+  /** A commit failed, and with it went writes that the progress tells of: what counts is the progress in the database. */
+  untold = false;
 
   constructor(
     readonly lease: Lease,
     readonly handler: Handler | undefined,
   ) {}
+
+  async committing<T>(commit: Promise<T>): Promise<T> {
+    this.untold = true;
+    const result = await commit;
+    this.untold = false;
+    return result;
+  }
 
   get operation(): LeasedOperation {
     return this.lease.operation;
