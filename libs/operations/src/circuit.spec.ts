@@ -25,3 +25,32 @@ it('notes that a backend answers, once a minute for each, whatever comes of the 
     clock.mockRestore();
   }
 });
+
+const params = (engine: ReturnType<typeof vi.fn>, statement: string) =>
+  engine.mock.calls.filter(([{ name }]) => name === statement).map(([, given]) => given);
+
+it('keeps to itself that it could not open: what the call said must reach its operation', async () => {
+  const engine = vi.fn(async () => {
+    throw new Error('the database is away');
+  });
+  const circuits = new Circuits({ engine }, async () => {});
+  for (let n = 0; n < 3; n++) await circuits.unanswered('tenant', 'a', 'no answer');
+  expect(params(engine, 'circuit_open')).toHaveLength(1);
+});
+
+it('takes a probe that never ends for one that failed', async () => {
+  vi.useFakeTimers();
+  try {
+    const engine = vi.fn(async ({ name }: { name: string }) =>
+      name === 'circuit_claim_probes' ? [{ tenantId: 'tenant', backendId: 'deaf', failures: 3 }] : [],
+    );
+    const circuits = new Circuits({ engine } as never, () => new Promise(() => {}));
+    const probed = circuits.probeOpen();
+    await vi.advanceTimersByTimeAsync(60_000);
+    await probed;
+    expect(params(engine, 'circuit_open')).toMatchObject([['tenant', 'deaf', 3, expect.anything(), expect.anything()]]);
+    expect(params(engine, 'circuit_close')).toEqual([]);
+  } finally {
+    vi.useRealTimers();
+  }
+});

@@ -9,6 +9,8 @@ const FAILURES_TO_OPEN = 3;
 /** Longer than the time between two probes, so that an open circuit stays open while its backend is down. */
 const OPEN_MS = 15_000;
 const PROBE_EVERY_MS = 1_500;
+/** Longer than adapters take. One that does not end must not keep the other backends from being probed. */
+const PROBE_BOUND_MS = 5_000;
 /** Of one that answers it is noted when, not more often than so. */
 const NOTE_MS = 60_000;
 /** For callers of whatever object: the error that opened it was about another one. */
@@ -81,7 +83,10 @@ export class Circuits {
     // Counted anew: whoever closes it may be another process, and this one must be able to open it again.
     this.failures.delete(backendId);
     log.warn({ backendId, reason }, 'backend does not answer: its operations wait until a probe succeeds');
-    await this.database.engine(OPEN, [tenantId, backendId, count, OPEN_MS, REASON]);
+    // What the call said decides how its operation goes on (a timeout keeps the resource busy); nothing may hide it.
+    await this.database.engine(OPEN, [tenantId, backendId, count, OPEN_MS, REASON]).catch((error: unknown) => {
+      log.warn({ backendId, err: error }, 'could not open a circuit; the next calls without an answer try again');
+    });
   }
 
   /** Probes what is open. Called by every reconciler; the claim keeps the probes of all workers apart. */
@@ -92,7 +97,7 @@ export class Circuits {
     await Promise.all(
       open.map(async ({ tenantId, backendId, failures }) => {
         try {
-          await this.probe(tenantId, backendId);
+          await bounded(this.probe(tenantId, backendId));
         } catch {
           await this.database.engine(OPEN, [tenantId, backendId, failures, OPEN_MS, REASON]);
           return;
@@ -103,4 +108,12 @@ export class Circuits {
       }),
     );
   }
+}
+
+async function bounded(probe: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error('no answer')), PROBE_BOUND_MS);
+  });
+  await Promise.race([probe, late]).finally(() => clearTimeout(timer));
 }
