@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { Circuits } from '#operations/circuit';
 import { Reconciler } from '#operations/reconciler';
+import { uuidv7 } from '#platform/uuid';
 import { EngineHouse, RememberingDoorbell } from '#test/engine/engine-house';
 import { until } from '#test/support/parts';
 
@@ -13,8 +14,12 @@ beforeAll(async () => {
 afterEach(() => reconciler?.stop());
 afterAll(() => house?.close());
 
-function start(doorbell: RememberingDoorbell, background?: (signal: AbortSignal) => Promise<void>): Reconciler {
-  const circuits = new Circuits(house.database, async () => {});
+function start(
+  doorbell: RememberingDoorbell,
+  background?: (signal: AbortSignal) => Promise<void>,
+  probe: (tenantId: string, backendId: string) => Promise<void> = async () => {},
+): Reconciler {
+  const circuits = new Circuits(house.database, probe);
   reconciler = new Reconciler(house.database, doorbell, circuits, () => {}, { everyMs: 20, cap: 10, background });
   reconciler.start();
   return reconciler;
@@ -33,6 +38,28 @@ it('goes on with what is due, and stops, while its background work hangs on a ba
   await until('it is rung', () => doorbell.rings.some(({ operationId }) => operationId === id), 5_000);
   await running.stop();
   expect(told?.aborted).toBe(true);
+});
+
+it('goes on with what is due, and stops, while a backend whose circuit is open hangs in its probe', async () => {
+  const deaf = uuidv7();
+  await house.testDatabase.query(
+    "INSERT INTO trivet.backend (tenant_id, id, name, kind, config) VALUES ($1, $2, 'deaf', 'fake', '{}')",
+    [house.tenantId, deaf],
+  );
+  await house.testDatabase.query(
+    "INSERT INTO trivet.backend_circuit (tenant_id, backend_id, open_until) VALUES ($1, $2, now() + interval '1 hour')",
+    [house.tenantId, deaf],
+  );
+  const doorbell = new RememberingDoorbell();
+  let probed: string | undefined;
+  const running = start(doorbell, undefined, async (_, backendId) => {
+    probed = backendId;
+    await new Promise(() => {});
+  });
+  await until('its probe hangs', () => probed === deaf);
+  const id = await house.accept(randomUUID(), { cap: 0 });
+  await until('another backend is worked for', () => doorbell.rings.some(ring => ring.operationId === id), 5_000);
+  await running.stop();
 });
 
 it('forgets old operations as fast as they grow old', async () => {

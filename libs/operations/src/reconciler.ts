@@ -33,6 +33,7 @@ export class Reconciler {
   private stopped = false;
   private prunedAt = 0;
   private background: Promise<void> | undefined;
+  private probes: Promise<void> | undefined;
   private readonly stopping = new AbortController();
 
   constructor(
@@ -70,7 +71,7 @@ export class Reconciler {
   }
 
   async reconcile(): Promise<void> {
-    await this.circuits.probeOpen();
+    this.probeBeside();
     const rings = await this.database.engine<Ring & { again: boolean }>(DUE, [
       this.options.cap,
       this.options.everyMs * ROUNDS_TO_REDISPATCH,
@@ -86,6 +87,18 @@ export class Reconciler {
       const pruned = await this.database.engine(PRUNE, [PRUNE_PORTION]);
       if (pruned.length < PRUNE_PORTION) this.prunedAt = Date.now();
     }
+  }
+
+  /** Every retry begins with a round: one that waited for a deaf backend would hold up those of all the others. */
+  private probeBeside(): void {
+    this.probes ??= this.circuits
+      .probeOpen()
+      .catch(error => {
+        if (!this.stopped) log.warn({ err: error }, 'open circuits could not be probed; the next round tries again');
+      })
+      .finally(() => {
+        this.probes = undefined;
+      });
   }
 
   /** Beside the rounds: a backend that hangs must keep neither what is due from running nor this process from stopping. */
