@@ -1,3 +1,4 @@
+import { createServer, connect as dial } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Database } from '#platform/database';
 import { StorageError } from '#platform/errors';
@@ -214,6 +215,62 @@ describe('listening', () => {
       return (await own.query(text)).length === 0;
     });
     expect(heard).not.toContain('test_channel too late');
+  });
+});
+
+describe('a listener whose connection ends in the middle of LISTEN', () => {
+  it('comes back once', async () => {
+    const target = new URL(own.appUrl);
+    let cuts = 3;
+    const gate = createServer(near => {
+      const far = dial(Number(target.port), target.hostname);
+      near.on('data', chunk => {
+        if (cuts > 0 && chunk.includes('LISTEN')) {
+          cuts--;
+          near.destroy();
+        } else far.write(chunk);
+      });
+      far.on('data', chunk => near.write(chunk));
+      for (const [one, other] of [
+        [near, far],
+        [far, near],
+      ] as const) {
+        one.on('error', () => {});
+        one.on('close', () => other.destroy());
+      }
+    });
+    await new Promise<void>(resolve => gate.listen(0, '127.0.0.1', resolve));
+    const url = new URL(target);
+    url.port = String((gate.address() as { port: number }).port);
+    const applicationName = 'trivet:cut';
+    const cut = await Database.connect({ appUrl: url.href, applicationName, poolSize: 1 });
+    const heard: string[] = [];
+    let connects = 0;
+    const listener = cut.listen(
+      ['test_cut'],
+      (_, payload) => heard.push(payload),
+      () => connects++,
+    );
+    try {
+      await until('it listens', () => connects > 0);
+      await until('nobody else is on the way', async () => {
+        const connections = () =>
+          new Promise<number>((resolve, reject) =>
+            gate.getConnections((error, n) => (error ? reject(error) : resolve(n))),
+          );
+        const listening = await own.query("SELECT FROM pg_stat_activity WHERE query = 'LISTEN test_cut'");
+        // The pool's, and one for each that listens.
+        return (await connections()) === 1 + listening.length && cuts === 0;
+      });
+      await database.call(sql('test_notify_cut', "SELECT pg_notify('test_cut', 'once')"), []);
+      await until('it hears', () => heard.length > 0);
+      expect(await own.query("SELECT FROM pg_stat_activity WHERE query = 'LISTEN test_cut'")).toHaveLength(1);
+      expect(connects).toBe(1);
+    } finally {
+      await listener.stop();
+      await cut.close();
+      gate.close();
+    }
   });
 });
 

@@ -113,7 +113,11 @@ export class Database {
     const connect = async (attempt: number): Promise<void> => {
       if (stopped) return;
       const next = new (pool as unknown as { Client: new (o: unknown) => Client }).Client(pool.options);
+      let given = false;
+      // A connection that ends while LISTEN is under way says so twice; one that follows is enough.
       const retry = () => {
+        if (given) return;
+        given = true;
         if (client === next) client = undefined;
         next.removeAllListeners();
         next.on('error', () => {});
