@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { ringChannel } from '#operations/doorbell';
+import { QUEUE_CLASSES } from '#operations/operation';
 import { EngineHouse } from '#test/engine/engine-house';
 import { until } from '#test/support/parts';
 
@@ -13,7 +15,8 @@ beforeAll(async () => {
   listener = new pg.Client(house.testDatabase.superuserUrl);
   listener.on('notification', ({ channel, payload }) => heard.push({ channel, payload }));
   await listener.connect();
-  await listener.query('LISTEN trivet_done; LISTEN trivet_ring; LISTEN marker');
+  for (const channel of ['trivet_done', ...QUEUE_CLASSES.map(ringChannel), 'marker'])
+    await listener.query(`LISTEN ${channel}`);
 });
 afterAll(async () => {
   await listener?.end();

@@ -105,8 +105,12 @@ function toJobs(rings: readonly Ring[]): Parameters<Queue['addBulk']>[0] {
   return jobs;
 }
 
-export const RING_CHANNEL = 'trivet_ring';
-const NOTIFY_RING = sql('ring', `SELECT pg_notify('${RING_CHANNEL}', id) FROM unnest($1::text[]) AS id`);
+/** One a class, as queues are: who hears knows which of its rooms is asked for, and the payload stays an id. */
+export const ringChannel = (queueClass: QueueClass): string => `trivet_ring_${queueClass}`;
+const NOTIFY_RING = sql(
+  'ring',
+  'SELECT pg_notify(channel, id) FROM unnest($1::text[], $2::text[]) AS ring (channel, id)',
+);
 
 /** Without Redis: a NOTIFY outside of the accepting transaction. */
 export class NotifyDoorbell implements Doorbell {
@@ -120,7 +124,8 @@ export class NotifyDoorbell implements Doorbell {
 
   private async send(rings: readonly Ring[]): Promise<boolean> {
     try {
-      await this.database.call(NOTIFY_RING, [rings.map(ring => ring.operationId)]);
+      const channels = rings.map(ring => ringChannel(ring.class));
+      await this.database.call(NOTIFY_RING, [channels, rings.map(ring => ring.operationId)]);
       return true;
     } catch {
       return false;

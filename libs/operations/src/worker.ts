@@ -6,8 +6,8 @@ import {
   type Doorbell,
   NotifyDoorbell,
   queueName,
-  RING_CHANNEL,
   type RingJob,
+  ringChannel,
 } from '#operations/doorbell';
 import { type Handler, HandlerRegistry } from '#operations/handler';
 import { LeaseKeeper } from '#operations/lease';
@@ -67,7 +67,8 @@ export class OperationWorker {
   private readonly running = new Set<Promise<void>>();
   private readonly closers: (() => Promise<unknown>)[] = [];
   private readonly consumers = new Map<QueueClass, BullWorker>();
-  private readonly rooms: Room[] = [];
+  /** Each class has its own: a flood of copies never stands before a bucket's creation. */
+  private readonly rooms: ReadonlyMap<QueueClass, Room>;
   private readonly pauses: QueuePauses;
   private readonly heartbeat: Heartbeat;
   private accepting = true;
@@ -76,6 +77,7 @@ export class OperationWorker {
   constructor(private readonly options: WorkerOptions) {
     const { database, redis, redisPrefix } = options;
     this.handlers = new HandlerRegistry(options.handlers);
+    this.rooms = new Map(QUEUE_CLASSES.map(name => [name, new Room(options.concurrency)]));
     this.doorbell = redis === 'none' ? new NotifyDoorbell(database) : new BullDoorbell(redis, redisPrefix);
     const circuits = new Circuits(database, options.probeBackend);
     this.leases = new LeaseKeeper(database, this.id, options.leaseMs, operation => {
@@ -94,7 +96,7 @@ export class OperationWorker {
       this.doorbell,
       circuits,
       rings => {
-        for (const ring of rings) this.runIfRoom(ring.operationId);
+        for (const ring of rings) this.runIfRoom(ring.class, ring.operationId);
       },
       { everyMs: options.reconcileMs, cap: options.tenantCap, background: options.background },
     );
@@ -124,9 +126,10 @@ export class OperationWorker {
   }
 
   private listenToPostgres(): void {
+    const classes = new Map(QUEUE_CLASSES.map(name => [ringChannel(name), name]));
     const listener = this.options.database.listen(
-      [RING_CHANNEL],
-      (_, id) => this.runIfRoom(id),
+      [...classes.keys()],
+      (channel, id) => this.runIfRoom(classes.get(channel)!, id),
       () => {},
     );
     this.closers.push(() => listener.stop());
@@ -137,11 +140,9 @@ export class OperationWorker {
    * Postgres from then on. So a worker that is full holds one job back, and leaves the others to whoever has room.
    */
   private listenToRedis(): void {
-    const { redis, redisPrefix, concurrency } = this.options;
-    for (const queueClass of QUEUE_CLASSES) {
+    const { redis, redisPrefix } = this.options;
+    for (const [queueClass, room] of this.rooms) {
       const connection = connectRedis(redis, 'listen', () => {});
-      const room = new Room(concurrency);
-      this.rooms.push(room);
       const hear = async ({ operationIds }: RingJob): Promise<void> => {
         for (const operationId of operationIds) {
           if (room.full) await room.free();
@@ -172,9 +173,10 @@ export class OperationWorker {
     log.warn({ class: queueClass, err: error }, 'taking work from Redis failed; operations go on by polling Postgres');
   }
 
-  /** Beyond the limit the ring is dropped: the operation stays due. */
-  private runIfRoom(operationId: string): void {
-    if (this.running.size < this.options.concurrency) void this.run(operationId);
+  /** Beyond the limit of its class the ring is dropped: the operation stays due. */
+  private runIfRoom(queueClass: QueueClass, operationId: string): void {
+    const room = this.rooms.get(queueClass)!;
+    if (!room.full) room.during(this.run(operationId));
   }
 
   private run(operationId: string): Promise<void> {
@@ -194,7 +196,7 @@ export class OperationWorker {
    */
   async stop(deadlineMs: number): Promise<void> {
     this.accepting = false;
-    for (const room of this.rooms) room.open();
+    for (const room of this.rooms.values()) room.open();
     // What is still in Redis belongs to the other workers.
     for (const consumer of this.consumers.values()) void consumer.pause(true).catch(() => {});
     this.pauses.stop();
