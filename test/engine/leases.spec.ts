@@ -147,9 +147,11 @@ describe('lease bugs that other systems had', () => {
     const lease = await stale.keeper.claim(id);
     await house.expired(id);
     await house.keeper(LONG_MS, worker).keeper.claim(id);
+    const { lease_until } = await house.row(id);
     await stale.keeper.renew();
     expect(stale.lost).toEqual([id]);
     expect(lease!.signal.aborted).toBe(true);
+    expect((await house.row(id)).lease_until).toEqual(lease_until);
   });
 });
 
@@ -245,6 +247,46 @@ describe('who may run', () => {
     expect(await keeper.claim(await house.placed(earlier))).toBeUndefined();
     await finish(later, lease!.operation.fence);
     expect(await keeper.claim(await house.placed(earlier))).toBeDefined();
+  });
+
+  describe('while a call that went unanswered may still take effect', () => {
+    const shared = randomUUID();
+    const slotsOf = (own: string) => [
+      { resource: own, slot: 'lifecycle', own: true },
+      { resource: shared, slot: 'policy', own: false },
+    ];
+    /** Its attempt has failed, and its slots are free but for the horizon of its call. */
+    const unanswered = async (resource: string): Promise<string> => {
+      const id = await house.accept(resource, { slots: slotsOf(resource) });
+      await house.testDatabase.query('UPDATE trivet.operation SET place = NULL WHERE id = $1', [id]);
+      await horizon(id, "now() + interval '1 hour'");
+      return id;
+    };
+    const horizon = (id: string, until: string) =>
+      house.testDatabase.query(`UPDATE trivet.operation_slot SET busy_until = ${until} WHERE operation_id = $1`, [id]);
+
+    it('nobody else gets one of its resources, a negation neither', async () => {
+      const resource = randomUUID();
+      const id = await unanswered(resource);
+      const [beside, negation] = [randomUUID(), resource];
+      const others = [
+        await house.accept(beside, { slots: slotsOf(beside) }),
+        await house.accept(negation, { kind: 'test.undo', negates: ['test.other'] }),
+      ];
+      const { keeper } = house.keeper(LONG_MS);
+      for (const other of others) expect(await keeper.claim(await house.placed(other))).toBeUndefined();
+      await horizon(id, 'now()');
+      for (const other of others) expect(await keeper.claim(other)).toBeDefined();
+    });
+
+    it('a negation that cancels it waits in its place', async () => {
+      const resource = randomUUID();
+      const id = await unanswered(resource);
+      const negation = await house.accept(resource, { kind: 'test.undo', negates: ['test.work'] });
+      expect((await house.row(id)).state).toBe('cancelled');
+      expect((await house.row(negation)).place).toBeNull();
+      expect(await house.keeper(LONG_MS).keeper.claim(await house.placed(negation))).toBeUndefined();
+    });
   });
 
   it('lets a negation overtake what waits and wait for what runs', async () => {
