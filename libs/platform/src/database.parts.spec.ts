@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { createServer, connect as dial } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Database } from '#platform/database';
@@ -215,6 +216,19 @@ describe('listening', () => {
       return (await own.query(text)).length === 0;
     });
     expect(heard).not.toContain('test_channel too late');
+  });
+});
+
+describe('a connection on which nothing comes', () => {
+  it('is asked for within seconds whether anybody is there still', async () => {
+    const [row] = await database.call<{ port: number }>(sql('test_port', 'SELECT inet_client_port() AS port'), []);
+    const local = `:${row!.port.toString(16).toUpperCase().padStart(4, '0')}`;
+    /** Of the kernel: 02 is the timer of keepalive, and then come the hundredths of a second that are left. */
+    const timer = await until('it is idle', async () => {
+      const lines = (await readFile('/proc/net/tcp', 'utf8')).split('\n').map(line => line.trim().split(/\s+/));
+      return lines.find(([, from]) => from?.endsWith(local))?.[5]?.match(/^02:(\w+)$/)?.[1];
+    });
+    expect(Number.parseInt(timer!, 16)).toBeLessThanOrEqual(10 * 100);
   });
 });
 

@@ -193,6 +193,8 @@ export function source(
     poolErrorHandler: () => {},
     extra: {
       keepAlive: true,
+      // The system's own two hours are how long a listener would wait on a connection that a firewall has forgotten.
+      keepAliveInitialDelayMillis: 10_000,
       options: PLANNING,
       statement_timeout: statementTimeoutMs,
       // Statements that do not depend on each other's results go out together (`Tx.commit`).
