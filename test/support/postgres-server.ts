@@ -47,7 +47,8 @@ export class OwnPostgres {
     const log = openSync(logFile, 'a');
     this.child = spawn(command, [...args], { env: { ...env }, cwd, uid, gid, stdio: ['ignore', log, log] });
     closeSync(log);
-    await until('PostgreSQL answers', ready, 60_000);
+    const { pid = 0 } = this.child;
+    await until('PostgreSQL answers', () => ready(pid), 60_000);
   }
 
   async close(): Promise<void> {

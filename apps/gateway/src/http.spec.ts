@@ -41,7 +41,7 @@ describe('the HTTP door', () => {
   };
 
   it('says alive, ready and metrics', async () => {
-    expect(await send('GET', '/livez')).toMatchObject({ status: 200, body: '{"alive":true}\n' });
+    expect(await send('GET', '/livez')).toMatchObject({ status: 200, body: `{"alive":true,"pid":${process.pid}}\n` });
     expect(await send('GET', '/readyz')).toMatchObject({ status: 503, body: expect.stringContaining('"starting"') });
     health.setStarted();
     expect(await send('GET', '/readyz')).toMatchObject({ status: 200, type: expect.stringContaining('json') });

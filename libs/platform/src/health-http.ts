@@ -20,7 +20,7 @@ const json = (status: number, body: unknown): HealthReply => ({
 
 /** The three routes that every process has: /livez, /readyz and /metrics. */
 export const healthRoutes = (health: Health) => ({
-  '/livez': async (): Promise<HealthReply> => json(200, { alive: true }),
+  '/livez': async (): Promise<HealthReply> => json(200, { alive: true, pid: process.pid }),
   '/readyz': async (): Promise<HealthReply> => {
     const readiness = await health.readiness();
     return json(readiness.ready ? 200 : 503, readiness);

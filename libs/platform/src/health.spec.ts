@@ -38,7 +38,7 @@ describe('health over HTTP', () => {
     health.addCheck('database', async () => undefined);
     health.addCheck('cosi', () => reason);
     const { get } = await serve(health);
-    expect(await get('/livez')).toMatchObject({ status: 200, body: { alive: true } });
+    expect(await get('/livez')).toMatchObject({ status: 200, body: { alive: true, pid: process.pid } });
     expect(await get('/readyz')).toMatchObject({ status: 503, body: { ready: false, state: 'starting' } });
     health.setStarted();
     expect(await get('/readyz')).toMatchObject({

@@ -87,8 +87,11 @@ async function stateOf(state: State): Promise<StatusReport['state']> {
   if (state.state !== 'ready') return state.state;
   if (state.processes.some(row => row.state !== 'running')) return 'degraded';
   if (state.partsOnly) return 'ready';
-  const doors = [state.env.TRIVET_HTTP_LISTEN, state.env.TRIVET_WORKER_METRICS_LISTEN];
-  const ready = await Promise.all(doors.map(listen => isReady(`http://${listen}/readyz`)));
+  const pidOf = (wanted: string) => state.processes.find(({ name }) => name === wanted)?.pid;
+  const ready = await Promise.all([
+    isReady(state.env.TRIVET_HTTP_LISTEN, pidOf('gateway')),
+    isReady(state.env.TRIVET_WORKER_METRICS_LISTEN, pidOf('worker')),
+  ]);
   return ready.every(Boolean) ? 'ready' : 'degraded';
 }
 

@@ -39,14 +39,20 @@ export function appSpec(name: 'gateway' | 'worker', home: Home, env: Readonly<Re
     stopSignal: 'SIGTERM',
     stopGraceMs: Number(env.TRIVET_SHUTDOWN_MS ?? 10_000) + STOP_MARGIN_MS,
     readyMs: 60_000,
-    ready: () => isReady(`http://${listen}/readyz`),
+    ready: pid => isReady(listen, pid),
   };
 }
 
-export async function isReady(url: string): Promise<boolean> {
-  const answer = await fetch(url, { signal: AbortSignal.timeout(2_000) }).catch(() => undefined);
-  await answer?.body?.cancel();
-  return answer?.status === 200;
+/** At an address that was taken another appliance may answer, and be ready. */
+export async function isReady(listen: string | undefined, pid: number | null | undefined): Promise<boolean> {
+  const ask = (path: string) => fetch(`http://${listen}${path}`, { signal: AbortSignal.timeout(2_000) });
+  try {
+    const [ready, live] = await Promise.all([ask('/readyz'), ask('/livez')]);
+    await ready.body?.cancel();
+    return ready.status === 200 && ((await live.json()) as { pid?: unknown }).pid === pid;
+  } catch {
+    return false;
+  }
 }
 
 /** Brings the database to this release in a process of its own, as the only one that has the owner's login. */

@@ -19,8 +19,8 @@ export interface ProcessSpec {
   stopGraceMs: number;
   /** A start that is not ready after that long has failed. */
   readyMs: number;
-  /** Polled after the start; must not throw. */
-  ready(): Promise<boolean>;
+  /** Polled after the start; must not throw. @param pid of the process that was started */
+  ready(pid: number): Promise<boolean>;
   /** Runs before each start, e.g. to clear what a killed predecessor left. */
   beforeStart?(): Promise<void>;
 }
@@ -153,7 +153,7 @@ export class SupervisedProcess {
     });
     const deadline = Date.now() + spec.readyMs;
     while (ended === undefined && !this.#stopping.signal.aborted) {
-      if (await spec.ready()) {
+      if (this.#child?.pid !== undefined && (await spec.ready(this.#child.pid))) {
         this.#setState('running');
         return undefined;
       }
