@@ -1,4 +1,13 @@
-import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -50,6 +59,19 @@ describe('a home', () => {
     expect(() => Home.open(join(file, 'home'))).toThrow(LauncherError);
     expect(() => Home.open(join(file, 'home'))).toThrow(`cannot write ${file}/home (ENOTDIR); set TRIVET_HOME`);
     expect(() => Home.open('/proc/home')).toThrow('cannot write /proc/home (ENOENT); set TRIVET_HOME');
+  });
+
+  it('is not made in a folder that holds what is not ours, which `down --purge` would delete', () => {
+    const theirs = join(folder, 'theirs');
+    mkdirSync(theirs);
+    writeFileSync(join(theirs, 'thesis.tex'), '');
+    expect(() => Home.open(theirs)).toThrow(/^\S+theirs is no home of Trivet, and not empty \(thesis\.tex\)/);
+    expect(readdirSync(theirs)).toEqual(['thesis.tex']);
+    expect(Home.find(theirs)).toBeUndefined();
+    const disk = join(folder, 'disk');
+    mkdirSync(join(disk, 'lost+found'), { recursive: true });
+    writeFileSync(join(disk, 'kek'), '');
+    expect(Home.open(disk).path).toBe(disk);
   });
 
   it('is not made by looking for it', () => {

@@ -5,6 +5,7 @@ import {
   lstatSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   renameSync,
   writeFileSync,
@@ -82,7 +83,10 @@ export class Home {
     try {
       makeFolders(path, 0o711);
       const idFile = join(path, 'id');
-      if (!existsSync(idFile)) writeWhole(idFile, `${randomBytes(6).toString('hex')}\n`);
+      if (!existsSync(idFile)) {
+        refuseForeign(path);
+        writeWhole(idFile, `${randomBytes(6).toString('hex')}\n`);
+      }
       const id = readFileSync(idFile, 'utf8').trim();
       const home = new Home(path, id, chooseRun(path, id));
       writeWhole(join(path, 'run-dir'), `${home.run}\n`);
@@ -132,6 +136,16 @@ export class Home {
   ensureKek(): void {
     if (!existsSync(this.kekFile)) writeWhole(this.kekFile, `${randomBytes(32).toString('base64')}\n`);
   }
+}
+
+/** What `down --purge` deletes must be ours. A disk of its own, a key file and a first start that was killed are. */
+function refuseForeign(path: string): void {
+  const foreign = readdirSync(path).filter(name => !/^(?:lost\+found|kek|id\.\d+\.tmp)$/.test(name));
+  if (foreign.length > 0)
+    throw new LauncherError(
+      `${path} is no home of Trivet, and not empty (${foreign[0]}); set TRIVET_HOME to a folder that is new or empty`,
+      EXIT_CONFIG,
+    );
 }
 
 function chooseRun(path: string, id: string): string {
