@@ -131,6 +131,18 @@ describe('what cannot run', () => {
     }
   });
 
+  it.runIf(isRoot)('on a disk too small for what it makes stops at once with code 78, before any part', async () => {
+    const disk = homes.folderAt('small', 0o755);
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=40m', 'small-disk', disk]);
+    try {
+      const { code, stdout, stderr } = await homes.at('small', 'home').run('up', '--detach');
+      expect(stderr).toMatch(/^trivet: \S+: the disk is full: [\d.]+ MiB free, and up needs 128 MiB; make room, .*\n$/);
+      expect({ code, stdout }).toEqual({ code: 78, stdout: '' });
+    } finally {
+      execFileSync('umount', ['-l', disk]);
+    }
+  });
+
   it('for a gateway that ends with code 78 fails up with its line, and leaves nothing', async () => {
     const home = withoutCeph(homes.at('no-keys'));
     home.settings.TRIVET_RGW_ACCESS_KEY_FILE = '/no/such/file';

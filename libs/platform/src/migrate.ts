@@ -1,3 +1,4 @@
+import { ConfigError } from '#platform/config';
 import { source } from '#platform/database';
 import { StorageError } from '#platform/errors';
 
@@ -11,7 +12,9 @@ const MIGRATION_LOCK = 7_411_918;
  */
 export async function migrate(ownerUrl: string): Promise<{ applied: string[] }> {
   const owner = source(ownerUrl, 'trivet:migrate', 2, 0);
-  await owner.initialize();
+  await owner.initialize().catch(error => {
+    throw unreachable(ownerUrl, error);
+  });
   const lock = owner.createQueryRunner();
   try {
     await lock.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
@@ -30,4 +33,14 @@ export async function migrate(ownerUrl: string): Promise<{ applied: string[] }> 
     await lock.release();
     await owner.destroy();
   }
+}
+
+/** Nothing was begun: whoever runs migrations looks at the address, the server, or the login. */
+function unreachable(ownerUrl: string, error: unknown): ConfigError {
+  const { code, message } = error as NodeJS.ErrnoException;
+  // A host with several addresses is refused once for each, in an error without words of its own.
+  const why = message || code || 'no answer';
+  return new ConfigError(
+    `TRIVET_DATABASE_OWNER_URL: cannot connect to PostgreSQL at ${new URL(ownerUrl).host}: ${why}`,
+  );
 }

@@ -1,11 +1,12 @@
 import { spawn } from 'node:child_process';
-import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readSync, statfsSync, statSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
-import { loadConfig } from '#platform/config';
+import { EXIT_CONFIG, loadConfig } from '#platform/config';
 import { describeDoors } from '../doors.js';
 import { environment, settings } from '../environment.js';
 import { Home, LauncherError } from '../home.js';
+import { humanBytes } from '../human-bytes.js';
 import { livingState, readState, type State } from '../state.js';
 import { Appliance } from '../supervisor/appliance.js';
 import { takeHome } from '../supervisor/home-lock.js';
@@ -19,6 +20,10 @@ interface UpOptions {
   /** Only for the launcher itself: this process is the supervisor that --detach leaves behind. */
   behind?: boolean;
 }
+
+const MAKING_BYTES = 128 * 2 ** 20;
+/** PostgreSQL writes its log in pieces of 16 MiB. */
+const RUNNING_BYTES = 16 * 2 ** 20;
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
@@ -41,6 +46,7 @@ async function up(options: UpOptions, version: string): Promise<void> {
     if (options.behind) throw new LauncherError(`another supervisor of ${home.path} was faster`);
     return joinFirst(home, options);
   }
+  requireRoom(home, given.TRIVET_DATABASE_URL === undefined && !existsSync(home.environmentFile));
   if (options.detach) {
     lock.close();
     return detach(home, options);
@@ -64,6 +70,16 @@ function givenSettings(): Record<string, string> {
     if (typeof address === 'string') given[name] = address;
   }
   return given;
+}
+
+/** On a full disk each part would end in words of its own. @param makes a PostgreSQL is to be made */
+function requireRoom({ path }: Home, makes: boolean): void {
+  const { bavail, bsize } = statfsSync(path);
+  const needs = makes ? MAKING_BYTES : RUNNING_BYTES;
+  if (bavail * bsize >= needs) return;
+  const sizes = `${humanBytes(bavail * bsize)} free, and up needs ${humanBytes(needs)}`;
+  const remedy = 'make room, or set TRIVET_HOME to a folder on another disk';
+  throw new LauncherError(`${path}: the disk is full: ${sizes}; ${remedy}`, EXIT_CONFIG);
 }
 
 async function supervise(
