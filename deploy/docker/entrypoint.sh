@@ -21,8 +21,8 @@ case $role in
     [ $# -eq 0 ] || refuse "$role takes no arguments, got: $*"
     exec node --enable-source-maps --max-old-space-size=256 --max-semi-space-size=8 --heap-growing-percent=60 "$root/dist/apps/$role/src/main.js"
     ;;
-  migrate | tenant | user | token | backend | endpoint | queue | audit | bucket | volume | host | pool | protection | policy | operations | operation | rewrap | changes | backup | restore | prune)
+  migrate | doctor | tenant | user | token | backend | endpoint | queue | audit | bucket | volume | host | pool | protection | policy | operations | operation | rewrap | changes | backup | restore | prune)
     exec node "$root/dist/apps/cli/src/main.js" "$role" "$@"
     ;;
-  *) refuse "unknown command $role; expected gateway, worker, migrate, tenant, user, token, backend, endpoint, queue, audit, bucket, volume, host, pool, protection, policy, operations, operation, rewrap, changes, backup, restore or prune" ;;
+  *) refuse "unknown command $role; expected gateway, worker, migrate, doctor, tenant, user, token, backend, endpoint, queue, audit, bucket, volume, host, pool, protection, policy, operations, operation, rewrap, changes, backup, restore or prune" ;;
 esac

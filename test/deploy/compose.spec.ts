@@ -135,12 +135,18 @@ describe('docker-compose.yml', () => {
   it('listens in a container where the image says', async () => {
     const gateway = loadConfig([], environmentOf(compose.services.gateway!));
     const worker = loadConfig([], environmentOf(compose.services.worker!));
-    const { TRIVET_HTTP_LISTEN: http, TRIVET_HTTPS_LISTEN: https } = gateway;
-    if (https === 'none') throw new Error('the gateway serves no TLS');
-    const listens = [http, https, worker.TRIVET_WORKER_METRICS_LISTEN];
+    const { TRIVET_HTTP_LISTEN: http, TRIVET_HTTPS_LISTEN: https, TRIVET_CBT_LISTEN: cbt } = gateway;
+    if (https === 'none' || cbt === 'none') throw new Error('the gateway serves no TLS');
+    const doors = [http, https, cbt];
+    const listens = [...doors, worker.TRIVET_WORKER_METRICS_LISTEN];
     expect(dockerfile).toContain(`EXPOSE ${listens.map(({ port }) => port).join(' ')} 3260`);
-    expect(listens.map(({ host }) => host)).toEqual(['0.0.0.0', '0.0.0.0', '0.0.0.0']);
-    for (const [name, { port }] of [['gateway', http] as const, ['worker', listens[2]!] as const]) {
+    expect(listens.map(({ host }) => host)).toEqual(listens.map(() => '0.0.0.0'));
+    expect(compose.services.gateway!.ports).toEqual(doors.map(({ port }) => `127.0.0.1:${port}:${port}`));
+    expect(gateway.TRIVET_CBT_PUBLIC_ADDRESS).toBe(`127.0.0.1:${cbt.port}`);
+    for (const [name, { port }] of [
+      ['gateway', http] as const,
+      ['worker', worker.TRIVET_WORKER_METRICS_LISTEN] as const,
+    ]) {
       expect(compose.services[name]!.healthcheck!.test.at(-1)).toBe(`http://127.0.0.1:${port}/readyz`);
     }
   });
@@ -269,7 +275,7 @@ describe('the image', () => {
     const { COMMANDS } = await import('../../apps/cli/src/commands/index.js');
     const [, names] = file('deploy/docker/entrypoint.sh').match(/^ {2}(migrate [^)]*)\)/m)!;
     // The others belong to a home with parts of its own.
-    const ofHomes = ['up', 'down', 'status', 'doctor', 'demo', 'bench', 'openapi', 'test'];
+    const ofHomes = ['up', 'down', 'status', 'demo', 'bench', 'openapi', 'test'];
     expect(names!.split(' | ').sort()).toEqual(
       Object.keys(COMMANDS)
         .filter(name => !ofHomes.includes(name))
