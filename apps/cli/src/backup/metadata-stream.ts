@@ -1,5 +1,7 @@
+import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { checkServerIdentity, type PeerCertificate } from 'node:tls';
 import { Client, type ClientReadableStream, credentials, type ServiceError, status } from '@grpc/grpc-js';
 import { loadSync, type MethodDefinition, type ServiceDefinition } from '@grpc/proto-loader';
 import { PACKAGE_ROOT } from '#platform/package-root';
@@ -58,6 +60,18 @@ function methods(): ServiceDefinition {
   return loadSync(file, { keepCase: true, longs: String, defaults: true })[ROOT] as ServiceDefinition;
 }
 
+/** TLS has no name for an address, and Node warns of one: the certificate is compared with the address all the same. */
+export function secureClient(address: string, caCert: Buffer): Client {
+  const host = new URL(`https://${address}`).hostname.replace(/^\[|\]$/g, '');
+  if (isIP(host) === 0) return new Client(address, credentials.createSsl(caCert));
+  const verify = {
+    checkServerIdentity: (_name: string, certificate: PeerCertificate) => checkServerIdentity(host, certificate),
+  };
+  return new Client(address, credentials.createSsl(caCert, null, null, verify), {
+    'grpc.ssl_target_name_override': 'localhost',
+  });
+}
+
 /** Changed blocks as the community's clients read them: a session, then a stream over TLS, resumed where it breaks off. */
 export class MetadataStream {
   readonly #methods = methods();
@@ -85,7 +99,7 @@ export class MetadataStream {
       throw new LauncherError(`no snapshot session: ${session.error}`);
     }
     this.#client?.close();
-    this.#client = new Client(session.sessionURL!, credentials.createSsl(Buffer.from(session.caCert!, 'base64')));
+    this.#client = secureClient(session.sessionURL!, Buffer.from(session.caCert!, 'base64'));
     this.#session = session;
   }
 
