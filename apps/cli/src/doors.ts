@@ -32,7 +32,7 @@ export function describeDoors(home: Home, state: State): string {
     rows.push(['settings', home.environmentFile]);
     rows.push(['S3', env.TRIVET_RGW_ENDPOINT]);
     rows.push(['pools', env.TRIVET_POOLS]);
-    rows.push(['try', `. ${home.environmentFile} && npx nest start gateway --watch`]);
+    rows.push(['try', `. ${home.environmentFile} && ./trivet migrate && npx nest start gateway --watch`]);
   } else {
     rows.push(['COSI', env.COSI_ENDPOINT]);
     rows.push([
