@@ -69,6 +69,11 @@ export class Lease {
     this.horizon = performance.now() + horizonMs;
   }
 
+  /** The backend has said what became of the call. */
+  callAnswered(): void {
+    this.horizon = 0;
+  }
+
   horizonLeftMs(): number {
     return Math.max(0, this.horizon - performance.now());
   }
@@ -138,6 +143,12 @@ export class LeaseKeeper {
       this.held.set(id, lease);
       return lease;
     });
+  }
+
+  /** Operations with a call that may still take effect, and for how many milliseconds. */
+  unanswered(): { id: string; ms: number }[] {
+    const leases = [...this.held.values()].map(lease => ({ id: lease.operation.id, ms: lease.horizonLeftMs() }));
+    return leases.filter(({ ms }) => ms > 0);
   }
 
   release(lease: Lease): void {

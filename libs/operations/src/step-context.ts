@@ -50,6 +50,7 @@ export class LeasedContext implements StepContext {
     this.lease.callStarted(horizonMs);
     try {
       const result = await heeding(bound.signal, run);
+      this.lease.callAnswered();
       await failpoint(`${kind}:${method}:answered`);
       this.circuits.answered(tenantId, backendId);
       return result;

@@ -24,9 +24,16 @@ import { sql } from '#platform/sql';
 
 const log = createLogger('worker');
 
+/**
+ * $1 worker $2 operations with an unanswered call $3 for how many ms that may still take effect. Until then nobody else
+ * touches their resources (hard-cases E5); all others go on at once.
+ */
 const HAND_BACK = sql(
   'hand_back',
-  `UPDATE trivet.operation SET lease_owner = NULL, lease_until = now(), dispatched_at = now() - interval '1 hour'
+  `UPDATE trivet.operation o
+      SET lease_owner = NULL, dispatched_at = now() - interval '1 hour',
+          lease_until = least(lease_until, now() + interval '1 ms' * coalesce(
+            (SELECT ms FROM unnest($2::uuid[], $3::float8[]) AS unanswered (id, ms) WHERE unanswered.id = o.id), 0))
     WHERE lease_owner = $1 AND state = 'running' AND lease_until > now()`,
 );
 
@@ -191,8 +198,8 @@ export class OperationWorker {
   }
 
   /**
-   * Takes nothing new, lets what runs end within the deadline, and hands the rest back: its lease ends now and its fence
-   * stays, so that another worker goes on at once and this one can write nothing any more.
+   * Takes nothing new, lets what runs end within the deadline, and hands the rest back: its lease ends now, or when a call
+   * that is under way can take no effect any more. Its fence stays, so that this one can write nothing from then on.
    */
   async stop(deadlineMs: number): Promise<void> {
     this.accepting = false;
@@ -204,7 +211,11 @@ export class OperationWorker {
     const left = new Promise(resolve => setTimeout(resolve, deadlineMs).unref());
     await Promise.race([Promise.allSettled([...this.running]), left]);
     this.leases.stop();
-    if (this.running.size > 0) await this.options.database.engine(HAND_BACK, [this.id]).catch(() => {});
+    if (this.running.size > 0) {
+      const unanswered = this.leases.unanswered();
+      const params = [this.id, unanswered.map(({ id }) => id), unanswered.map(({ ms }) => ms)];
+      await this.options.database.engine(HAND_BACK, params).catch(() => {});
+    }
     await this.heartbeat.stop();
     await Promise.all(this.closers.map(close => close().catch(() => {})));
     await this.doorbell.close();
