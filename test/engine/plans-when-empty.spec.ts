@@ -54,7 +54,7 @@ const operationAt = (resource: string) => {
   const slots = [{ resource, slot: 'lifecycle', own: true }];
   const names = { resourceKind: 'thing', resource, resourceName: 'thing' };
   const operation = { id: uuidv7(), kind: 'test.work', class: 'fast', backend: house.backendId, ...names };
-  return { ...operation, request: {}, priority: 0, slots };
+  return { ...operation, request: {}, priority: 0, waited: true, slots };
 };
 
 /** Every statement of the way of an operation. */

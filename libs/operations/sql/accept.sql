@@ -2,7 +2,7 @@
 -- tenant has a free place at this backend and class, and the backend's circuit is closed; otherwise whoever ends next, or
 -- the reconciler, dispatches it. The operation row is its own outbox: dispatched_at is what an outbox row would say.
 -- $1 tenant $2 operations [{id, kind, class, backend, resourceKind, resource, resourceName, request, priority, notBefore,
--- traceparent, actor, slots: [{resource, slot, own}]}] $3 cap
+-- waited, traceparent, actor, slots: [{resource, slot, own}]}] $3 cap
 WITH claimed AS (
   -- Whose operations are accepted. What inserts new resources stands here instead, where there is such (see accept.ts).
   SELECT resource AS id FROM json_to_recordset($2::json) AS given (resource uuid)
@@ -10,7 +10,7 @@ WITH claimed AS (
   SELECT n.*, row_number() OVER () AS nth
     FROM json_to_recordset($2::json) AS n (
            id uuid, kind text, class text, backend uuid, "resourceKind" text, resource uuid, "resourceName" text,
-           request jsonb, priority smallint, "notBefore" timestamptz, traceparent text, actor text, slots json)
+           request jsonb, priority smallint, "notBefore" timestamptz, waited boolean, traceparent text, actor text, slots json)
    WHERE resource = ANY (ARRAY(SELECT id FROM claimed))
 ), wanted AS MATERIALIZED (
   SELECT new.id, new.nth, s.resource, s.slot, s.own
@@ -41,7 +41,7 @@ WITH claimed AS (
   INSERT INTO trivet.operation (tenant_id, id, kind, class, backend_id, resource_kind, resource_id, resource_name,
                                 request, priority, waited, traceparent, actor, next_run_at, place, dispatch_no, dispatched_at)
   SELECT $1, new.id, new.kind, new.class, new.backend, new."resourceKind", new.resource, new."resourceName",
-         new.request, new.priority, true, new.traceparent, new.actor, coalesce(new."notBefore", now()),
+         new.request, new.priority, new.waited, new.traceparent, new.actor, coalesce(new."notBefore", now()),
          places.place, (places.place IS NOT NULL)::int, CASE WHEN places.place IS NOT NULL THEN now() END
     FROM new
     LEFT JOIN ready ON ready.id = new.id

@@ -29,6 +29,8 @@ export interface NewOperation {
   slots: readonly Slot[];
   /** Kinds on the same resource that this one asks to stop and then undoes; it goes before everything else there. */
   negates?: readonly string[];
+  /** Nobody waits for its end, so that sends no notification (hard-cases E6). Who joins it later is heard all the same. */
+  unattended?: true;
   traceparent?: string;
   /** Who asked for it, for people: a login name. */
   actor?: string;
@@ -121,6 +123,7 @@ async function send(
     request: operation.request,
     priority: operation.negates ? 1 : 0,
     notBefore,
+    waited: !operation.unattended,
     traceparent: spans?.[n]?.traceparent ?? operation.traceparent,
     actor: operation.actor,
     slots: operation.slots,

@@ -20,7 +20,7 @@ export async function acceptInBackground<T>(
     claim(
       tx,
       async operation => {
-        await accept(tx, { ...operation, id: operationId, tenantId, backendId }, NO_PLACE);
+        await accept(tx, { ...operation, id: operationId, tenantId, backendId, unattended: true }, NO_PLACE);
       },
       operationId,
     ),
