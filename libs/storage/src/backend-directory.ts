@@ -20,6 +20,8 @@ const FRESH_MS = 5_000;
 /** Opens a tenant's registered backends. An address never comes from a request. */
 export class BackendDirectory<B extends ObjectBackend | BlockStore = ObjectBackend> {
   private readonly known = new Map<string, { backend: B; readAt: number }>();
+  /** Under load dozens find what they know too old at the same moment: one reads for all. */
+  private readonly reading = new Map<string, Promise<B>>();
 
   constructor(
     private readonly database: Database,
@@ -31,6 +33,16 @@ export class BackendDirectory<B extends ObjectBackend | BlockStore = ObjectBacke
   async open(tenantId: string, backendId: string, { fresh = false } = {}): Promise<B> {
     const known = fresh ? undefined : this.known.get(backendId);
     if (known && performance.now() - known.readAt < FRESH_MS) return known.backend;
+    if (fresh) return this.read(tenantId, backendId);
+    let reading = this.reading.get(backendId);
+    if (!reading) {
+      reading = this.read(tenantId, backendId).finally(() => this.reading.delete(backendId));
+      this.reading.set(backendId, reading);
+    }
+    return reading;
+  }
+
+  private async read(tenantId: string, backendId: string): Promise<B> {
     const [row] = await this.database.withTenant(tenantId, tx =>
       tx.query<{ kind: string; config: unknown; version: number; sealed: Buffer | null }>(READ, [tenantId, backendId]),
     );
