@@ -174,6 +174,13 @@ describe('migrate', () => {
       expect(await run.exit, run.stderr()).toBe(0);
     }
   });
+
+  it('ends with 78 and one line when nothing answers, as the systemd unit that repeats it expects', async () => {
+    await refused(
+      start('migrate', { TRIVET_DATABASE_OWNER_URL: 'postgresql://trivet_owner:cAnArY@127.0.0.1:1/trivet' }),
+      /^trivet: configuration: TRIVET_DATABASE_OWNER_URL: cannot connect to PostgreSQL at 127\.0\.0\.1:1: (?!.*cAnArY)/,
+    );
+  });
 });
 
 describe.each(['gateway', 'worker'] as const)('%s', role => {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
-import { type Config, loadConfig } from '#platform/config';
+import { type Config, EXIT_CONFIG, loadConfig } from '#platform/config';
 import { registry, startProcessMetrics } from '#platform/metrics';
 import { NODE_FLAGS } from '#platform/node-flags';
 import { oidcSettings } from '#platform/oidc-settings';
@@ -98,6 +98,24 @@ describe('systemd units', () => {
     expect(Number(unit.one('TimeoutStopSec'))).toBeGreaterThan(GRACE_SECONDS);
     expect(unit.all('SystemCallFilter')).toContain('@system-service');
     expect(unit.one('CapabilityBoundingSet')).toBe('');
+  });
+
+  it('come up by themselves when the database answers only after they were started', () => {
+    for (const role of ['gateway', 'worker']) {
+      const unit = parseUnit(role);
+      expect(unit.all('After').join(' ').split(' ')).toContain('trivet-migrate.service');
+      expect(unit.all('Wants').join(' ').split(' ')).toContain('trivet-migrate.service');
+      for (const binding of ['Requires', 'Requisite', 'BindsTo', 'PartOf']) expect(unit.all(binding)).toEqual([]);
+    }
+    const migrate = parseUnit('migrate');
+    expect(migrate.one('Type')).toBe('oneshot');
+    // The others that systemd takes with this type leave exit codes out.
+    expect(migrate.one('Restart')).toBe('on-failure');
+    expect(Number(migrate.one('RestartSec'))).toBeGreaterThan(0);
+    // What it ends with when nothing answers is the code of a wrong configuration.
+    for (const key of ['RestartPreventExitStatus', 'SuccessExitStatus'])
+      expect(migrate.all(key).join(' ').split(' ')).not.toContain(String(EXIT_CONFIG));
+    for (const role of ['gateway', 'worker', 'migrate']) expect(parseUnit(role).one('StartLimitIntervalSec')).toBe('0');
   });
 
   it('let the worker of the host that has pools write there, with one right, and leave its tgtd alone', () => {
