@@ -1,7 +1,9 @@
 import { spawnSync } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
+import { createSecureContext } from 'node:tls';
 import { afterAll, describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { type Config, EXIT_CONFIG, loadConfig } from '#platform/config';
@@ -180,16 +182,24 @@ interface Container {
   volumeMounts: { name: string; mountPath: string }[];
   securityContext: { readOnlyRootFilesystem: boolean; allowPrivilegeEscalation: boolean };
 }
+interface MountedSecret {
+  secretName: string;
+  items: { key: string; path: string }[];
+  defaultMode: number;
+}
 interface Pod {
   terminationGracePeriodSeconds?: number;
   securityContext: Record<string, unknown>;
   containers: Container[];
-  volumes: { name: string; secret?: { items: { key: string }[]; defaultMode: number }; emptyDir?: object }[];
+  volumes: { name: string; secret?: MountedSecret; emptyDir?: object }[];
 }
 
 describe('Kubernetes manifests', () => {
   const documents = (name: string) => parseAllDocuments(read(`deploy/kubernetes/${name}`)).map(doc => doc.toJS());
-  const listed = (parse(read('deploy/kubernetes/kustomization.yaml')) as { resources: string[] }).resources;
+  const { namespace, resources: listed } = parse(read('deploy/kubernetes/kustomization.yaml')) as {
+    namespace: string;
+    resources: string[];
+  };
   const [config] = documents('config.yaml');
   const podOf = (role: string): Pod => documents(`${role}.yaml`)[0].spec.template.spec;
   const secretKeys = Object.keys(documents('secret.example.yaml')[0].stringData);
@@ -211,7 +221,6 @@ describe('Kubernetes manifests', () => {
     const gateway = podOf('gateway').containers[0]!;
     expect(gateway.ports).toContainEqual({ name: port!.targetPort, containerPort: port!.port });
     const [backend, chap, storageClass, snapshotClass] = documents('hpe-csi.example.yaml');
-    const { namespace } = parse(read('deploy/kubernetes/kustomization.yaml')) as { namespace: string };
     expect(backend.stringData).toMatchObject({
       serviceName: `${service.metadata.name}.${namespace}.svc`,
       servicePort: String(port!.port),
@@ -238,12 +247,61 @@ describe('Kubernetes manifests', () => {
     const own = Object.fromEntries(container.env.map(({ name, value }) => [name, value!]));
     const settings = accepted(role, { ...config.data, ...own });
     const listen = role === 'gateway' ? settings.TRIVET_HTTP_LISTEN : settings.TRIVET_WORKER_METRICS_LISTEN;
-    if (role !== 'migrate') expect(container.ports).toEqual([{ name: 'http', containerPort: listen.port }]);
-    const secrets = pod.volumes.find(volume => volume.secret)!.secret!;
+    if (role !== 'migrate') expect(container.ports).toContainEqual({ name: 'http', containerPort: listen.port });
+    expect(container.ports ?? []).toHaveLength({ gateway: 2, worker: 1, migrate: 0 }[role]!);
+    const given = pod.volumes.flatMap(({ name, secret }) => {
+      const folder = container.volumeMounts.find(mount => mount.name === name)!.mountPath;
+      return (secret?.items ?? []).map(({ path }) => join(folder, path));
+    });
     const used = Object.entries(own).filter(([name]) => name.endsWith('_FILE'));
-    expect(secrets.items.map(({ key }) => key).sort()).toEqual(used.map(([, path]) => basename(path)).sort());
-    for (const { key } of secrets.items) expect(secretKeys).toContain(key);
-    expect(secrets.defaultMode & 0o037).toBe(0);
+    expect(given.sort()).toEqual(used.map(([, path]) => path).sort());
+    for (const { secret } of pod.volumes) {
+      if (!secret) continue;
+      expect(secret.defaultMode & 0o037).toBe(0);
+      if (secret.secretName === 'trivet') for (const { key } of secret.items) expect(secretKeys).toContain(key);
+    }
+  });
+
+  it('lead readers of changed blocks to the TLS door of any pod, by the name that sessions give them', () => {
+    const [, service] = documents('service.yaml');
+    expect(documents('gateway.yaml')[0].spec.template.metadata.labels).toMatchObject(service.spec.selector);
+    const [{ port, targetPort }] = service.spec.ports as [{ port: number; targetPort: string }];
+    const gateway = podOf('gateway').containers[0]!;
+    const own = Object.fromEntries(gateway.env.map(({ name, value }) => [name, value!]));
+    const settings = accepted('gateway', { ...config.data, ...own });
+    expect(settings.TRIVET_CBT_LISTEN).toEqual({ host: '0.0.0.0', port });
+    expect(gateway.ports).toContainEqual({ name: targetPort, containerPort: port });
+    expect(settings.TRIVET_CBT_PUBLIC_ADDRESS).toBe(`${service.metadata.name}.${namespace}.svc:${port}`);
+  });
+
+  /** A command of deploy/README.md, its continued lines joined. */
+  const documented = (start: string) =>
+    read('deploy/README.md')
+      .replaceAll(/\\\n\s+/g, '')
+      .split('\n')
+      .find(line => line.startsWith(`    ${start}`))!
+      .trim();
+
+  it('mount the Secret of the certificate as deploy/README.md makes it', () => {
+    const secrets = podOf('gateway').volumes.flatMap(({ secret }) => secret ?? []);
+    const mounted = secrets.find(({ secretName }) => secretName !== 'trivet')!;
+    const command = documented('kubectl --namespace trivet create secret');
+    expect(command.split(' ')).toContain(mounted.secretName);
+    const made = [...command.matchAll(/--from-file=([^= ]+)/g)].map(([, key]) => key);
+    expect(made).toEqual(mounted.items.map(({ key }) => key));
+  });
+
+  const openssl = spawnSync('openssl', ['version']);
+  it.runIf(openssl.status === 0)('have a certificate for that name, as deploy/README.md makes it', () => {
+    const [program, ...args] = documented('openssl req').split(' ') as [string, ...string[]];
+    const made = spawnSync(program, args, { cwd: folder, encoding: 'utf8' });
+    expect(made.status, made.stderr).toBe(0);
+    const [cert, key] = ['tls.crt', 'tls.key'].map(name => readFileSync(join(folder, name), 'utf8'));
+    createSecureContext({ cert, key });
+    const address = podOf('gateway').containers[0]!.env.find(({ name }) => name === 'TRIVET_CBT_PUBLIC_ADDRESS')!
+      .value!;
+    const host = address.split(':')[0]!;
+    expect(new X509Certificate(cert!).checkHost(host)).toBe(host);
   });
 
   it.each(['gateway', 'worker', 'migrate'])('%s runs without rights, and mounts what it declares', role => {
