@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -35,6 +36,7 @@ describe('the doors of the gateway', () => {
     const config = loadConfig([], {
       TRIVET_HOME: home,
       TRIVET_CBT_LISTEN: '127.0.0.1:0',
+      TRIVET_CBT_PUBLIC_ADDRESS: 'trivet.example.test:8745',
       TRIVET_CSI_ENDPOINT: `unix://${path}`,
       TRIVET_ENDPOINT_CHECK_MS: '20',
     });
@@ -67,6 +69,10 @@ describe('the doors of the gateway', () => {
     const client = opened(CbtClient.overTls(doors.tls!.port, ca));
     const answer = await client.call(SIDECAR, { 1: TOKEN, 2: 'acme', 3: S1, 4: 19_999_999 * 16_384 });
     expect(answer.code).toBe('OK');
+  });
+
+  it('are trusted at the address that sessions give to readers', () => {
+    expect(new X509Certificate(doors.tls!.caCert()).checkHost('trivet.example.test')).toBe('trivet.example.test');
   });
 
   it('close and open with their tenant, and end its streams', async () => {

@@ -10,6 +10,7 @@ import { createLogger } from '#platform/log';
 import type { SnapshotSessions } from '#storage/sessions/snapshot-session';
 import type { TenantState } from '#tenancy/tenant-state';
 import { certificateSource, type KeyPair } from './certificate.js';
+import { certificateNames } from './certificate-names.js';
 import { reloadFrom } from './https.js';
 
 /** A renewed certificate is used at most this much later. */
@@ -86,7 +87,7 @@ async function openTls({ config, log, shutdown }: ProcessContext<Config>, server
     certFile: config.TRIVET_TLS_CERT_FILE,
     keyFile: config.TRIVET_TLS_KEY_FILE,
     home: config.TRIVET_HOME,
-    names: [listen.host],
+    names: certificateNames(config),
   });
   const pair: KeyPair = source.read();
   const listener = await server.openTls(pair, listen).catch(error => {

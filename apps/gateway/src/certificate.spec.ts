@@ -31,6 +31,22 @@ describe('the certificate of a home', () => {
     expect(x509.validToDate.getTime()).toBeGreaterThan(Date.now() + 9 * 365 * 86_400_000);
   });
 
+  it('is made anew when it lacks a name that is wanted, and keeps the names it had', async () => {
+    const first = (await certificateSource({ home, names: ['old.example.test'] })).read();
+    const wanted = ['trivet.example.test', '192.0.2.7', '2001:db8::7'];
+    const { cert, key } = (await certificateSource({ home, names: wanted })).read();
+    expect(key).not.toBe(first.key);
+    expect(readFileSync(tls('certificate.pem'), 'utf8')).toBe(cert);
+    const x509 = new X509Certificate(cert);
+    for (const name of ['old.example.test', 'trivet.example.test']) expect(x509.checkHost(name)).toBe(name);
+    for (const address of ['192.0.2.7', '2001:db8::7']) expect(x509.checkIP(address)).toBe(address);
+    const names = x509.subjectAltName!.split(', ');
+    expect(new Set(names).size).toBe(names.length);
+    // Two gateways of a home with an address each do not take it from one another.
+    for (const names of [['old.example.test'], wanted])
+      expect((await certificateSource({ home, names })).read()).toEqual({ cert, key });
+  });
+
   it('is one, whoever starts at the same time', async () => {
     const sources = await Promise.all(Array.from({ length: 5 }, () => certificateSource({ home, names: [] })));
     expect(new Set(sources.map(source => source.read().key)).size).toBe(1);

@@ -1,5 +1,6 @@
 import { randomUUID, X509Certificate } from 'node:crypto';
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { isIP, SocketAddress } from 'node:net';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { ConfigError } from '#platform/config';
@@ -27,7 +28,7 @@ export interface CertificateSettings {
   keyFile?: string;
   /** TRIVET_HOME. */
   home: string;
-  /** Names of this gateway beside those of the host. */
+  /** Names of this gateway beside those of the host; one that is kept without them all is made anew. */
   names: readonly string[];
 }
 
@@ -76,7 +77,7 @@ async function keptSource({ home, names }: CertificateSettings): Promise<Certifi
   const read = () => split(readFileSync(file, 'utf8'));
   try {
     makeFolders(folder, 0o700);
-    if (!isGood(read)) await make(folder, file, names, read);
+    if (!isGood(read, names)) await make(folder, file, names, read);
     return { read, description: file };
   } catch (error) {
     if (!isUnwritable(error)) throw error;
@@ -90,11 +91,12 @@ async function keptSource({ home, names }: CertificateSettings): Promise<Certifi
 }
 
 async function make(folder: string, file: string, names: readonly string[], read: () => KeyPair): Promise<void> {
-  const pem = await makeSelfSigned(names);
+  // Those of the old one stay: another gateway of this home, with settings of its own, may be reached by them.
+  const pem = await makeSelfSigned([...names, ...namesOf(read)]);
   const temporary = join(folder, `.${randomUUID()}.pem`);
   writeFileSync(temporary, pem, { mode: 0o600 });
   try {
-    if (publish(temporary, file, () => isGood(read))) log.info({ file }, 'made a certificate');
+    if (publish(temporary, file, () => isGood(read, names))) log.info({ file }, 'made a certificate');
   } finally {
     rmSync(temporary, { force: true });
   }
@@ -113,12 +115,24 @@ function publish(temporary: string, file: string, isGoodNow: () => boolean): boo
   return true;
 }
 
-function isGood(read: () => KeyPair): boolean {
+function isGood(read: () => KeyPair, names: readonly string[]): boolean {
   try {
-    const pair = checked(read());
-    return new X509Certificate(pair.cert).validToDate.getTime() > Date.now() + RENEW_MS;
+    const x509 = new X509Certificate(checked(read()).cert);
+    const lasts = x509.validToDate.getTime() > Date.now() + RENEW_MS;
+    return lasts && names.every(name => (isIP(name) === 0 ? x509.checkHost(name) : x509.checkIP(name)) !== undefined);
   } catch {
     return false;
+  }
+}
+
+function namesOf(read: () => KeyPair): string[] {
+  try {
+    const { subjectAltName = '' } = new X509Certificate(read().cert);
+    const names = [...subjectAltName.matchAll(/(?:DNS|IP Address):([^,\s"]+)/g)].map(([, name]) => name as string);
+    // OpenSSL writes out every zero.
+    return names.map(name => (isIP(name) === 6 ? new SocketAddress({ address: name, family: 'ipv6' }).address : name));
+  } catch {
+    return [];
   }
 }
 

@@ -4,6 +4,7 @@ import { promisify } from 'node:util';
 import type { ProcessContext } from '#platform/boot';
 import { listenError } from '#platform/health-http';
 import { type CertificateSource, certificateSource, type KeyPair } from './certificate.js';
+import { certificateNames } from './certificate-names.js';
 
 /** A renewed certificate is used at most this much later. */
 const RELOAD_MS = 30_000;
@@ -20,7 +21,7 @@ export async function listenHttps(
     certFile: config.TRIVET_TLS_CERT_FILE,
     keyFile: config.TRIVET_TLS_KEY_FILE,
     home: config.TRIVET_HOME,
-    names: [listen.host],
+    names: certificateNames(config),
   });
   const pair = source.read();
   const server = createServer({ ...pair, minVersion: 'TLSv1.2', requestTimeout: 30_000 }, listener);

@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs';
-import { hostname } from 'node:os';
 import type { MetadataService } from '#cbt/sessions-api';
 import { type Config, ConfigError } from '#platform/config';
+import { readersHost } from './certificate-names.js';
 
 const KEEP_MS = 5_000;
-const ANYWHERE: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
 
 /** The door for changed blocks, as it is served: what openCbtDoors gives. */
 export interface ServedDoor {
@@ -23,7 +22,7 @@ type Settings = Pick<
  * is configured. Asked again after a while, since both may be renewed.
  */
 export function metadataService(config: Settings, door: ServedDoor): () => MetadataService {
-  const address = config.TRIVET_CBT_PUBLIC_ADDRESS ?? addressOf(config, door.port);
+  const address = config.TRIVET_CBT_PUBLIC_ADDRESS ?? addressOf(readersHost(config), door.port);
   const read = (): string => {
     const file = config.TRIVET_TLS_CA_FILE;
     if (file === undefined) return door.caCert();
@@ -40,8 +39,5 @@ export function metadataService(config: Settings, door: ServedDoor): () => Metad
   };
 }
 
-/** Who listens everywhere is reached by the name of the host, which the certificate of our own has too. */
-function addressOf({ TRIVET_CBT_LISTEN: listen }: Settings, port: number): string {
-  const host = listen === 'none' || ANYWHERE.has(listen.host) ? hostname() : listen.host;
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
-}
+const addressOf = (host: string, port: number): string =>
+  host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
