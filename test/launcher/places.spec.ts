@@ -120,6 +120,30 @@ describe('what cannot run', () => {
     expect(existsSync(home.home)).toBe(false);
   });
 
+  it('by a key file that is missing, malformed or a folder stops with code 78 before any part', async () => {
+    const home = homes.at('keys');
+    const bad = homes.folderAt('bad-keys', 0o755);
+    writeFileSync(join(bad, 'short'), 'c2hvcnQ=\n', { mode: 0o600 });
+    const refused = async (file: string, why: string, setting: string | undefined): Promise<void> => {
+      if (setting !== undefined) home.settings.TRIVET_KEK_FILE = setting;
+      const ended = await home.run('up', '--detach', '--no-install');
+      const stderr = `trivet: configuration: TRIVET_KEK_FILE: ${why.replace('FILE', file)}\n`;
+      expect(ended).toEqual({ code: 78, stdout: '', stderr });
+      delete home.settings.TRIVET_KEK_FILE;
+    };
+    const SHORT = 'FILE line 1: expected 32 bytes in base64, got 5 bytes';
+    for (const [name, why] of [
+      ['none', 'cannot read FILE: ENOENT'],
+      ['short', SHORT],
+      ['', 'FILE is not a file'],
+    ] as const)
+      await refused(join(bad, name), why, join(bad, name));
+    // Of the home itself, also by a name that counts from there.
+    writeFileSync(home.file('kek'), 'c2hvcnQ=\n', { mode: 0o600 });
+    for (const setting of [undefined, '', 'kek']) await refused(home.file('kek'), SHORT, setting);
+    for (const started of ['state.json', 'postgres', 'redis']) expect(existsSync(home.file(started))).toBe(false);
+  });
+
   it.runIf(isRoot)('on a disk that is full stops at once with code 78, and says so in one line', async () => {
     const disk = homes.folderAt('full', 0o755);
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8k', 'full-disk', disk]);

@@ -1,8 +1,10 @@
 import { spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync, readSync, statfsSync, statSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { EXIT_CONFIG, loadConfig } from '#platform/config';
+import { loadKeyring } from '#platform/kek';
 import { describeDoors } from '../doors.js';
 import { environment, settings } from '../environment.js';
 import { Home, LauncherError } from '../home.js';
@@ -46,6 +48,7 @@ async function up(options: UpOptions, version: string): Promise<void> {
     if (options.behind) throw new LauncherError(`another supervisor of ${home.path} was faster`);
     return joinFirst(home, options);
   }
+  requireKeys(home, given.TRIVET_KEK_FILE);
   requireRoom(home, given.TRIVET_DATABASE_URL === undefined && !existsSync(home.environmentFile));
   if (options.detach) {
     lock.close();
@@ -72,6 +75,13 @@ function givenSettings(): Record<string, string> {
   return given;
 }
 
+/** Gateway and worker would say the same, but after all parts have started. Only a home without a key file gets one. */
+function requireKeys(home: Home, given: string | undefined): void {
+  // They run in the home.
+  if (given) loadKeyring(resolve(home.path, given));
+  else if (existsSync(home.kekFile)) loadKeyring(home.kekFile);
+}
+
 /** On a full disk each part would end in words of its own. @param makes a PostgreSQL is to be made */
 function requireRoom({ path }: Home, makes: boolean): void {
   const { bavail, bsize } = statfsSync(path);
@@ -95,8 +105,8 @@ async function supervise(
     version,
     say,
   });
-  const asked = new Promise<void>(resolve => {
-    for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => resolve());
+  const asked = new Promise<void>(fulfil => {
+    for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => fulfil());
   });
   // The terminal is gone, the appliance is not.
   process.on('SIGHUP', () => {});

@@ -200,7 +200,6 @@ export class Appliance {
   async #makeEnvironment(ports: Ports): Promise<void> {
     const { given } = this.options;
     const env: Record<string, string> = {
-      TRIVET_KEK_FILE: this.home.kekFile,
       TRIVET_HTTP_LISTEN: `127.0.0.1:${await ports.take('http')}`,
       TRIVET_HTTPS_LISTEN: `127.0.0.1:${await ports.take('https')}`,
       TRIVET_CBT_LISTEN: `127.0.0.1:${await ports.take('cbt')}`,
@@ -211,6 +210,8 @@ export class Appliance {
       ...given,
       TRIVET_HOME: this.home.path,
     };
+    // Empty is not set, as for every process.
+    env.TRIVET_KEK_FILE ||= this.home.kekFile;
     if (env.TRIVET_RGW_ENDPOINT || env.TRIVET_FAKE_BACKEND_FILE) {
       env.COSI_ENDPOINT ??= `unix://${this.home.cosiSocket}`;
     }
