@@ -107,6 +107,22 @@ describe('a number', () => {
     for (const value of ['2147483648', '0', '-1', '1.5', 'ten'])
       expect(problems({ TRIVET_COSI_WAIT_MS: value })).toEqual([expect.stringMatching(/^TRIVET_COSI_WAIT_MS: /)]);
   });
+
+  it('that is none says in words of the setting what is expected, and shows only what may be a mistyped number', () => {
+    expect(problems({ TRIVET_LEASE_MS: 'abc' })).toEqual([
+      'TRIVET_LEASE_MS: expected a whole number of milliseconds from 1 to 2147483647, got "abc"',
+    ]);
+    expect(problems({ TRIVET_RECYCLE_MS: ' ' })).toEqual([
+      'TRIVET_RECYCLE_MS: expected a whole number of milliseconds from 0 to 31536000000, got " "',
+    ]);
+    expect(problems({ TRIVET_WORKER_CONCURRENCY: '0' })).toEqual([
+      'TRIVET_WORKER_CONCURRENCY: expected a whole number of operations from 1 to 2147483647, got "0"',
+    ]);
+    expect(problems({ TRIVET_DATABASE_POOL: 'cAnArY-of-a-secret' })).toEqual([
+      'TRIVET_DATABASE_POOL: expected a whole number of connections from 1 to 2147483647, got 18 characters',
+    ]);
+    expect(loadConfig([], { TRIVET_RECYCLE_MS: '0' }).TRIVET_RECYCLE_MS).toBe(0);
+  });
 });
 
 describe('settings of OpenID Connect', () => {

@@ -36,7 +36,23 @@ const unixEndpoint = z
 
 /** Node's timers fire at once beyond this. */
 const MAX_TIMER_MS = 2_147_483_647;
-const duration = (fallback: number) => z.coerce.number().int().positive().max(MAX_TIMER_MS).default(fallback);
+/** A longer value is no number that somebody mistyped; it may be a secret in the wrong place. */
+const MAX_SHOWN = 16;
+
+/** @param unit what is counted, for the message */
+const wholeNumber = (unit: string, fallback: number, { min = 1, max = MAX_TIMER_MS } = {}) =>
+  z
+    .string()
+    .transform((text, context) => {
+      const value = text.trim() === '' ? Number.NaN : Number(text);
+      if (Number.isInteger(value) && value >= min && value <= max) return value;
+      const got = text.length > MAX_SHOWN ? `${text.length} characters` : JSON.stringify(text);
+      context.addIssue(`expected a whole number of ${unit} from ${min} to ${max}, got ${got}`);
+      return z.NEVER;
+    })
+    .default(fallback);
+const duration = (fallback: number, within?: { min?: number; max?: number }) =>
+  wholeNumber('milliseconds', fallback, within);
 const flag = z
   .enum(['0', '1'])
   .default('0')
@@ -53,7 +69,7 @@ export const configSchema = z.strictObject({
   TRIVET_DATABASE_ENGINE_URL: postgresUrl.optional(),
   /** Owner role: migrations and setup only. */
   TRIVET_DATABASE_OWNER_URL: postgresUrl.optional(),
-  TRIVET_DATABASE_POOL: duration(10),
+  TRIVET_DATABASE_POOL: wholeNumber('connections', 10),
   TRIVET_REDIS_URL: z
     .union([z.literal('none'), z.string().regex(/^rediss?:\/\//, 'expected redis://host:port, or none')])
     .optional(),
@@ -71,7 +87,7 @@ export const configSchema = z.strictObject({
     .regex(/^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d{1,5}$/, 'expected host:port')
     .optional(),
   /** How long a snapshot session lives that does not ask for a time of its own. */
-  TRIVET_SNAPSHOT_SESSION_TTL_MS: z.coerce.number().int().min(1_000).max(86_400_000).default(600_000),
+  TRIVET_SNAPSHOT_SESSION_TTL_MS: duration(600_000, { min: 1_000, max: 86_400_000 }),
   /** Below which CSP is served a second time; the driver's `path`. */
   TRIVET_CSP_CONTEXT_PATH: z
     .string()
@@ -135,15 +151,15 @@ export const configSchema = z.strictObject({
   TRIVET_LEASE_MS: duration(15_000),
   TRIVET_RECONCILE_MS: duration(2_000),
   /** Twice the cap of a tenant: one whose backend is deaf must leave places for the others. */
-  TRIVET_WORKER_CONCURRENCY: duration(128),
-  TRIVET_TENANT_CAP: duration(64),
+  TRIVET_WORKER_CONCURRENCY: wholeNumber('operations', 128),
+  TRIVET_TENANT_CAP: wholeNumber('operations', 64),
   TRIVET_COSI_WAIT_MS: duration(25_000),
   TRIVET_AUDIT_MS: duration(3_600_000),
   /** How often Postgres, images and targets are compared. */
   TRIVET_BLOCK_AUDIT_MS: duration(300_000),
   /** How long a deleted volume can be restored. */
-  TRIVET_INDEX_RETENTION_MS: z.coerce.number().int().min(0).max(31_536_000_000).default(2_592_000_000),
-  TRIVET_RECYCLE_MS: z.coerce.number().int().min(0).max(31_536_000_000).default(86_400_000),
+  TRIVET_INDEX_RETENTION_MS: duration(2_592_000_000, { min: 0, max: 31_536_000_000 }),
+  TRIVET_RECYCLE_MS: duration(86_400_000, { min: 0, max: 31_536_000_000 }),
   /** Disjoint on appliances that share hosts: a disk's identity is made of it. */
   TRIVET_TARGET_IDS: z
     .string()
