@@ -228,6 +228,7 @@ export const workerRoutes = {
     ],
   }),
 };
+export type WorkerReply = z.output<typeof workerRoutes.workers.reply>['items'][number];
 
 function queueForm() {
   return z
