@@ -44,8 +44,8 @@ interface Report {
   findings: Finding[];
 }
 
-function doctor(change: Record<string, string> = {}): Promise<Report> {
-  const env = { PATH: '/usr/bin:/bin', ...appliance.env, TRIVET_HOME: join(folder, 'none'), ...change };
+function doctor(change: Record<string, string> = {}, settings = appliance.env): Promise<Report> {
+  const env = { PATH: '/usr/bin:/bin', ...settings, TRIVET_HOME: join(folder, 'none'), ...change };
   return new Promise((resolve, reject) => {
     execFile(process.execPath, [MAIN, 'doctor', '--json'], { env }, (error, stdout, stderr) => {
       if (stdout === '') reject(new Error(stderr));
@@ -187,6 +187,21 @@ describe('trivet doctor', () => {
     });
     expectFailure(report, 'object store', '');
     expectFailure(report, 'admin API', 'no-token');
+  });
+
+  it('a home that does not exist and cannot be made, with and without settings', async () => {
+    const bare = (home: string) => doctor({ TRIVET_HOME: home }, {});
+    const nowhere = '/proc/nope does not exist, and cannot be made: /proc can hold no files';
+    const without = await bare('/proc/nope');
+    for (const report of [without, await doctor({ TRIVET_HOME: '/proc/nope' })]) {
+      expectFailure(report, 'home', nowhere);
+      expect(of(report, 'disk')).toEqual([]);
+    }
+    expect(of(without, 'appliance')).toEqual([]);
+    const file = join(folder, 'no-folder');
+    writeFileSync(file, '');
+    expectFailure(await bare(join(file, 'home')), 'home', `${file} is not a folder`);
+    expect(of(await bare(join(folder, 'none')), 'appliance')[0]?.remedy).toBe('./trivet up --detach');
   });
 
   it('processes that a home left behind', async () => {

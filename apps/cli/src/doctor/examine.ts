@@ -1,5 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { type Config, ConfigError, loadConfig } from '#platform/config';
 import { loadKeyring } from '#platform/kek';
 import { SecretBox } from '#platform/secrets';
@@ -12,19 +11,21 @@ import { livingState, type State } from '../state.js';
 import { readEnvironmentFile } from '../supervisor/apps.js';
 import { tgtFolder } from '../tgt-processes.js';
 import { type Finding, fail, findings, warn } from './check.js';
-import { checkHome, checkHost, checkKeyFile } from './host.js';
+import { checkDisk, checkHome, checkHost, checkKeyFile } from './host.js';
 
 /** Everything that can be looked at from here: the home that runs, or what the environment of a container names. */
 export async function examine(): Promise<Finding[]> {
   const home = Home.find();
   const state = home && livingState(home);
-  let folder = home?.path ?? Home.locate();
-  while (!existsSync(folder)) folder = dirname(folder);
-  const { clockFinding, clockState } = await import('./clock.js');
-  const found = [...checkHost(folder), clockFinding(clockState())];
   const given = settings();
+  const onlySettings = state === undefined && Object.keys(given).some(isDatabaseAddress);
+  const disk = checkDisk(home?.path ?? Home.locate(), !onlySettings);
+  const { clockFinding, clockState } = await import('./clock.js');
+  const found = [...checkHost(), disk, clockFinding(clockState())];
   if (home === undefined || state === undefined) {
-    if (Object.keys(given).some(isDatabaseAddress)) return [...found, ...(await checkSettings(given))];
+    if (onlySettings) return [...found, ...(await checkSettings(given))];
+    // `up` would end with just that.
+    if (home === undefined && disk.name === 'home') return found;
     const say = home === undefined ? `there is no home at ${Home.locate()}` : `${home.path} is down`;
     found.push(warn('appliance', say, './trivet up --detach'));
     return home === undefined ? found : [...found, ...(await leftovers(home, undefined))];
