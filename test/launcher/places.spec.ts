@@ -169,14 +169,24 @@ describe('what cannot run', () => {
     }
   });
 
-  it('for a gateway that ends with code 78 fails up with its line, and leaves nothing', async () => {
-    const home = withoutCeph(homes.at('no-keys'));
-    home.settings.TRIVET_RGW_ACCESS_KEY_FILE = '/no/such/file';
-    home.settings.TRIVET_RGW_SECRET_KEY_FILE = '/no/such/file';
+  it.each([
+    ['migrate', 'TRIVET_RGW_ACCESS_KEY_FILE', 'TRIVET_RGW_SECRET_KEY_FILE'],
+    ['gateway', 'TRIVET_TLS_CERT_FILE', 'TRIVET_TLS_KEY_FILE'],
+  ])('for a %s that ends with code 78 fails up with its line, and leaves nothing', async (name, setting, other) => {
+    const home = withoutCeph(homes.at(`no-keys-${name}`));
+    const key = join(homes.folderAt('rgw-keys', 0o755), 'key');
+    writeFileSync(key, 'not asked for');
+    for (const rgw of ['ACCESS', 'SECRET']) home.settings[`TRIVET_RGW_${rgw}_KEY_FILE`] = key;
+    home.settings[setting] = '/no/such/file';
+    home.settings[other] = '/no/such/file';
     const { code, stdout } = await home.run('up', '--detach');
     expect(code).toBe(78);
-    expect(stdout).toContain('/no/such/file');
-    expect(stdout).not.toMatch(/^ {4}at /m);
+    // Of its log nothing but why.
+    const why = `${setting}: cannot read /no/such/file: ENOENT`;
+    const how = name === 'gateway' ? 'gateway: ended' : 'migrate ended';
+    const said = `trivet: ${how} with code 78: ${why}; log: ${home.file('log', `${name}.log`)}\n`;
+    expect(stdout.slice(-said.length)).toBe(said);
+    expect(stdout).not.toContain('{');
     expect((await home.status()).state).toBe('failed');
     expect(processesOf(home.home)).toEqual([]);
   });

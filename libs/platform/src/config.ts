@@ -284,9 +284,12 @@ export function readSecretFile(variable: string, path: string): string {
   }
 }
 
+/** Begins each line that says why a process ended with EXIT_CONFIG; its log has others before it. */
+export const CONFIG_LINE = 'trivet: configuration: ';
+
 /** Ends the process the way a supervisor understands: one line for each problem, exit code 78. */
 export function exitOnConfigError(error: unknown): never {
   if (!(error instanceof ConfigError)) throw error;
-  for (const line of error.message.split('\n')) process.stderr.write(`trivet: configuration: ${line}\n`);
+  for (const line of error.message.split('\n')) process.stderr.write(`${CONFIG_LINE}${line}\n`);
   process.exit(EXIT_CONFIG);
 }

@@ -6,7 +6,7 @@ import { NODE_FLAGS } from '#platform/node-flags';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { surroundings } from '../environment.js';
 import { type Home, LauncherError } from '../home.js';
-import { tail } from './log-file.js';
+import { explainEnd } from './log-file.js';
 import { HOME_MARK } from './process.js';
 import type { ProcessSpec } from './supervised-process.js';
 
@@ -81,11 +81,8 @@ export async function migrate(
     child.once('error', reject);
   }).finally(() => closeSync(log));
   if (code !== 0) {
-    const why = tail(logFile, 8, logStart).replaceAll(/^/gm, '    ');
-    throw new LauncherError(
-      `migrate ended with code ${code}; log: ${logFile}\n${why}`,
-      code === EXIT_CONFIG ? code : 1,
-    );
+    const why = explainEnd(`migrate ended with code ${code}`, code, logFile, logStart);
+    throw new LauncherError(why, code === EXIT_CONFIG ? code : 1);
   }
   say(`database is migrated (${((performance.now() - begin) / 1000).toFixed(1)} s)`);
 }

@@ -1,4 +1,8 @@
 import { closeSync, copyFileSync, existsSync, openSync, readSync, renameSync, statSync, truncateSync } from 'node:fs';
+import { CONFIG_LINE, EXIT_CONFIG } from '#platform/config';
+
+/** More than there are settings. */
+const MANY = 1_000;
 
 /** A log above this many bytes is moved aside; one older copy is kept. */
 const LOG_LIMIT = 32 * 1024 * 1024;
@@ -33,4 +37,21 @@ export function tail(path: string, lines = 8, from = 0): string {
     return '';
   }
   return text.trimEnd().split('\n').slice(-lines).join('\n');
+}
+
+/**
+ * Why a process ended, with its log: of one that refused its configuration just the lines that say so, otherwise the last
+ * of this run.
+ * @param from where the lines of this run begin
+ */
+export function explainEnd(how: string, code: number | null, path: string, from: number): string {
+  if (code === EXIT_CONFIG) {
+    const said = tail(path, MANY, from)
+      .split('\n')
+      .filter(line => line.startsWith(CONFIG_LINE))
+      .map(line => line.slice(CONFIG_LINE.length));
+    if (said.length > 0) return `${how}: ${said.join('\n    ')}; log: ${path}`;
+  }
+  const lines = tail(path, 8, from);
+  return `${how}; log: ${path}${lines === '' ? '' : `\n${lines.replaceAll(/^/gm, '    ')}`}`;
 }

@@ -93,6 +93,17 @@ describe('a supervised process', () => {
     expect(readFileSync(path('runs'), 'utf8')).toBe('run\n');
   });
 
+  it('that refuses its configuration is quoted with that alone', async () => {
+    const log = `echo '{"level":"info","msg":"starting"}'`;
+    const refused =
+      'echo "trivet: configuration: TRIVET_A: wrong" >&2; echo "trivet: configuration: TRIVET_B: too" >&2';
+    const supervised = supervise(`${log}; ${refused}; ${log}; exit 78`);
+    await expect(supervised.start()).rejects.toMatchObject({
+      exitCode: 78,
+      message: `script: ended with code 78: TRIVET_A: wrong\n    TRIVET_B: too; log: ${path('log')}`,
+    });
+  });
+
   it('tries a first start three times', async () => {
     const supervised = supervise('echo run >> runs; exit 1');
     await expect(supervised.start()).rejects.toThrow('code 1');

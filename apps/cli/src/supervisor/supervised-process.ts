@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync, statSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { EXIT_CONFIG } from '#platform/config';
-import { rotateClosed, tail } from './log-file.js';
+import { explainEnd, rotateClosed } from './log-file.js';
 import { endProcess, identify, type ProcessId, signal } from './process.js';
 
 export interface ProcessSpec {
@@ -161,7 +161,7 @@ export class SupervisedProcess {
         if (this.#id !== undefined) await endProcess(this.#id, spec.stopSignal, spec.stopGraceMs);
         await exit;
         return {
-          message: this.#withLog(`${spec.name}: not ready after ${spec.readyMs / 1000} s`, logStart),
+          message: explainEnd(`${spec.name}: not ready after ${spec.readyMs / 1000} s`, null, spec.logFile, logStart),
           final: false,
         };
       }
@@ -169,7 +169,7 @@ export class SupervisedProcess {
     }
     if (ended === undefined) return { message: `${spec.name}: stopped`, final: true };
     this.#id = undefined;
-    const message = this.#withLog(this.#describe(ended), logStart);
+    const message = explainEnd(this.#describe(ended), ended.code, spec.logFile, logStart);
     return ended.code === EXIT_CONFIG ? { message, final: true, exitCode: EXIT_CONFIG } : { message, final: false };
   }
 
@@ -206,11 +206,6 @@ export class SupervisedProcess {
     if (this.#child?.pid === undefined) return `${this.spec.name}: cannot start ${this.spec.command} (${end.signal})`;
     const how = end.code === null ? `was ended by ${end.signal}` : `ended with code ${end.code}`;
     return `${this.spec.name}: ${how}`;
-  }
-
-  #withLog(message: string, logStart: number): string {
-    const lines = tail(this.spec.logFile, 8, logStart);
-    return `${message}; log: ${this.spec.logFile}${lines === '' ? '' : `\n${lines.replaceAll(/^/gm, '    ')}`}`;
   }
 
   #setState(state: ProcessState, reason?: string): void {
