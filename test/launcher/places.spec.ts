@@ -107,6 +107,14 @@ describe('what cannot run', () => {
     expect(kept.sort()).toEqual(['gateway', 'postgres', 'worker']);
     expect(home.environment().TRIVET_REDIS_URL).toBe('none');
     expect(said).toContain('redis-server is not installed');
+    // Its addresses are taken: no gateway of somebody's own could use its settings.
+    const remedy = 'gateway and worker included; for one of your own: ./trivet down, then up --parts-only';
+    expect(await home.run('up', '--detach', '--parts-only', '--no-install')).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `trivet: ${home.home} runs as a whole, ${remedy}\n`,
+    });
+    expect(await home.must('up', '--detach', '--no-install')).toMatch(/^already up, supervisor \d+\n/);
   });
 
   it('by a wrong setting stops at once with code 78', async () => {

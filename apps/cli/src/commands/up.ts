@@ -173,6 +173,11 @@ async function joinFirst(home: Home, options: UpOptions): Promise<void> {
   if (living.partsOnly && !options.partsOnly) {
     throw new LauncherError(`${home.path} runs with --parts-only; ./trivet down, then up`);
   }
+  // Its env file names the addresses that are taken by the gateway that runs.
+  if (!living.partsOnly && options.partsOnly) {
+    const remedy = 'for one of your own: ./trivet down, then up --parts-only';
+    throw new LauncherError(`${home.path} runs as a whole, gateway and worker included; ${remedy}`);
+  }
   say(`already up, supervisor ${living.supervisor.pid}`);
   const ready = await waitUntilReady(
     home,
