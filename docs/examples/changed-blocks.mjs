@@ -6,6 +6,10 @@ import { Client, credentials, status } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
 
 const [url, username, passwordFile, snapshot, base] = process.argv.slice(2);
+if (snapshot === undefined) {
+  console.error('usage: changed-blocks.mjs URL USER PASSWORD-FILE SNAPSHOT [BASE]');
+  process.exit(2);
+}
 const password = readFileSync(passwordFile, 'utf8').trim();
 const post = async (path, body, token = '') => {
   const headers = { 'content-type': 'application/json', 'x-auth-token': token };

@@ -34,6 +34,12 @@ function run(args: string[], env: Record<string, string> = {}): Promise<Ended> {
   });
 }
 
+it.each(['changed-blocks.mjs', 'cosi-call.mjs'])('the example %s says how it is called', async name => {
+  const { code, stderr } = await run([`docs/examples/${name}`]);
+  expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(/^usage: .+\n$/) });
+  expect(stderr).toContain(`usage: ${name} `);
+});
+
 describe("README's commands", () => {
   let appliance: TestAppliance;
   const folder = mkdtempSync(join(tmpdir(), 'trivet-readme-'));
