@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { GRANT_FIELDS } from '#cosi/v1alpha2-mapper';
 import type { Caller } from '#storage/caller';
 import { AdminHouse } from '#test/admin/admin-house';
 import { ended, operationOf, readsAllOfMoving, sidecarOf, unworked } from '#test/admin/resource-calls';
@@ -24,6 +25,7 @@ const grant = (name: string, buckets: readonly string[] = ['one']) =>
     serviceAccount: '',
     parameters: {},
     buckets: buckets.map(bucketId => ({ bucketId, mode: 'read_write' as const })),
+    fields: GRANT_FIELDS,
   });
 const list = async (query: Record<string, string> = {}) =>
   (await house.call(house.acme.viewer, 'GET', accesses, { query })).body.items;

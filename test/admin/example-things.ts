@@ -2,6 +2,7 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RouteContract } from '#admin/contract/route';
+import { GRANT_FIELDS } from '#cosi/v1alpha2-mapper';
 import { uuidv7 } from '#platform/uuid';
 import type { BlockCaller } from '#storage/block-storage';
 import type { Caller } from '#storage/caller';
@@ -204,6 +205,7 @@ export class ExampleThings {
       serviceAccount: '',
       parameters: {},
       buckets: [{ bucketId: await this.bucketNamed(), mode: 'read_write' }],
+      fields: GRANT_FIELDS,
     });
     return accountId;
   }

@@ -1,5 +1,6 @@
 import type { FaultOrder } from '#backends/fake/fake-control';
 import { IndexRetention } from '#changes/index-retention';
+import { GRANT_FIELDS } from '#cosi/v1alpha2-mapper';
 import { acceptInBackground } from '#storage/background-operation';
 import type { BlockCaller } from '#storage/block-storage';
 import type { Caller } from '#storage/caller';
@@ -49,6 +50,7 @@ async function grant({ house: { parts }, sidecar }: Tools, name: string, buckets
     serviceAccount: '',
     parameters: {},
     buckets: buckets.map(bucketId => ({ bucketId, mode: 'read_write' })),
+    fields: GRANT_FIELDS,
   });
   return accountId;
 }

@@ -1,6 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { GRANT_FIELDS } from '#cosi/v1alpha2-mapper';
 import { forgetTenant } from '#tenancy/tenant-end';
 import { AdminHouse, type HouseTenant } from '#test/admin/admin-house';
 import { driverOf, MIB, poolsSeen, sidecarOf } from '#test/admin/resource-calls';
@@ -134,6 +135,7 @@ describe('a tenant that has something', () => {
       serviceAccount: '',
       parameters: {},
       buckets: [{ bucketId: 'photos', mode: 'read_write' }],
+      fields: GRANT_FIELDS,
     });
     house.appliance.fake!.seedObjects('photos', 2_500);
     await house.query(

@@ -1,7 +1,9 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { AccessMode, BucketSpec } from '#backends/object-backend';
 import { invalid, StorageError } from '#platform/errors';
+import { otherRequest } from '#storage/accesses/accesses';
 import type { Caller } from '#storage/caller';
+import { accessDifferences, type DesiredAccess, desiredAccess, fingerprint } from '#storage/desired-state';
 import type { AccessView, BucketRequest, BucketView, GrantRequest, ObjectStorage } from '#storage/object-storage';
 
 interface Bucket {
@@ -13,7 +15,7 @@ interface Bucket {
 
 interface Access {
   id: string;
-  request: string;
+  desired: DesiredAccess;
   modes: Map<string, AccessMode>;
   credentials: AccessView['credentials'];
 }
@@ -71,18 +73,17 @@ export class MemoryObjectStorage implements ObjectStorage {
 
   async grantAccess(caller: Caller, request: GrantRequest): Promise<AccessView> {
     await this.before('grantAccess', caller);
-    const sorted = [...request.buckets].sort((a, b) => (a.bucketId < b.bucketId ? -1 : 1));
-    const wanted = JSON.stringify([request.protocol, request.authentication, sorted]);
+    const desired = desiredAccess(request.protocol, request.buckets);
     let access = this.accesses.get(request.name);
-    if (access && access.request !== wanted) {
-      throw new StorageError('already_exists', `access ${request.name} exists with another request`);
+    if (access && !fingerprint(access.desired).equals(fingerprint(desired))) {
+      throw otherRequest(`access ${request.name}`, accessDifferences(access.desired, desired), request.fields);
     }
     if (!access) {
       for (const { bucketId } of request.buckets) this.known(bucketId);
       this.reach();
       access = {
         id: `trivet-${randomUUID()}`,
-        request: wanted,
+        desired,
         modes: new Map(request.buckets.map(({ bucketId, mode }) => [bucketId, mode])),
         credentials: { accessKeyId: randomBytes(10).toString('hex'), secretAccessKey: randomBytes(20).toString('hex') },
       };

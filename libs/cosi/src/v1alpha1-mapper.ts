@@ -24,6 +24,11 @@ const ACCESS_MODES = new Map<string, AccessMode>([
   ['WriteOnly', 'write_only'],
 ]);
 const ACCESS_MODE_PARAMETER = 'accessMode';
+const GRANT_FIELDS: GrantRequest['fields'] = {
+  protocol: 'the protocol, which is always S3 here',
+  buckets: 'bucket_id',
+  modes: `parameters[${ACCESS_MODE_PARAMETER}]`,
+};
 
 export function toBucketRequest(request: CreateBucketRequest): BucketRequest {
   checkName('name', request.name);
@@ -50,6 +55,7 @@ export function toGrantRequest(request: GrantBucketAccessRequest): GrantRequest 
     serviceAccount: '',
     parameters: {},
     buckets: [{ bucketId: request.bucketId, mode: accessMode(request.parameters) }],
+    fields: GRANT_FIELDS,
   };
 }
 

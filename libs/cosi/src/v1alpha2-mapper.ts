@@ -80,8 +80,12 @@ export function toGrantRequest(request: GrantBucketAccessRequest, endpoint: Endp
     serviceAccount: '',
     parameters: {},
     buckets: accessedBuckets(request, endpoint),
+    fields: GRANT_FIELDS,
   };
 }
+
+/** The mode's own field has another name in each revision. */
+export const GRANT_FIELDS: GrantRequest['fields'] = { protocol: 'protocol', buckets: 'buckets', modes: 'buckets' };
 
 function checkAuthentication({ authenticationType, serviceAccountName }: GrantBucketAccessRequest): void {
   const number = authenticationType?.type ?? 0;

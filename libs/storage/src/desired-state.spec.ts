@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { BucketSpec } from '#backends/object-backend';
 import {
+  accessDifferences,
   canonical,
   type DesiredAccess,
   type DesiredBucket,
@@ -87,6 +88,31 @@ describe('canonical', () => {
 
   it('sorts keys by their code units, as no locale would', () => {
     expect(canonical({ ä: 1, z: 2, Z: 3, a: 4 })).toBe('{"Z":3,"a":4,"z":2,"ä":1}');
+  });
+});
+
+describe('accessDifferences', () => {
+  const access = (buckets: Record<string, 'read_write' | 'read_only'>, protocol: 's3' | 'azure' = 's3') =>
+    desiredAccess(
+      protocol,
+      Object.entries(buckets).map(([bucketId, mode]) => ({ bucketId, mode })),
+    );
+
+  it.each([
+    ['nothing', access({ a: 'read_only', b: 'read_only' }), access({ b: 'read_only', a: 'read_only' }), []],
+    ['the protocol', access({ a: 'read_only' }), access({ a: 'read_only' }, 'azure'), ['protocol']],
+    ['a mode', access({ a: 'read_only' }), access({ a: 'read_write' }), ['modes']],
+    ['another bucket', access({ a: 'read_only' }), access({ b: 'read_only' }), ['buckets']],
+    ['one bucket less', access({ a: 'read_only', b: 'read_write' }), access({ a: 'read_only' }), ['buckets']],
+    [
+      'modes changed about',
+      access({ a: 'read_only', b: 'read_write' }),
+      access({ a: 'read_write', b: 'read_only' }),
+      ['modes'],
+    ],
+    ['both', access({ a: 'read_only' }), access({ b: 'read_write' }), ['buckets', 'modes']],
+  ] as const)('%s', (_, is, asked, places) => {
+    expect(accessDifferences(is, asked)).toEqual(places);
   });
 });
 

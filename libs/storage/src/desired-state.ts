@@ -43,6 +43,24 @@ export function desiredAccess(
   return { v: 1, protocol, authentication: 'key', buckets: sorted };
 }
 
+/** What a caller asks of an access, and may ask otherwise under the same name. */
+export type AccessPlace = 'protocol' | 'buckets' | 'modes';
+
+export function accessDifferences(is: DesiredAccess, asked: DesiredAccess): AccessPlace[] {
+  const modes = new Map(is.buckets.map(({ bucketId, mode }) => [bucketId, mode]));
+  const sameBuckets = modes.size === asked.buckets.length && asked.buckets.every(({ bucketId }) => modes.has(bucketId));
+  // Of a bucket that the access does not have, only a mode that it has nowhere is another one.
+  const sameModes = asked.buckets.every(({ bucketId, mode }) =>
+    modes.has(bucketId) ? modes.get(bucketId) === mode : [...modes.values()].includes(mode),
+  );
+  const places: [AccessPlace, boolean][] = [
+    ['protocol', is.protocol === asked.protocol],
+    ['buckets', sameBuckets],
+    ['modes', sameModes],
+  ];
+  return places.filter(([, same]) => !same).map(([place]) => place);
+}
+
 export const desiredVolume = ({
   sizeBytes,
   ...rest

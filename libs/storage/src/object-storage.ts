@@ -1,5 +1,6 @@
 import type { AccessMode, ObjectAccessPoint, ObjectProtocol } from '#backends/object-backend';
 import type { Caller, ObjectCaller } from '#storage/caller';
+import type { AccessPlace } from '#storage/desired-state';
 
 /**
  * What the object legs ask of the domain. Every method validates, answers a repeat from one read where it can, else
@@ -48,6 +49,8 @@ export interface GrantRequest {
   serviceAccount: string;
   parameters: Readonly<Record<string, string>>;
   buckets: readonly { bucketId: string; mode: AccessMode }[];
+  /** What the caller's protocol calls them, for the message of a conflict. */
+  fields: Readonly<Record<AccessPlace, string>>;
 }
 
 export interface AccessView {

@@ -93,7 +93,8 @@ export function grantCases(context: Context): void {
           [two, 'READ_WRITE'],
         ]),
       ];
-      for (const other of others) await context.refuse(dialect, GRANT, other, 'ALREADY_EXISTS', name);
+      const message = new RegExp(`${name} exists with another request: buckets$`);
+      for (const other of others) await context.refuse(dialect, GRANT, other, 'ALREADY_EXISTS', message);
       expect(await context.settle(dialect, GRANT, request)).toEqual(first);
     });
 

@@ -24,12 +24,20 @@ export function settingCases(setup: CosiSetup): void {
       ['invalid_argument', 'INVALID_ARGUMENT'],
     ] as const)('grant mismatch %s: v1alpha1 gets %s, v1alpha2 ALREADY_EXISTS', async (grantMismatch, code) => {
       await using({ grantMismatch }, async context => {
-        const bucket = await context.madeBucket();
+        const [bucket, second] = [await context.madeBucket(), await context.madeBucket()];
         const name = context.access();
         await context.settle('v1alpha1', GRANT, grantRequest('v1alpha1', name, [[bucket, 'READ_WRITE']]));
-        const other = (dialect: 'v1alpha1' | 'r1') => grantRequest(dialect, name, [[bucket, 'READ_ONLY']]);
-        await context.refuse('v1alpha1', GRANT, other('v1alpha1'), code, name);
-        await context.refuse('r1', GRANT, other('r1'), 'ALREADY_EXISTS', name);
+        const others = [
+          [bucket, 'READ_ONLY', 'parameters\\[accessMode\\]'],
+          [second, 'READ_WRITE', 'bucket_id'],
+          [second, 'READ_ONLY', 'bucket_id, parameters\\[accessMode\\]'],
+        ] as const;
+        const saying = (fields: string) => new RegExp(`${name} exists with another request: ${fields}$`);
+        for (const [other, mode, fields] of others) {
+          const request = (dialect: 'v1alpha1' | 'r1') => grantRequest(dialect, name, [[other, mode]]);
+          await context.refuse('v1alpha1', GRANT, request('v1alpha1'), code, saying(fields));
+          await context.refuse('r1', GRANT, request('r1'), 'ALREADY_EXISTS', saying('buckets'));
+        }
       });
     });
 

@@ -22,7 +22,13 @@ import {
 } from '#storage/accesses/access-store';
 import { BUCKET_SLOTS, supported, view } from '#storage/buckets/buckets';
 import { type Caller, type Endpoint, type ObjectCaller, objectCaller, patience, requireServing } from '#storage/caller';
-import { type DesiredAccess, desiredAccess, differences, fingerprint } from '#storage/desired-state';
+import {
+  type AccessPlace,
+  accessDifferences,
+  type DesiredAccess,
+  desiredAccess,
+  fingerprint,
+} from '#storage/desired-state';
 import type { AccessView, GrantRequest } from '#storage/object-storage';
 import type { Witness } from '#storage/witness';
 
@@ -77,11 +83,7 @@ export class Accesses {
       if (row.state === 'revoking')
         throw new StorageError('aborted', `${resource} is being revoked; try again when it is gone`, { resource });
       if (!row.fingerprint.equals(print))
-        throw new StorageError(
-          'already_exists',
-          `${resource} exists with another request: ${differences(row.desired, desired).join(', ')}`,
-          { resource },
-        );
+        throw otherRequest(resource, accessDifferences(row.desired, desired), request.fields);
       if (row.activeOperation) return { value: undefined, join: row.activeOperation };
       return row.stale ? undefined : { value: undefined };
     };
@@ -261,6 +263,16 @@ export class Accesses {
     const buckets = desired.buckets.map(({ bucketId }) => view(endpoint, bucketId, [desired.protocol]));
     return { accountId: access.accountId, buckets, credentials };
   }
+}
+
+/** Told by the names that the caller knows, of which one may stand for several places. */
+export function otherRequest(
+  resource: string,
+  places: readonly AccessPlace[],
+  names: GrantRequest['fields'],
+): StorageError {
+  const fields = [...new Set(places.map(place => names[place]))].join(', ');
+  return new StorageError('already_exists', `${resource} exists with another request: ${fields}`, { resource });
 }
 
 /** A bucket named twice alike is one bucket; with two modes it is a contradiction. */
