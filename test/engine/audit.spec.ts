@@ -43,6 +43,24 @@ describe('the audit', () => {
     expect(await code(create('taken'))).toBe('ALREADY_EXISTS');
   });
 
+  it('learns which bucket a registration without an identity stands for, and says when another has taken its name', async () => {
+    const { database, fake } = appliance;
+    fake!.seedForeignBucket('theirs');
+    await database.query(
+      `INSERT INTO trivet.bucket (tenant_id, id, backend_id, name, origin, state, desired, fingerprint)
+       SELECT tenant_id, gen_random_uuid(), id, 'theirs', 'registered', 'ready', '{"v":1}', '' FROM trivet.backend`,
+    );
+    const { identity } = fake!.bucket('theirs')!;
+    const row = async () =>
+      (await database.query("SELECT identity, condition FROM trivet.bucket WHERE name = 'theirs'"))[0]!;
+    await until('it is known', async () => (await row()).identity !== null);
+    expect(await row()).toEqual({ identity, condition: null });
+    fake!.dropBucket('theirs');
+    fake!.seedForeignBucket('theirs');
+    await until('the exchange is seen', async () => (await row()).condition !== null);
+    expect(await row()).toMatchObject({ identity, condition: { message: expect.stringContaining('another bucket') } });
+  });
+
   it('does not doubt a bucket because its backend is down', async () => {
     expect(await code(create('steady'))).toBe('OK');
     appliance.fake!.addFault({ method: 'inspectBucket', mode: 'fail-before', error: 'unavailable', count: 5 });

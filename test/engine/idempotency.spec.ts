@@ -293,6 +293,42 @@ describe('a registered bucket', () => {
     await until('it is in the log', () => letGo.test(appliance.process('worker').log()));
   });
 
+  it('is not another one that was given its name', async () => {
+    const fake = appliance.fake!;
+    fake.seedForeignBucket('lent');
+    await register('lent');
+    const first = await grant('ba-lent', 'lent');
+    fake.dropBucket('lent');
+    fake.seedForeignBucket('lent');
+    fake.clearCalls();
+    const stranger = {
+      code: 'FAILED_PRECONDITION',
+      message: expect.stringContaining('not the one that was registered'),
+    };
+    expect(await grant('ba-lent-2', 'lent')).toMatchObject(stranger);
+    await expect(register('lent')).rejects.toMatchObject({ kind: 'failed_precondition' });
+    // What was granted on the one that is gone can be taken back, and the registration ended.
+    expect(await revoke(first.reply.account_id, 'lent')).toMatchObject({ code: 'OK' });
+    expect(await remove('lent')).toMatchObject({ code: 'OK' });
+    expect(fake.calls({ resource: 'lent' }).filter(({ phase }) => phase === 'effect')).toEqual([]);
+    expect(fake.principals().map(({ uid }) => uid)).not.toContain(first.reply.account_id);
+    const operations = await appliance.operations();
+    expect(operations.filter(({ state }) => state === 'needs_attention')).toEqual([]);
+  });
+
+  it('takes the identity of the one that is there when it was registered without', async () => {
+    appliance.fake!.seedForeignBucket('older');
+    await register('older');
+    const identity = async () =>
+      (await appliance.database.query("SELECT identity FROM trivet.bucket WHERE name = 'older'"))[0]?.identity;
+    const { identity: known } = appliance.fake!.bucket('older')!;
+    expect(await identity()).toBe(known);
+    await appliance.database.query("UPDATE trivet.bucket SET identity = NULL WHERE name = 'older'");
+    expect(await grant('ba-older', 'older')).toMatchObject({ code: 'OK' });
+    expect(await register('older')).toBe('known');
+    expect(await identity()).toBe(known);
+  });
+
   it('is one that exists, and that we did not make', async () => {
     for (const name of ['', '-brown', 'other/brown', 'other:brown', 'other$brown', '../brown', 'b'.repeat(256)])
       await expect(register(name), name).rejects.toMatchObject({ kind: 'invalid_argument', field: 'name' });

@@ -124,6 +124,10 @@ export async function openRgwHarness(rgw: RgwParts, rgwTenant = ''): Promise<Rgw
     seedForeignBucket: async Bucket => {
       await foreignClient.send(new CreateBucketCommand({ Bucket }));
     },
+    replaceForeignBucket: async Bucket => {
+      await foreignClient.send(new DeleteBucketCommand({ Bucket }));
+      await foreignClient.send(new CreateBucketCommand({ Bucket }));
+    },
     foreignBucketExists: async Bucket => {
       await foreignClient.send(new HeadBucketCommand({ Bucket }));
       return true;

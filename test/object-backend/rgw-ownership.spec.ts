@@ -85,7 +85,11 @@ describe.skipIf(!parts)('owner and location of buckets on RGW', () => {
     await harness.backend.createBucket(mine, plain, soon());
     await harness.backend.configureBucket(mine, plain, soon());
     const other = openOwned(harness.ownerUid);
-    expect(await other.inspectBucket(mine.name, soon())).toEqual({ state: 'foreign' });
+    expect(await other.inspectBucket(mine.name, soon())).toEqual({
+      state: 'foreign',
+      byTrivet: true,
+      identity: expect.any(String),
+    });
     expect(await other.deleteBucket(mine, soon())).toBe('foreign');
     expect(await harness.backend.deleteBucket(mine, soon())).toBe('deleted');
   });
@@ -97,7 +101,11 @@ describe.skipIf(!parts)('owner and location of buckets on RGW', () => {
     const owner = await harness.ownerClient();
     const link = (uid: string) => harness.linkBucket(ref.name, uid);
     await link(harness.foreignUid);
-    expect(await harness.backend.inspectBucket(ref.name, soon())).toEqual({ state: 'foreign' });
+    expect(await harness.backend.inspectBucket(ref.name, soon())).toEqual({
+      state: 'foreign',
+      byTrivet: true,
+      identity: expect.any(String),
+    });
     await expect(harness.backend.putGrants(ref, [], soon())).rejects.toMatchObject({ kind: 'failed_precondition' });
     await link(harness.ownerUid);
     await harness.backend.putGrants(ref, [], soon());

@@ -1,4 +1,5 @@
 import type { BackendCheck, Registration } from '#backends/registration';
+import { StorageError } from '#platform/errors';
 
 /**
  * The port for object stores. Desired state lives in Postgres; an adapter makes the store match it and remembers
@@ -52,8 +53,9 @@ export interface ObjectBackend {
 
   /**
    * Makes our statements in the bucket's policy say exactly `grants`, and leaves all other statements as they are.
-   * The caller holds the bucket's lock; a principal may not exist yet. A missing bucket: `not_found`. A policy that cannot be parsed, or that
-   * changed while we wrote: `failed_precondition`. Too large: `resource_exhausted`.
+   * The caller holds the bucket's lock; a principal may not exist yet. A missing bucket: `not_found`. Another bucket under
+   * the name of a registered one: ReplacedBucket. A policy that cannot be parsed, or that changed while we wrote:
+   * `failed_precondition`. Too large: `resource_exhausted`.
    */
   putGrants(bucket: GrantTarget, grants: readonly Grant[], signal: AbortSignal): Promise<void>;
 
@@ -88,12 +90,17 @@ export interface BucketRef {
   incarnation: string;
 }
 
+/**
+ * `identity` is what the store calls this very bucket: no other one of the same name ever has it, and nothing that is done
+ * to the bucket (policy, owner, resharding) changes it.
+ */
 export type BucketInspection =
   | { state: 'absent' }
   | { state: 'ours'; incarnation: string }
   /** Owned by our user, without our tag: ours only if we know that we were about to create it. */
-  | { state: 'untagged'; empty: boolean }
-  | { state: 'foreign' };
+  | { state: 'untagged'; empty: boolean; identity: string }
+  /** `byTrivet`: it carries the tag of another tenant or appliance. */
+  | { state: 'foreign'; byTrivet: boolean; identity: string };
 
 /** What a bucket is asked to be, protocol-neutral and canonical: it is stored, and compared on every repeat. */
 export interface BucketSpec {
@@ -110,10 +117,25 @@ export interface BucketSpec {
   deletePolicy: 'retain' | 'purge';
 }
 
-/** incarnation is absent for a registered (brownfield) bucket, which carries no tag of ours. */
+/**
+ * incarnation is absent for a registered (brownfield) bucket, which carries no tag of ours: that is known by the identity
+ * it had when it was registered, or by its name alone when nobody has seen that yet.
+ */
 export interface GrantTarget {
   name: string;
   incarnation?: string;
+  identity?: string;
+}
+
+/** The registered bucket is gone, with all that was granted on it, and somebody else's has its name. */
+export class ReplacedBucket extends StorageError {
+  constructor(name: string) {
+    super(
+      'failed_precondition',
+      `bucket ${name} is not the one that was registered, which is gone: the store has another bucket of this name; an administrator can delete it here, which ends the registration and leaves the bucket as it is, and import it again if it shall be used`,
+      { resource: `bucket ${name}` },
+    );
+  }
 }
 
 export type AccessMode = 'read_write' | 'read_only' | 'write_only';

@@ -49,8 +49,16 @@ describe('registry of backends', () => {
     expect(new Set(opened).size).toBe(3);
     const ref = { name: 'mine', incarnation: 'i' };
     await opened[0]!.createBucket(ref, fakeKind.parseBucketParameters({}), soon());
-    expect(await opened[1]!.inspectBucket('mine', soon())).toEqual({ state: 'foreign' });
-    expect(await opened[2]!.inspectBucket('mine', soon())).toEqual({ state: 'untagged', empty: true });
+    expect(await opened[1]!.inspectBucket('mine', soon())).toEqual({
+      state: 'foreign',
+      byTrivet: false,
+      identity: expect.any(String),
+    });
+    expect(await opened[2]!.inspectBucket('mine', soon())).toEqual({
+      state: 'untagged',
+      empty: true,
+      identity: expect.any(String),
+    });
   });
 
   it('says what is wrong with a row, without its credentials', () => {

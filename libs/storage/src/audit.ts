@@ -21,12 +21,17 @@ const CLAIM_BUCKETS = sql(
               AND audited_at < now() - $2 * interval '1 ms'
             ORDER BY audited_at LIMIT $3 FOR UPDATE SKIP LOCKED) due
     WHERE b.tenant_id = $1 AND b.id = due.id
-   RETURNING b.id, b.name, b.origin, b.backend_id AS "backendId", b.condition IS NOT NULL AS "hadCondition"`,
+   RETURNING b.id, b.name, b.origin, b.identity, b.backend_id AS "backendId", b.condition IS NOT NULL AS "hadCondition"`,
 );
 const SET_CONDITION = sql(
   'audit_set_condition',
   `UPDATE trivet.bucket SET condition = $3, updated_at = now()
     WHERE tenant_id = $1 AND id = $2 AND state = 'ready' AND active_operation IS NULL`,
+);
+/** One that was registered before identities were kept is the one that has its name now. */
+const SET_IDENTITY = sql(
+  'audit_set_identity',
+  'UPDATE trivet.bucket SET identity = $3 WHERE tenant_id = $1 AND id = $2 AND identity IS NULL',
 );
 const CLAIM_ACCESSES = sql(
   'audit_claim_accesses',
@@ -49,6 +54,7 @@ interface DueBucket {
   id: string;
   name: string;
   origin: 'created' | 'registered';
+  identity: string | null;
   backendId: string;
   hadCondition: boolean;
 }
@@ -97,8 +103,12 @@ export class Audit {
     const found = await backend.inspectBucket(bucket.name, bounded(signal));
     const there =
       bucket.origin === 'registered'
-        ? found.state !== 'absent'
+        ? 'identity' in found && (bucket.identity ?? found.identity) === found.identity
         : found.state === 'ours' && found.incarnation === bucket.id;
+    if (bucket.origin === 'registered' && bucket.identity === null && 'identity' in found) {
+      const { identity } = found;
+      await this.database.withTenant(tenantId, tx => tx.query(SET_IDENTITY, [tenantId, bucket.id, identity]));
+    }
     if (there && !bucket.hadCondition) return;
     const message =
       found.state === 'absent'
@@ -121,8 +131,8 @@ export class Audit {
     if (!credentials) return;
     const principal = { uid, displayName: wanted.name, ...credentials };
     const holds = [() => backend.holdsPrincipal(principal, bounded(signal))];
-    for (const { name: bucket, incarnation, grants } of policies)
-      holds.push(() => backend.holdsGrants({ name: bucket, incarnation }, grants, bounded(signal)));
+    for (const { name: bucket, incarnation, identity, grants } of policies)
+      holds.push(() => backend.holdsGrants({ name: bucket, incarnation, identity }, grants, bounded(signal)));
     for (const check of holds) {
       if (await check()) continue;
       log.warn({ access: name }, 'the backend does not hold this access as granted; its next Grant puts it right');

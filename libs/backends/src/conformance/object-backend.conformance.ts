@@ -4,7 +4,14 @@
  */
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { BucketRef, BucketSpec, Grant, ObjectBackend, Principal } from '#backends/object-backend';
+import {
+  type BucketRef,
+  type BucketSpec,
+  type Grant,
+  type ObjectBackend,
+  type Principal,
+  ReplacedBucket,
+} from '#backends/object-backend';
 import { parseS3BucketParameters } from '#backends/s3/bucket-parameters';
 import type { ErrorKind } from '#platform/errors';
 
@@ -19,6 +26,8 @@ export interface ObjectBackendHarness {
   prefix: string;
   /** A bucket made by somebody else. */
   seedForeignBucket(name: string): Promise<void>;
+  /** Its owner deletes it, and somebody makes the name again. */
+  replaceForeignBucket(name: string): Promise<void>;
   foreignBucketExists(name: string): Promise<boolean>;
   /** Puts objects into a bucket of ours, in several versions where it keeps versions. */
   seedObjects(name: string, count: number): Promise<void>;
@@ -124,7 +133,11 @@ export function describeObjectBackend(name: string, setup: () => Promise<ObjectB
         const ref = newRef();
         expect(await backend.inspectBucket(ref.name, none())).toEqual({ state: 'absent' });
         await backend.createBucket(ref, plain(), none());
-        expect(await backend.inspectBucket(ref.name, none())).toEqual({ state: 'untagged', empty: true });
+        expect(await backend.inspectBucket(ref.name, none())).toEqual({
+          state: 'untagged',
+          empty: true,
+          identity: expect.any(String),
+        });
         await backend.configureBucket(ref, plain(), none());
         expect(await backend.inspectBucket(ref.name, none())).toEqual({ state: 'ours', incarnation: ref.incarnation });
         expect(await backend.deleteBucket(ref, none())).toBe('deleted');
@@ -135,7 +148,11 @@ export function describeObjectBackend(name: string, setup: () => Promise<ObjectB
         const ref = newRef();
         await backend.createBucket(ref, plain(), none());
         await harness.seedObjects(ref.name, 1);
-        expect(await backend.inspectBucket(ref.name, none())).toEqual({ state: 'untagged', empty: false });
+        expect(await backend.inspectBucket(ref.name, none())).toEqual({
+          state: 'untagged',
+          empty: false,
+          identity: expect.any(String),
+        });
         await backend.configureBucket(ref, plain(), none());
         await remove(ref);
       });
@@ -165,7 +182,11 @@ export function describeObjectBackend(name: string, setup: () => Promise<ObjectB
       it('never adopts, configures, empties or deletes a foreign bucket', async () => {
         const ref = newRef();
         await harness.seedForeignBucket(ref.name);
-        expect(await backend.inspectBucket(ref.name, none())).toEqual({ state: 'foreign' });
+        expect(await backend.inspectBucket(ref.name, none())).toEqual({
+          state: 'foreign',
+          byTrivet: false,
+          identity: expect.any(String),
+        });
         await failsWith(backend.createBucket(ref, plain(), none()), 'already_exists');
         await failsWith(backend.configureBucket(ref, plain(), none()), 'failed_precondition');
         await failsWith(backend.emptyBucket(ref, none()), 'failed_precondition');
@@ -176,7 +197,11 @@ export function describeObjectBackend(name: string, setup: () => Promise<ObjectB
       it('treats the bucket of another tenant as foreign', async () => {
         const ref = await make();
         const other = { ...ref };
-        expect(await harness.otherTenant.inspectBucket(ref.name, none())).toEqual({ state: 'foreign' });
+        expect(await harness.otherTenant.inspectBucket(ref.name, none())).toEqual({
+          state: 'foreign',
+          byTrivet: true,
+          identity: expect.any(String),
+        });
         await failsWith(harness.otherTenant.createBucket(other, plain(), none()), 'already_exists');
         expect(await harness.otherTenant.deleteBucket(other, none())).toBe('foreign');
         await remove(ref);
@@ -354,6 +379,28 @@ export function describeObjectBackend(name: string, setup: () => Promise<ObjectB
         await backend.putGrants({ name }, [{ uid: principal.uid, mode: 'read_only' }], none());
         expect(await harness.grants(name)).toEqual([{ uid: principal.uid, mode: 'read_only' }]);
         await backend.putGrants({ name }, [], none());
+        expect(await harness.grants(name)).toEqual([]);
+      });
+
+      it('tells a registered bucket from another one that was given its name', async () => {
+        const { name } = newRef();
+        const identityNow = async () => {
+          const found = await backend.inspectBucket(name, none());
+          return 'identity' in found ? found.identity : undefined;
+        };
+        await harness.seedForeignBucket(name);
+        const identity = await identityNow();
+        const grants: Grant[] = [{ uid: newPrincipal().uid, mode: 'read_only' }];
+        await backend.putGrants({ name, identity }, grants, none());
+        expect(await identityNow()).toBe(identity);
+        expect(await backend.holdsGrants({ name, identity }, grants, none())).toBe(true);
+
+        await harness.replaceForeignBucket(name);
+        expect(await identityNow()).not.toBe(identity);
+        for (const asked of [grants, []]) {
+          await expect(backend.putGrants({ name, identity }, asked, none())).rejects.toBeInstanceOf(ReplacedBucket);
+          expect(await backend.holdsGrants({ name, identity }, asked, none())).toBe(false);
+        }
         expect(await harness.grants(name)).toEqual([]);
       });
 

@@ -119,9 +119,19 @@ export class FakeControl {
     return this.#state.all('SELECT owner, bytes FROM limits ORDER BY owner');
   }
 
-  restoreBucket({ name, owner, appliance, incarnation, spec, configured, objects, locked_key }: BucketRow): void {
-    const values = [name, owner, appliance, incarnation, spec, configured, objects, locked_key];
-    this.#state.run('INSERT INTO buckets VALUES (?, ?, ?, ?, ?, ?, ?, ?)', ...values);
+  restoreBucket({
+    name,
+    owner,
+    appliance,
+    incarnation,
+    spec,
+    configured,
+    objects,
+    locked_key,
+    identity,
+  }: BucketRow): void {
+    const values = [name, owner, appliance, incarnation, spec, configured, objects, locked_key, identity];
+    this.#state.run('INSERT INTO buckets VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)', ...values);
   }
 
   addFault(order: FaultOrder): number {

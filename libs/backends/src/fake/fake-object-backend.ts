@@ -8,16 +8,17 @@ import { type Fault, faultError, hang, pause, takeFault, timedOut } from '#backe
 import type { FakeConfig } from '#backends/fake/fake-kind';
 import { FakeState } from '#backends/fake/fake-state';
 import { InFlight } from '#backends/in-flight';
-import type {
-  ApplianceIdentity,
-  BucketInspection,
-  BucketRef,
-  BucketSpec,
-  Grant,
-  GrantTarget,
-  ObjectBackend,
-  Principal,
-  PrincipalRef,
+import {
+  type ApplianceIdentity,
+  type BucketInspection,
+  type BucketRef,
+  type BucketSpec,
+  type Grant,
+  type GrantTarget,
+  type ObjectBackend,
+  type Principal,
+  type PrincipalRef,
+  ReplacedBucket,
 } from '#backends/object-backend';
 import type { BackendCheck } from '#backends/registration';
 import { policyBytes } from '#backends/s3/bucket-policy';
@@ -34,6 +35,7 @@ export interface BucketRow {
   configured: number;
   objects: number;
   locked_key: string | null;
+  identity: string;
 }
 
 /** Each object is so large here. */
@@ -184,7 +186,8 @@ export class FakeObjectBackend implements ObjectBackend {
     return this.#bucketCall('holdsGrants', bucket, signal, () => {
       const sorted = (list: readonly Grant[]) => JSON.stringify(list.map(({ uid, mode }) => `${uid} ${mode}`).sort());
       const there = this.#state.all<Grant>('SELECT uid, mode FROM grants WHERE bucket = ?', bucket.name);
-      return answer(sorted(there) === sorted(grants));
+      const is = bucket.identity === undefined || bucket.identity === this.#row(bucket.name)?.identity;
+      return answer(is && sorted(there) === sorted(grants));
     });
   }
 
@@ -197,6 +200,8 @@ export class FakeObjectBackend implements ObjectBackend {
           throw new StorageError('failed_precondition', `bucket ${bucket.name} has lost its tags`);
         if (!this.#isThis(found, { ...bucket, incarnation: bucket.incarnation })) throw missing(bucket.name);
       }
+      if (bucket.identity !== undefined && this.#row(bucket.name)!.identity !== bucket.identity)
+        throw new ReplacedBucket(bucket.name);
       const counts = { read_write: 0, read_only: 0, write_only: 0, revoked: 0 };
       for (const grant of grants) counts[grant.mode] += 1;
       if (policyBytes(bucket.name, counts) > this.maxPolicyBytes)
@@ -310,9 +315,10 @@ export class FakeObjectBackend implements ObjectBackend {
   #inspect(name: string): BucketInspection {
     const row = this.#row(name);
     if (!row) return { state: 'absent' };
-    if (row.owner !== this.#owner) return { state: 'foreign' };
-    if (row.appliance === null || row.incarnation === null) return { state: 'untagged', empty: row.objects === 0 };
-    return row.appliance === this.#owner ? { state: 'ours', incarnation: row.incarnation } : { state: 'foreign' };
+    const { appliance, incarnation, identity } = row;
+    if (row.owner !== this.#owner) return { state: 'foreign', byTrivet: appliance !== null, identity };
+    if (appliance === null || incarnation === null) return { state: 'untagged', empty: row.objects === 0, identity };
+    return appliance === this.#owner ? { state: 'ours', incarnation } : { state: 'foreign', byTrivet: true, identity };
   }
 
   #isThis(found: BucketInspection, bucket: BucketRef): boolean {

@@ -32,6 +32,10 @@ for (const kept of [':memory:conformance', join(folder, 'fake.db')]) {
       refused: refused.backend,
       prefix: 'conformance-',
       seedForeignBucket: async name => control.seedForeignBucket(name),
+      replaceForeignBucket: async name => {
+        control.dropBucket(name);
+        control.seedForeignBucket(name);
+      },
       foreignBucketExists: async name => control.bucket(name)?.owner === 'foreign',
       seedObjects: async (name, count) => control.seedObjects(name, count),
       seedLockedObject: async name => {

@@ -25,7 +25,10 @@ export type RgwUser = z.output<typeof userDocument>;
 
 const bucketDocument = z.looseObject({
   id: z.string(),
+  /** The id that the bucket was made with: resharding gives it another `id`, and leaves this. */
+  marker: z.string(),
   owner: z.string(),
+  tagset: z.record(z.string(), z.string()).optional(),
   bucket_quota: z.looseObject({ enabled: z.boolean(), max_size: z.number(), max_objects: z.number() }),
 });
 export type RgwBucket = z.output<typeof bucketDocument>;

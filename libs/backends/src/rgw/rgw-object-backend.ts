@@ -17,16 +17,17 @@ import {
   type S3Client,
 } from '@aws-sdk/client-s3';
 import { InFlight } from '#backends/in-flight';
-import type {
-  ApplianceIdentity,
-  BucketInspection,
-  BucketRef,
-  BucketSpec,
-  Grant,
-  GrantTarget,
-  ObjectBackend,
-  Principal,
-  PrincipalRef,
+import {
+  type ApplianceIdentity,
+  type BucketInspection,
+  type BucketRef,
+  type BucketSpec,
+  type Grant,
+  type GrantTarget,
+  type ObjectBackend,
+  type Principal,
+  type PrincipalRef,
+  ReplacedBucket,
 } from '#backends/object-backend';
 import type { BackendCheck } from '#backends/registration';
 import { AdminOps, OP_MASK, type RgwBucket, type RgwUser } from '#backends/rgw/admin-ops';
@@ -184,7 +185,11 @@ export class RgwObjectBackend implements ObjectBackend {
     });
   }
 
-  putGrants({ name, incarnation }: GrantTarget, grants: readonly Grant[], signal: AbortSignal): Promise<void> {
+  putGrants(
+    { name, incarnation, identity }: GrantTarget,
+    grants: readonly Grant[],
+    signal: AbortSignal,
+  ): Promise<void> {
     return this.#onBucket('write the policy of', name, signal, async () => {
       const qualified = qualifiedBucket(this.config.rgwTenant, name);
       const bucket =
@@ -192,17 +197,23 @@ export class RgwObjectBackend implements ObjectBackend {
           ? await this.#admin.getBucket(qualified, signal)
           : await this.#ownForGrants({ name, incarnation }, signal);
       if (!bucket) throw missing(name);
+      if (identity !== undefined && bucket.marker !== identity) throw new ReplacedBucket(name);
       const readVersion = () => this.#admin.bucketVersion(qualified, bucket.id, signal);
       const scope = { bucket: name, tenant: this.config.rgwTenant };
       await this.#owners.as(bucket.owner, signal, client => writeGrants(client, scope, grants, readVersion, signal));
     });
   }
 
-  holdsGrants({ name, incarnation }: GrantTarget, grants: readonly Grant[], signal: AbortSignal): Promise<boolean> {
+  holdsGrants(
+    { name, incarnation, identity }: GrantTarget,
+    grants: readonly Grant[],
+    signal: AbortSignal,
+  ): Promise<boolean> {
     return this.#onBucket('inspect', name, signal, async () => {
       const found = await this.#find(name, signal);
       const { bucket } = found;
       if (!bucket || (incarnation !== undefined && !isThis(found, { name, incarnation }))) return false;
+      if (identity !== undefined && bucket.marker !== identity) return false;
       const policy = await this.#owners.as(bucket.owner, signal, client => readPolicy(client, name, signal));
       return samePolicy(policy, mergePolicy(policy, { bucket: name, tenant: this.config.rgwTenant }, grants));
     });
@@ -275,14 +286,20 @@ export class RgwObjectBackend implements ObjectBackend {
   async #find(name: string, signal: AbortSignal): Promise<Found> {
     const bucket = await this.#admin.getBucket(qualifiedBucket(this.config.rgwTenant, name), signal);
     if (!bucket) return { inspection: { state: 'absent' } };
-    if (bucket.owner !== this.#owner) return { inspection: { state: 'foreign' }, bucket };
+    const { marker: identity } = bucket;
+    const foreign = (byTrivet: boolean): Found => ({ inspection: { state: 'foreign', byTrivet, identity }, bucket });
+    // By Admin Ops: its owner may have no key that we could ask with.
+    if (bucket.owner !== this.#owner) return foreign(bucket.tagset?.[APPLIANCE_TAG] !== undefined);
     return this.#asOwner(signal, async client => {
       const tags = await readTags(client, name, signal);
       const appliance = tags.get(APPLIANCE_TAG);
       const incarnation = tags.get(INCARNATION_TAG);
       if (appliance === undefined || incarnation === undefined)
-        return { inspection: { state: 'untagged', empty: await isBucketEmpty(client, name, signal) }, bucket };
-      if (appliance !== this.#appliance) return { inspection: { state: 'foreign' }, bucket };
+        return {
+          inspection: { state: 'untagged', empty: await isBucketEmpty(client, name, signal), identity },
+          bucket,
+        };
+      if (appliance !== this.#appliance) return foreign(true);
       return { inspection: { state: 'ours', incarnation }, bucket };
     });
   }

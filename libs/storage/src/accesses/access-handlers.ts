@@ -1,3 +1,4 @@
+import { ReplacedBucket } from '#backends/object-backend';
 import { failureOf, type Handler, type Step } from '#operations/handler';
 import type { LeasedOperation } from '#operations/operation';
 import type { Tx } from '#platform/database';
@@ -62,6 +63,8 @@ const NOT_NARROWED = sql(
 
 const bucketIds = (operation: LeasedOperation) => operation.request.resources as string[];
 const rowOf = (operation: LeasedOperation) => [operation.tenantId, operation.resourceId] as const;
+
+const isGone = (error: StorageError): boolean => error.kind === 'not_found' || error instanceof ReplacedBucket;
 
 export class AccessHandlers {
   constructor(
@@ -176,12 +179,13 @@ export class AccessHandlers {
       run: async ({ policies }, { operation, call }) => {
         const backend = await this.backends.open(operation.tenantId, operation.backendId);
         const granting = operation.kind === 'access.grant' && failureOf(operation) === undefined;
-        for (const { name, incarnation, grants } of policies)
+        for (const { name, incarnation, identity, grants } of policies)
           try {
-            await call('putGrants', signal => backend.putGrants({ name, incarnation }, grants, signal));
+            await call('putGrants', signal => backend.putGrants({ name, incarnation, identity }, grants, signal));
           } catch (error) {
             // A bucket that is gone has no policy that could still allow anything.
-            if (isStorageError(error) && error.kind === 'not_found' && !granting) continue;
+            if (!granting && isStorageError(error) && isGone(error)) continue;
+            if (error instanceof ReplacedBucket) throw error;
             if (isStorageError(error) && error.kind === 'failed_precondition')
               throw new StorageError(error.kind, error.message, { ...error, retry: 'person', cause: error });
             throw error;

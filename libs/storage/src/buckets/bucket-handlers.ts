@@ -1,4 +1,4 @@
-import type { BucketSpec } from '#backends/object-backend';
+import { type BucketSpec, ReplacedBucket } from '#backends/object-backend';
 import type { Handler, Step } from '#operations/handler';
 import type { LeasedOperation } from '#operations/operation';
 import { StorageError } from '#platform/errors';
@@ -231,13 +231,19 @@ export function deleteBucketHandler(backends: BackendDirectory): Handler<Removal
   };
 }
 
+const IDENTITY = sql('bucket_identity', 'SELECT identity FROM trivet.bucket WHERE tenant_id = $1 AND id = $2');
+
 /**
  * A registered bucket: our grants leave it, it stays as it is (hard-cases O7). After COSI's Delete it may be claimed again;
  * an administrator's deletion ends the registration too.
  */
-export function releaseBucketHandler(backends: BackendDirectory): Handler<undefined> {
+export function releaseBucketHandler(backends: BackendDirectory): Handler<{ identity?: string }> {
   return {
     kind: 'bucket.release',
+    async begin(tx, operation) {
+      const [row] = await tx.query<{ identity: string | null }>(IDENTITY, rowOf(operation));
+      return { identity: row?.identity ?? undefined };
+    },
     steps: [
       {
         name: 'policy',
@@ -245,12 +251,14 @@ export function releaseBucketHandler(backends: BackendDirectory): Handler<undefi
         point: (writer, operation) => {
           writer.write(FORGET_GRANTS, rowOf(operation));
         },
-        async run(_, { operation, call }) {
+        async run({ identity }, { operation, call }) {
           const backend = await backends.open(operation.tenantId, operation.backendId);
+          const target = { name: operation.resourceName, identity };
           try {
-            await call('putGrants', signal => backend.putGrants({ name: operation.resourceName }, [], signal));
+            await call('putGrants', signal => backend.putGrants(target, [], signal));
           } catch (error) {
-            if (!(error instanceof StorageError) || error.kind !== 'not_found') throw error;
+            const gone = error instanceof StorageError && error.kind === 'not_found';
+            if (!gone && !(error instanceof ReplacedBucket)) throw error;
           }
           const { resourceName: bucket } = operation;
           log.info(

@@ -1,4 +1,4 @@
-import type { ObjectBackendKind } from '#backends/object-backend';
+import { type ObjectBackendKind, ReplacedBucket } from '#backends/object-backend';
 import type { Database } from '#platform/database';
 import { invalid, StorageError } from '#platform/errors';
 import { sql } from '#platform/sql';
@@ -9,14 +9,22 @@ import { desiredBucket, fingerprint } from '#storage/desired-state';
 
 const INSERT = sql(
   'bucket_register',
-  `INSERT INTO trivet.bucket (tenant_id, id, backend_id, name, origin, state, desired, fingerprint)
-   VALUES ($1, $2, $3, $4, 'registered', 'ready', $5, $6)
+  `INSERT INTO trivet.bucket (tenant_id, id, backend_id, name, origin, state, desired, fingerprint, identity)
+   VALUES ($1, $2, $3, $4, 'registered', 'ready', $5, $6, $7)
    ON CONFLICT (tenant_id, backend_id, name) WHERE state <> 'gone' DO NOTHING
    RETURNING id`,
 );
-const ORIGIN = sql(
-  'bucket_origin',
-  `SELECT origin FROM trivet.bucket WHERE tenant_id = $1 AND backend_id = $2 AND name = $3 AND state <> 'gone'`,
+/** One that was registered before identities were kept takes the one that its name has now. */
+const KNOWN = sql(
+  'bucket_known',
+  `WITH known AS (
+     SELECT id, origin, identity FROM trivet.bucket
+      WHERE tenant_id = $1 AND backend_id = $2 AND name = $3 AND state <> 'gone'
+   ), seen AS (
+     UPDATE trivet.bucket b SET identity = $4 FROM known
+      WHERE b.tenant_id = $1 AND b.id = known.id AND known.origin = 'registered' AND b.identity IS NULL
+   )
+   SELECT origin, coalesce(identity, $4) AS identity FROM known`,
 );
 
 /** What stores have ever taken as a name, beyond what new ones may have. A separator of tenants is none of it. */
@@ -60,10 +68,15 @@ export async function registerBucket(
       name,
       JSON.stringify(desired),
       fingerprint(desired),
+      found.identity,
     ]);
     if (inserted.length > 0) return 'registered';
-    const [row] = await tx.query<{ origin: string }>(ORIGIN, place);
-    if (row?.origin === 'registered') return 'known';
+    const [row] = await tx.query<{ origin: string; identity: string }>(KNOWN, [...place, found.identity]);
+    if (row?.origin === 'registered') {
+      // Accesses that were granted on the one that is gone must not come to hold for this one.
+      if (row.identity !== found.identity) throw new ReplacedBucket(name);
+      return 'known';
+    }
     throw new StorageError('already_exists', `${resource} is being made or deleted by this appliance`, { resource });
   });
 }
