@@ -128,6 +128,18 @@ describe('trivet bucket', () => {
     });
     expect(await trivet('import', 'brown', ...asTenant, '--backend', 'fake')).toBe('brown is registered already\n');
   });
+
+  it('registers none that Trivet made for another tenant, whom it does not name', async () => {
+    await make('of-acme');
+    const { name } = await house.tenant('neighbour');
+    const { stderr } = await trivet('import', 'of-acme', '--tenant', name).then(
+      () => ({ stderr: 'it was registered' }),
+      (error: { stderr: string }) => error,
+    );
+    expect(stderr).toContain('bucket of-acme was made by Trivet for another tenant or appliance');
+    expect(stderr).not.toContain(house.acme.id);
+    expect(await trivet('list', '--tenant', name)).not.toContain('of-acme');
+  });
 });
 
 describe('the list of buckets', () => {

@@ -57,6 +57,12 @@ export async function registerBucket(
     throw new StorageError('already_exists', `${resource} was made by this appliance; it needs no registration`, {
       resource,
     });
+  if (found.state === 'foreign' && found.byTrivet)
+    throw new StorageError(
+      'already_exists',
+      `${resource} was made by Trivet for another tenant or appliance, and is not to be shared with this one; if that is no more, take the bucket's tags that begin with 'trivet' off first`,
+      { resource },
+    );
   const desired = desiredBucket(kind.protocols, kind.parseBucketParameters({}));
   return database.withTenant(tenantId, async tx => {
     await requireTaking(tx, { tenantId, backendId });
