@@ -122,7 +122,7 @@ describe.skipIf(!hasTgt())('tgtd', () => {
     const { daemon, folder } = await started();
     const restarts = () => JSON.parse(readFileSync(join(folder, 'daemon.json'), 'utf8')).restarts;
     expect(restarts()).toBe(0);
-    process.kill(await harness.pidOf(daemon), 'SIGKILL');
+    await harness.killDaemon(daemon);
     await harness.exporter.ensureDaemon(daemon, soon());
     await harness.exporter.ensureDaemon(daemon, soon());
     expect(restarts()).toBe(1);

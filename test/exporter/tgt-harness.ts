@@ -8,10 +8,11 @@ import type { ImageRef } from '#backends/block-backend';
 import type { ExporterHarness, ExporterSession } from '#backends/conformance/exporter-world';
 import type { DaemonRef, Initiator as Host, TargetSpec } from '#backends/exporter';
 import { HostFences } from '#backends/host-fence';
+import { identityOf } from '#backends/linux/process-state';
 import { TgtExporter } from '#backends/tgt/tgt-exporter';
 import { serialNumberIn } from '#backends/tgt/unit-identity';
 import { Initiator, type InitiatorSession } from '#test/support/initiator';
-import { parts } from '#test/support/parts';
+import { parts, until } from '#test/support/parts';
 
 /** False when the test run could not install tgt; TRIVET_REQUIRE decides whether that may be. */
 export const hasTgt = (): boolean => Boolean(parts().tgt);
@@ -98,7 +99,10 @@ export async function openTgtHarness(): Promise<TgtHarness> {
       }) as TgtSession;
     },
     async killDaemon(daemon) {
-      process.kill(await pidOf(daemon), 'SIGKILL');
+      const pid = await pidOf(daemon);
+      process.kill(pid, 'SIGKILL');
+      // The signal is sent, not yet heard.
+      await until('tgtd is dead', () => identityOf(pid) === undefined);
     },
     async stallDaemon(daemon) {
       process.kill(await pidOf(daemon), 'SIGSTOP');
