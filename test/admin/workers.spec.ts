@@ -95,6 +95,23 @@ describe.each([true, false])('with Redis: %s', withRedis => {
     await until('it is forgotten', async () => (await workers()).length === 2);
   });
 
+  it('misses as many as have died and were not started again', async () => {
+    const doomed = [await house.appliance.worker(), await house.appliance.worker()];
+    await until('they have said something', async () => (await workers()).length === 4);
+    for (const worker of doomed) await worker.stop('SIGKILL');
+    const pids = doomed.map(({ pid }) => pid);
+    const left = async () => (await workers()).filter(({ pid }: { pid: number }) => pids.includes(pid)).length;
+    expect(await left()).toBe(2);
+    const successor = await house.appliance.worker();
+    await until('it has said something', async () =>
+      (await workers()).some(({ pid }: { pid: number }) => pid === successor.pid),
+    );
+    expect(await left()).toBe(1);
+    await house.query("UPDATE trivet.worker SET seen_at = now() - interval '25 hours' WHERE pid = ANY ($1)", [pids]);
+    await successor.stop('SIGTERM');
+    await until('the other one is forgotten', async () => (await workers()).length === 2);
+  });
+
   it('pauses a class for all workers: what runs ends, what comes waits, and other classes go on', async () => {
     const { fakeBlock } = house.appliance;
     const before = await create('runs-already');

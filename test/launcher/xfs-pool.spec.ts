@@ -112,6 +112,8 @@ describe.skipIf(!parts().xfs)('the XFS image of a home', () => {
   it('does not replace a plain folder that holds volumes', async () => {
     const mine = home('plain');
     mkdirSync(mine.file('volumes', 'volumes'), { recursive: true });
+    // Of an earlier start, without root: in a folder that is no home nothing would be made.
+    writeFileSync(mine.file('id'), '0123456789ab\n');
     await up(mine);
     expect(mine.environment().TRIVET_POOLS).toBe(`default=${mine.file('volumes')}`);
     expect(existsSync(mine.file('pool.xfs'))).toBe(false);

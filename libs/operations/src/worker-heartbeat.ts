@@ -16,7 +16,8 @@ const BEAT = sql(
    SELECT $1, $2, $3, $4, $5, $6 FROM relaxed
    ON CONFLICT (id) DO UPDATE SET running = excluded.running, seen_at = now()`,
 );
-const GONE = sql('worker_gone', 'DELETE FROM trivet.worker WHERE id = $1');
+const GONE = sql('worker_gone', 'DELETE FROM trivet.worker WHERE id = $1 RETURNING id');
+const BESIDE = sql('workers_beside', 'SELECT id, pid FROM trivet.worker WHERE host = $1 ORDER BY seen_at');
 
 export interface Beating {
   id: string;
@@ -26,10 +27,14 @@ export interface Beating {
   running(): number;
 }
 
-/** Says every few seconds that a worker lives; one that stops in order takes its row away, one that dies leaves it. */
+/**
+ * Says every few seconds that a worker lives. One that stops in order takes its row away, one that dies leaves it, and who is
+ * started next on its host takes its place. So a row that is silent is a worker that nobody has started again.
+ */
 export class Heartbeat {
   private timer: NodeJS.Timeout | undefined;
   private beating: Promise<void> | undefined;
+  private stopped = false;
 
   constructor(
     private readonly database: Database,
@@ -37,12 +42,30 @@ export class Heartbeat {
   ) {}
 
   start(): void {
-    this.beat();
+    this.beating = this.replaceOne().finally(() => {
+      this.beating = undefined;
+      if (!this.stopped) this.beat();
+    });
     this.timer = setInterval(() => this.beat(), EVERY_MS);
     this.timer.unref();
   }
 
+  /**
+   * Of two that died, one successor leaves the other missing. A row that is taken wrongly, of a process that another
+   * container of the same name has, is back with its next beat.
+   */
+  private async replaceOne(): Promise<void> {
+    try {
+      const rows = await this.database.engine<{ id: string; pid: number }>(BESIDE, [hostname()]);
+      for (const { id } of rows.filter(({ pid }) => pid === process.pid || !isAlive(pid)))
+        if ((await this.database.engine(GONE, [id])).length > 0) return;
+    } catch (error) {
+      log.debug({ err: error }, 'a killed worker was not replaced in the list');
+    }
+  }
+
   async stop(): Promise<void> {
+    this.stopped = true;
     clearInterval(this.timer);
     await this.beating;
     await this.database.engine(GONE, [this.worker.id]).catch(() => {});
@@ -59,5 +82,14 @@ export class Heartbeat {
       .finally(() => {
         this.beating = undefined;
       });
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
   }
 }

@@ -4,7 +4,7 @@ import type { Finding } from './check.js';
 import { clockFinding, clockState } from './clock.js';
 import { engineFindings, schemaFindings, secretFindings } from './database.js';
 import { leftProcesses } from './leftovers.js';
-import { endpointFindings, workerFindings } from './through-api.js';
+import { endpointFindings } from './through-api.js';
 
 const shown = (findings: readonly Finding[]) => findings.map(({ level, detail }) => `${level} ${detail}`);
 
@@ -49,28 +49,6 @@ describe('doctor', () => {
     const marked = [10, 11, 12, 20].map(pid => ({ pid }));
     expect(leftProcesses(marked, new Set([10]), pid => parents.get(pid) ?? 0)).toEqual([20]);
     expect(leftProcesses(marked, new Set(), pid => parents.get(pid) ?? 0)).toEqual([10, 11, 12, 20]);
-  });
-
-  it('misses a silent worker until another one of its host took its place', () => {
-    const worker = (id: string, begun: number, seen: number, state: 'up' | 'lost' = 'lost', host = 'a') => {
-      const at = (minute: number) => new Date(Date.UTC(2026, 10, 22, 12, minute)).toISOString();
-      return { id, pid: 1, host, state, startedAt: at(begun), seenAt: at(seen) };
-    };
-    const up = (id: string, begun: number, host?: string) => worker(id, begun, 59, 'up', host);
-    const missing = (...all: ReturnType<typeof worker>[]) =>
-      shown(workerFindings(all)).filter(line => line.startsWith('warn')).length;
-    expect(workerFindings([worker('old', 0, 9), up('new', 10)])).toEqual([
-      { name: 'worker', level: 'ok', detail: '1 up' },
-    ]);
-    // Killed twice, and once at its first word.
-    expect(missing(worker('a', 0, 9), worker('b', 10, 10), up('c', 11))).toBe(0);
-    expect(missing(worker('a', 0, 9), up('beside', 1))).toBe(1);
-    expect(missing(worker('a', 0, 9), up('elsewhere', 10, 'b'))).toBe(1);
-    expect(missing(worker('a', 0, 9), worker('b', 0, 9), up('c', 10))).toBe(1);
-    expect(shown(workerFindings([worker('a', 9, 9)]))).toEqual([
-      'warn a, pid 1: silent since 2026-11-22T12:09:00.000Z',
-      'fail none is up',
-    ]);
   });
 
   it('says why a socket is not open', () => {

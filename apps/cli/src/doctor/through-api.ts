@@ -1,5 +1,5 @@
 import { type BackendReply, backendRoutes, type EndpointReply, endpointRoutes } from '#admin/contract/backends';
-import { type WorkerReply, workerRoutes } from '#admin/contract/operations';
+import { workerRoutes } from '#admin/contract/operations';
 import { type TenantReply, tenantRoutes } from '#admin/contract/tenants';
 import type { ApiClient } from '../api/api-client.js';
 import { listed } from '../api/output.js';
@@ -57,37 +57,17 @@ export function endpointFindings(tenant: string, { name, state, open, problem, s
 
 async function checkWorkers(api: ApiClient): Promise<Finding[]> {
   const [workers, queues] = await Promise.all([api.call(workerRoutes.workers), api.call(workerRoutes.queues)]);
-  const found = workerFindings(workers.reply.items);
+  const { items } = workers.reply;
+  const up = items.filter(({ state }) => state === 'up');
+  const found: Finding[] = items
+    .filter(({ state }) => state === 'lost')
+    .map(({ host, pid, seenAt }) =>
+      warn('worker', `${host}, pid ${pid}: silent since ${seenAt}`, 'start it again; its work was taken over'),
+    );
+  if (up.length === 0) found.push(fail('worker', 'none is up', 'start one: accepted work waits'));
+  else found.push(ok('worker', `${up.length} up`));
   for (const { class: name, paused, reason } of queues.reply.items)
     if (paused)
       found.push(warn(`queue ${name}`, `is paused: ${reason ?? 'no reason given'}`, `trivet queue resume ${name}`));
   return found;
-}
-
-type Worker = Pick<WorkerReply, 'id' | 'host' | 'pid' | 'state' | 'startedAt' | 'seenAt'>;
-
-export function workerFindings(workers: readonly Worker[]): Finding[] {
-  const up = workers.filter(({ state }) => state === 'up').length;
-  const found: Finding[] = unreplaced(workers).map(({ host, pid, seenAt }) =>
-    warn('worker', `${host}, pid ${pid}: silent since ${seenAt}`, 'start it again; its work was taken over'),
-  );
-  if (up === 0) found.push(fail('worker', 'none is up', 'start one: accepted work waits'));
-  else found.push(ok('worker', `${up} up`));
-  return found;
-}
-
-/**
- * Rows of silent workers stay for a day. One was started again when a worker of its host began after its last word; each
- * takes the place of one, so of two that died beside each other one successor leaves the other missing.
- */
-function unreplaced(workers: readonly Worker[]): Worker[] {
-  const free = new Set(workers.toSorted((a, b) => Date.parse(a.startedAt) - Date.parse(b.startedAt)));
-  const lost = workers.filter(({ state }) => state === 'lost');
-  return lost
-    .toSorted((a, b) => Date.parse(a.seenAt) - Date.parse(b.seenAt))
-    .filter(({ id, host, seenAt }) => {
-      const last = Date.parse(seenAt);
-      const next = [...free].find(one => one.id !== id && one.host === host && Date.parse(one.startedAt) >= last);
-      return next === undefined || !free.delete(next);
-    });
 }

@@ -228,7 +228,6 @@ export const workerRoutes = {
     ],
   }),
 };
-export type WorkerReply = z.output<typeof workerRoutes.workers.reply>['items'][number];
 
 function queueForm() {
   return z
