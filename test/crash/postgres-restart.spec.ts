@@ -72,7 +72,10 @@ describe('PostgreSQL goes away and comes back', () => {
       'all are accepted',
       async () => (await one.operations("state IN ('pending', 'running')")).length === 10,
     );
-    const before = await listeners();
+    const before = await until('the gateway listens', async () => {
+      const now = await listeners();
+      return now.length > 0 ? now : undefined;
+    });
     expect(before).toHaveLength(1);
     await one.database.query('SELECT pg_terminate_backend($1)', [before[0]!.pid]);
     expect((await answers).map(({ code }) => code)).toEqual(Array.from({ length: 10 }, () => 'OK'));
