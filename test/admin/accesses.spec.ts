@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { GRANT_FIELDS } from '#cosi/v1alpha2-mapper';
 import type { Caller } from '#storage/caller';
 import { AdminHouse } from '#test/admin/admin-house';
-import { ended, operationOf, readsAllOfMoving, sidecarOf, unworked } from '#test/admin/resource-calls';
+import { ended, grantOn, operationOf, readsAllOfMoving, sidecarOf, unworked } from '#test/admin/resource-calls';
 
 let house: AdminHouse;
 let sidecar: Caller;
@@ -18,15 +17,7 @@ beforeAll(async () => {
 afterAll(() => house?.close());
 
 const grant = (name: string, buckets: readonly string[] = ['one']) =>
-  house.parts.storage.grantAccess(sidecar, {
-    name,
-    protocol: 's3',
-    authentication: 'key',
-    serviceAccount: '',
-    parameters: {},
-    buckets: buckets.map(bucketId => ({ bucketId, mode: 'read_write' as const })),
-    fields: GRANT_FIELDS,
-  });
+  grantOn(house.parts.storage, sidecar, name, ...buckets);
 const list = async (query: Record<string, string> = {}) =>
   (await house.call(house.acme.viewer, 'GET', accesses, { query })).body.items;
 

@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import type { Caller } from '#storage/caller';
 import { AdminHouse } from '#test/admin/admin-house';
-import { ended, operationOf, readsAllOfMoving, sidecarOf, unworked } from '#test/admin/resource-calls';
+import { ended, grantOn, operationOf, readsAllOfMoving, sidecarOf, unworked } from '#test/admin/resource-calls';
+import { until } from '#test/support/parts';
 
 let house: AdminHouse;
 let sidecar: Caller;
@@ -26,6 +27,8 @@ async function make(name: string, parameters: Record<string, string> = {}): Prom
   return row!.id;
 }
 
+const pending = (kind: string) =>
+  house.query("SELECT FROM trivet.operation WHERE kind = $1 AND state = 'pending'", [kind]);
 const get = (id: string) => house.call(house.acme.viewer, 'GET', `${buckets}/${id}`);
 const list = async (query: Record<string, string>) =>
   (await house.call(house.acme.viewer, 'GET', buckets, { query })).body.items.map(
@@ -89,7 +92,29 @@ describe('a bucket by the admin API', () => {
        RETURNING id`,
       [house.acme.id, house.acme.backends.fake],
     )) as [{ id: string }];
-    expect((await house.change(house.acme.admin, 'DELETE', `${buckets}/${id}`)).status).toBe(204);
+    const fake = house.appliance.fake!;
+    fake.seedForeignBucket('theirs');
+    const grant = () => grantOn(house.parts.storage, sidecar, 'of-theirs', 'theirs');
+    const { accountId } = await grant();
+    expect(fake.grants('theirs')).toMatchObject([{ uid: accountId }]);
+    await house.query("UPDATE trivet.access SET stale = true WHERE name = 'of-theirs'");
+
+    // Also of what is being put right meanwhile nothing stays on a bucket that is registered no more.
+    await house.appliance.process('worker').stop();
+    const healing = grant().catch(error => error);
+    await until('the grant waits', async () => (await pending('access.grant')).length > 0);
+    await house.query(
+      "UPDATE trivet.operation SET next_run_at = now() + interval '1 hour' WHERE kind = 'access.grant'",
+    );
+    const headers = { prefer: 'wait=0' };
+    const deleted = await house.change(house.acme.admin, 'DELETE', `${buckets}/${id}`, { headers });
+    await house.appliance.worker();
+    expect(await ended(house, operationOf(deleted))).toBe('succeeded');
+    expect(fake.grants('theirs')).toEqual([]);
+    await house.query("UPDATE trivet.operation SET next_run_at = now() WHERE kind = 'access.grant'");
+    expect(await healing).toMatchObject({ kind: 'not_found' });
+    expect(fake.grants('theirs')).toEqual([]);
+    expect(await house.query('SELECT FROM trivet.bucket_grant WHERE bucket_id = $1', [id])).toEqual([]);
     expect(await house.audit('bucket.release')).toMatchObject([{ subject_name: 'theirs' }]);
     expect((await get(id)).status).toBe(404);
   });

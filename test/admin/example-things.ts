@@ -2,11 +2,11 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RouteContract } from '#admin/contract/route';
-import { GRANT_FIELDS } from '#cosi/v1alpha2-mapper';
 import { uuidv7 } from '#platform/uuid';
 import type { BlockCaller } from '#storage/block-storage';
 import type { Caller } from '#storage/caller';
 import { AdminHouse } from '#test/admin/admin-house';
+import { grantOn } from '#test/admin/resource-calls';
 import { hostRequest, volumeRequest } from '#test/block-storage/block-house';
 import { until } from '#test/support/parts';
 
@@ -198,15 +198,8 @@ export class ExampleThings {
   }
 
   private async account(): Promise<string> {
-    const { accountId } = await this.house.parts.storage.grantAccess(this.door, {
-      name: this.fresh('access'),
-      protocol: 's3',
-      authentication: 'key',
-      serviceAccount: '',
-      parameters: {},
-      buckets: [{ bucketId: await this.bucketNamed(), mode: 'read_write' }],
-      fields: GRANT_FIELDS,
-    });
+    const { storage } = this.house.parts;
+    const { accountId } = await grantOn(storage, this.door, this.fresh('access'), await this.bucketNamed());
     return accountId;
   }
 

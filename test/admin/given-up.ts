@@ -1,12 +1,12 @@
 import type { FaultOrder } from '#backends/fake/fake-control';
 import { IndexRetention } from '#changes/index-retention';
-import { GRANT_FIELDS } from '#cosi/v1alpha2-mapper';
 import { acceptInBackground } from '#storage/background-operation';
 import type { BlockCaller } from '#storage/block-storage';
 import type { Caller } from '#storage/caller';
 import { targetName } from '#storage/publications/target-name';
 import { beginRelease } from '#storage/snapshots/release-image';
 import type { AdminHouse } from '#test/admin/admin-house';
+import { grantOn } from '#test/admin/resource-calls';
 import { hostRequest, volumeRequest } from '#test/block-storage/block-house';
 import { until } from '#test/support/parts';
 
@@ -43,15 +43,7 @@ const NOTHING = { protocols: [], parameters: {} };
 
 async function grant({ house: { parts }, sidecar }: Tools, name: string, buckets: string[]): Promise<string> {
   for (const bucket of buckets) await parts.storage.createBucket(sidecar, { name: bucket, ...NOTHING });
-  const { accountId } = await parts.storage.grantAccess(sidecar, {
-    name,
-    protocol: 's3',
-    authentication: 'key',
-    serviceAccount: '',
-    parameters: {},
-    buckets: buckets.map(bucketId => ({ bucketId, mode: 'read_write' })),
-    fields: GRANT_FIELDS,
-  });
+  const { accountId } = await grantOn(parts.storage, sidecar, name, ...buckets);
   return accountId;
 }
 

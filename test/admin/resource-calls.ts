@@ -1,6 +1,8 @@
+import { GRANT_FIELDS } from '#cosi/v1alpha2-mapper';
 import { uuidv7 } from '#platform/uuid';
 import type { BlockCaller } from '#storage/block-storage';
 import type { Caller, Endpoint } from '#storage/caller';
+import type { ObjectStorage } from '#storage/object-storage';
 import type { AdminHouse, HouseTenant, Reply } from '#test/admin/admin-house';
 import { until } from '#test/support/parts';
 
@@ -41,6 +43,18 @@ export async function insertVolumes(
     [tenant.id, tenant.backends.local, from, to, step],
   );
 }
+
+/** A grant of read and write on these buckets, as a sidecar asks for it. */
+export const grantOn = (storage: ObjectStorage, sidecar: Caller, name: string, ...buckets: readonly string[]) =>
+  storage.grantAccess(sidecar, {
+    name,
+    protocol: 's3',
+    authentication: 'key',
+    serviceAccount: '',
+    parameters: {},
+    buckets: buckets.map(bucketId => ({ bucketId, mode: 'read_write' })),
+    fields: GRANT_FIELDS,
+  });
 
 export const idOf = (reply: Reply): string => reply.body.id as string;
 

@@ -1,10 +1,9 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { GRANT_FIELDS } from '#cosi/v1alpha2-mapper';
 import { forgetTenant } from '#tenancy/tenant-end';
 import { AdminHouse, type HouseTenant } from '#test/admin/admin-house';
-import { driverOf, MIB, poolsSeen, sidecarOf } from '#test/admin/resource-calls';
+import { driverOf, grantOn, MIB, poolsSeen, sidecarOf } from '#test/admin/resource-calls';
 import { hostRequest, volumeRequest } from '#test/block-storage/block-house';
 import { hasTgt } from '#test/exporter/tgt-harness';
 import type { DaemonProcess } from '#test/support/appliance';
@@ -128,15 +127,7 @@ describe('a tenant that has something', () => {
     const sidecar = await sidecarOf(house, full);
     const params = { protocols: [], parameters: {} };
     for (const name of ['photos', 'films']) await storage.createBucket(sidecar, { name, ...params });
-    await storage.grantAccess(sidecar, {
-      name: 'ba',
-      protocol: 's3',
-      authentication: 'key',
-      serviceAccount: '',
-      parameters: {},
-      buckets: [{ bucketId: 'photos', mode: 'read_write' }],
-      fields: GRANT_FIELDS,
-    });
+    await grantOn(storage, sidecar, 'ba', 'photos');
     house.appliance.fake!.seedObjects('photos', 2_500);
     await house.query(
       `INSERT INTO trivet.bucket (tenant_id, id, backend_id, name, origin, state, desired, fingerprint)

@@ -70,3 +70,22 @@ it('forgets what has been gone for 30 days, and nothing that lives, went yesterd
   for (const name of ['new-gone', 'old-held']) expect(await states(name)).toEqual(['gone']);
   expect(await states('old-alive')).toEqual(['ready']);
 });
+
+it('an account that loses its buckets one by one is gone with the last, also if one of them was deleted', async () => {
+  for (const name of ['one', 'two'])
+    expect(await client.call('v1alpha1', 'DriverCreateBucket', { name })).toMatchObject({ code: 'OK' });
+  const many = { protocol: { type: 'S3' }, authentication_type: { type: 'KEY' } };
+  const granted = await client.call('r1', 'DriverGrantBucketAccess', {
+    account_name: 'ba-many',
+    ...many,
+    buckets: ['one', 'two'].map(bucket_id => ({ bucket_id, access_mode: { mode: 'READ_WRITE' } })),
+  });
+  expect(granted).toMatchObject({ code: 'OK' });
+  const account_id = granted.reply.account_id;
+  expect(await client.call('r1', 'DriverDeleteBucket', { bucket_id: 'one' })).toMatchObject({ code: 'OK' });
+  for (const bucket_id of ['one', 'two'])
+    expect(
+      await client.call('r1', 'DriverRevokeBucketAccess', { account_id, ...many, buckets: [{ bucket_id }] }),
+    ).toMatchObject({ code: 'OK' });
+  expect(appliance.fake!.principals().map(({ uid }) => uid)).not.toContain(account_id);
+});

@@ -82,12 +82,42 @@ const RESOLVE = sql(
     WHERE tenant_id = $1 AND backend_id = $2 AND name = ANY ($3) AND state IN ('creating', 'ready')
     ORDER BY id FOR SHARE`,
 );
-/** What an access has already it keeps while it waits to be healed: others write the same policies meanwhile. */
+/**
+ * What an access has already it keeps while it waits to be healed: others write the same policies meanwhile. What leaves
+ * it with a bucket that is let go of, it wants again.
+ */
 const WANT = sql(
   'access_want_grants',
   `INSERT INTO trivet.bucket_grant (tenant_id, access_id, bucket_id, mode, state)
    SELECT $1, $2, bucket, mode, 'wanted' FROM unnest($3::uuid[], $4::text[]) AS wanted (bucket, mode)
-   ON CONFLICT (tenant_id, access_id, bucket_id) DO NOTHING`,
+   ON CONFLICT (tenant_id, access_id, bucket_id) DO UPDATE SET state = 'wanted' WHERE bucket_grant.state = 'removing'`,
+);
+/** Accesses before buckets, as a Grant takes them. */
+const LOCK_HOLDERS = sql(
+  'access_lock_holders',
+  `SELECT FROM trivet.access
+    WHERE tenant_id = $1
+      AND id IN (SELECT g.access_id FROM trivet.bucket b JOIN trivet.bucket_grant g ON g.tenant_id = $1 AND g.bucket_id = b.id
+                  WHERE b.tenant_id = $1 AND b.backend_id = $2 AND b.name = $3 AND b.state <> 'gone'
+                    AND b.origin = 'registered')
+    ORDER BY id FOR UPDATE`,
+);
+/** One that is being granted, or put right, is answered after the bucket's Delete, and has what it was granted. */
+const LEAVE = sql(
+  'access_leave_bucket',
+  `WITH idle AS MATERIALIZED (
+     SELECT id FROM trivet.access
+      WHERE tenant_id = $1 AND state <> 'granting'
+        AND id IN (SELECT access_id FROM trivet.bucket_grant
+                    WHERE tenant_id = $1 AND bucket_id = $2 AND state = ANY ($3))
+      ORDER BY id FOR UPDATE
+   ), leaving AS (
+     UPDATE trivet.bucket_grant g SET state = 'removing' FROM idle
+      WHERE g.tenant_id = $1 AND g.bucket_id = $2 AND g.access_id = idle.id
+     RETURNING g.access_id
+   )
+   UPDATE trivet.access SET stale = true FROM leaving
+    WHERE tenant_id = $1 AND id = leaving.access_id`,
 );
 const COUNT = sql(
   'access_count_grants',
@@ -182,6 +212,16 @@ export async function wantGrants(
 ): Promise<void> {
   const ids = grants.map(grant => grant.bucketId);
   await tx.query(WANT, [endpoint.tenantId, accessId, ids, grants.map(grant => grant.mode)]);
+}
+
+export async function lockHolders(tx: Tx, endpoint: AccessOwner, bucketName: string): Promise<void> {
+  await tx.query(LOCK_HOLDERS, [endpoint.tenantId, endpoint.backendId, bucketName]);
+}
+
+/** What accesses have at a registered bucket leaves it with the next policy; `revoked`: what a lasting Deny is left of. */
+export async function leaveBucket(tx: Tx, tenantId: string, bucketId: string, what: 'all' | 'revoked'): Promise<void> {
+  const states = what === 'all' ? ['wanted', 'applied', 'revoked'] : ['revoked'];
+  await tx.query(LEAVE, [tenantId, bucketId, states]);
 }
 
 /** Of all accesses but one, if it is given. */

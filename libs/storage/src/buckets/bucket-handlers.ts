@@ -4,6 +4,8 @@ import type { LeasedOperation } from '#operations/operation';
 import { StorageError } from '#platform/errors';
 import { createLogger } from '#platform/log';
 import { setSql, sql } from '#platform/sql';
+import { type BucketPolicy, readPolicies } from '#storage/accesses/access-at-backend';
+import { leaveBucket } from '#storage/accesses/access-store';
 import type { BackendDirectory } from '#storage/backend-directory';
 import type { BucketOrigin } from '#storage/buckets/bucket-store';
 
@@ -231,38 +233,42 @@ export function deleteBucketHandler(backends: BackendDirectory): Handler<Removal
   };
 }
 
-const IDENTITY = sql('bucket_identity', 'SELECT identity FROM trivet.bucket WHERE tenant_id = $1 AND id = $2');
+/** After what LEAVE has set the policy is without it; a Grant that came meanwhile wants it again, and keeps it. */
+const FORGET_LEFT = sql(
+  'bucket_forget_left',
+  `DELETE FROM trivet.bucket_grant WHERE tenant_id = $1 AND bucket_id = $2 AND state = 'removing'`,
+);
 
 /**
  * A registered bucket: our grants leave it, it stays as it is (hard-cases O7). After COSI's Delete it may be claimed again;
- * an administrator's deletion ends the registration too.
+ * an administrator's deletion ends the registration too. Which grants leave was settled when the Delete was accepted; the
+ * policy is written from the rows, so that a later Grant keeps its statement whichever of the two runs first.
  */
-export function releaseBucketHandler(backends: BackendDirectory): Handler<{ identity?: string }> {
+export function releaseBucketHandler(backends: BackendDirectory): Handler<BucketPolicy> {
   return {
     kind: 'bucket.release',
     async begin(tx, operation) {
-      const [row] = await tx.query<{ identity: string | null }>(IDENTITY, rowOf(operation));
-      return { identity: row?.identity ?? undefined };
+      const [tenantId, bucketId] = rowOf(operation);
+      const forget = operation.request.forget === true;
+      // A narrowing that was under way has its Deny by now; a bucket that is registered no more has no grants at all.
+      await leaveBucket(tx, tenantId, bucketId, forget ? 'all' : 'revoked');
+      const [policy] = await readPolicies(tx, tenantId, [bucketId]);
+      return forget ? { ...policy!, grants: [] } : policy!;
     },
     steps: [
       {
         name: 'policy',
         calls: ['putGrants'],
-        point: (writer, operation) => {
-          writer.write(FORGET_GRANTS, rowOf(operation));
-        },
-        async run({ identity }, { operation, call }) {
+        async run({ name, identity, grants }, { operation, call }) {
           const backend = await backends.open(operation.tenantId, operation.backendId);
-          const target = { name: operation.resourceName, identity };
           try {
-            await call('putGrants', signal => backend.putGrants(target, [], signal));
+            await call('putGrants', signal => backend.putGrants({ name, identity }, grants, signal));
           } catch (error) {
             const gone = error instanceof StorageError && error.kind === 'not_found';
             if (!gone && !(error instanceof ReplacedBucket)) throw error;
           }
-          const { resourceName: bucket } = operation;
           log.info(
-            { bucket },
+            { bucket: name },
             'a registered bucket is let go: our grants have left its policy, nothing else was touched',
           );
           return undefined;
@@ -270,6 +276,7 @@ export function releaseBucketHandler(backends: BackendDirectory): Handler<{ iden
       },
     ],
     succeed(writer, operation) {
+      writer.write(FORGET_LEFT, rowOf(operation));
       writer.write(operation.request.forget === true ? GONE : KEPT, [...rowOf(operation), operation.id]);
       return undefined;
     },

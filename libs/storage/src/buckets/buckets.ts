@@ -4,6 +4,7 @@ import { type Operations, type Submitted, throwUnlessSucceeded } from '#operatio
 import type { Database } from '#platform/database';
 import { invalid, StorageError } from '#platform/errors';
 import { uuidv7 } from '#platform/uuid';
+import { leaveBucket, lockHolders } from '#storage/accesses/access-store';
 import {
   BucketFinder,
   CLAIM_BUCKETS,
@@ -159,12 +160,14 @@ export class Buckets {
     const wait = { until: caller.deadline, signal: caller.signal };
     const submitted = await this.operations.submit(tenantId, operationId, wait, async (tx, begin) => {
       await witness?.before?.(tx);
+      await lockHolders(tx, caller, name);
       const row = await lockBucket(tx, caller, name);
       if (!row || (incarnation !== undefined && row.id !== incarnation)) return { value: undefined };
       if (row.state === 'deleting') return { value: undefined, join: row.activeOperation ?? undefined };
       const registered = row.origin === 'registered';
       if (registered && row.activeOperation) return { value: undefined, join: row.activeOperation };
       const stays = registered && !forget;
+      if (registered) await leaveBucket(tx, tenantId, row.id, 'all');
       await setBucketState(tx, caller, row.id, stays ? 'ready' : 'deleting', operationId);
       const { deletePolicy } = row.desired.spec;
       await witness?.note(tx, { resourceId: row.id, resourceName: name, operationId });
