@@ -21,6 +21,8 @@ interface Call {
   policy: string | undefined;
 }
 
+const shown = (names: readonly string[]): string => names.map(name => `Package: ${name}\nVersion: 1\n`).join('\n');
+
 /** A machine that notes what is run; `answer` says what fails. */
 function machine(answer: (line: string, calls: Call[]) => string | undefined = () => undefined) {
   const calls: Call[] = [];
@@ -33,7 +35,7 @@ function machine(answer: (line: string, calls: Call[]) => string | undefined = (
       calls.push({ line, env, policy: existsSync(policyFile) ? readFileSync(policyFile, 'utf8') : undefined });
       const failure = answer(line, calls);
       if (failure !== undefined) throw new CommandError(`${command}: code 100`, failure, '');
-      return '';
+      return command === 'apt-cache' ? shown(args.slice(1)) : '';
     },
   };
   return { host, calls, installs: () => calls.filter(({ line }) => line.includes(' install ')) };
@@ -55,10 +57,36 @@ describe('installing system packages', () => {
   it('updates the lists only when a package is unknown', async () => {
     const known = machine();
     await installPackages(['redis-server'], () => {}, known.host);
-    expect(known.calls.some(({ line }) => line.includes('update'))).toBe(false);
+    expect(known.calls.some(({ line }) => line.endsWith('update -q'))).toBe(false);
     const unknown = machine(line => (line.startsWith('apt-cache') ? 'E: No packages found' : undefined));
     await installPackages(['redis-server'], () => {}, unknown.host);
-    expect(unknown.calls.map(({ line }) => line.includes('update'))).toEqual([false, true, false]);
+    expect(unknown.calls.some(({ line }) => line.endsWith('update -q'))).toBe(true);
+    // apt-cache answers with what it knows, and 0: mount is on every Debian, whatever the lists hold.
+    const partly = machine();
+    const { run } = partly.host;
+    partly.host.run = async (command, args, options) =>
+      run(command, args, options).then(text => (command === 'apt-cache' ? shown(['mount']) : text));
+    await installPackages(['redis-server', 'mount'], () => {}, partly.host);
+    expect(partly.calls.some(({ line }) => line.endsWith('update -q'))).toBe(true);
+  });
+
+  it('says why the lists could not be updated, when nothing can be installed', async () => {
+    const away = machine(line => {
+      if (line.startsWith('apt-cache')) return 'E: No packages found';
+      if (line.endsWith('update -q') && line.includes('APT::Update::Error-Mode=any'))
+        return 'W: Failed to fetch http://mirror/  Could not resolve\nE: Some index files failed to download.\n';
+      return line.includes(' install ') ? 'E: Unable to locate package tgt\n' : undefined;
+    });
+    expect(await installPackages(['tgt'], () => {}, away.host)).toBe(
+      'E: Unable to locate package tgt; apt-get update: W: Failed to fetch http://mirror/  Could not resolve',
+    );
+  });
+
+  it('lets none of the services start at the next boot either', async () => {
+    const { host, calls } = machine();
+    expect(await installPackages(['redis-server', 'ceph-mon', 'tgt'], () => {}, host)).toBeUndefined();
+    const lines = calls.map(({ line }) => line);
+    expect(lines.slice(-2)).toEqual(['update-rc.d redis-server disable', 'update-rc.d tgt disable']);
   });
 
   it('lets no service start meanwhile, and takes that back', async () => {
