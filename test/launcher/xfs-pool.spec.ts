@@ -112,11 +112,24 @@ describe.skipIf(!parts().xfs)('the XFS image of a home', () => {
   it('does not replace a plain folder that holds volumes', async () => {
     const mine = home('plain');
     mkdirSync(mine.file('volumes', 'volumes'), { recursive: true });
+    writeFileSync(mine.file('volumes', 'volumes', 'one'), 'data');
     // Of an earlier start, without root: in a folder that is no home nothing would be made.
     writeFileSync(mine.file('id'), '0123456789ab\n');
     await up(mine);
     expect(mine.environment().TRIVET_POOLS).toBe(`default=${mine.file('volumes')}`);
     expect(existsSync(mine.file('pool.xfs'))).toBe(false);
+  });
+
+  it('takes the place of a plain folder without volumes, as the same pool', async () => {
+    const mine = home('empty');
+    mkdirSync(mine.file('volumes', 'volumes'), { recursive: true });
+    const uuid = '6f0c7c1e-5b43-4a2e-9f39-0b8f3f0d7a11';
+    writeFileSync(mine.file('volumes', 'trivet-pool.json'), JSON.stringify({ format: 1, uuid, fileSystem: 'another' }));
+    writeFileSync(mine.file('id'), 'ba9876543210\n');
+    await up(mine);
+    expect(isMounted(mine)).toBe(true);
+    expect(JSON.parse(readFileSync(mine.file('pool', 'trivet-pool.json'), 'utf8'))).toEqual({ format: 1, uuid });
+    expect(existsSync(mine.file('volumes'))).toBe(false);
   });
 
   it('is not left out for a user without root: a plain folder is the pool, and that is said', async () => {

@@ -2,6 +2,8 @@ import {
   chmodSync,
   existsSync,
   mkdirSync,
+  readdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   statfsSync,
@@ -11,7 +13,9 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Home, isPlain, isRoot } from '../home.js';
+import { FENCES, FOLDERS } from '#backends/reflink/layout';
+import { MARKER } from '#backends/reflink/pool-marker';
+import { type Home, isPlain, isRoot, writeWhole } from '../home.js';
 import { isMounted } from '../supervisor/mounts.js';
 import { findProgram, runCommand } from './command.js';
 import type { Lack, Part, PartContext } from './part.js';
@@ -76,12 +80,15 @@ export const xfsPart: Part = {
 
   async start({ home, say, signal }: PartContext): Promise<Record<string, string>> {
     const plain = plainFolderOf(home);
-    if (existsSync(plain) && !existsSync(imageOf(home))) {
-      say(`${plain} holds volumes already, and stays the pool`);
+    if (holdsVolumes(plain) && !existsSync(imageOf(home))) {
+      say(`${plain} holds volumes already, and stays the pool: snapshots copy their data`);
       return asSetting(home, plain);
     }
     if (!isMounted(mountPointOf(home))) await mountImage(home, signal);
+    const replaced = existsSync(plain) && !holdsVolumes(plain);
+    if (replaced) inheritMarker(plain, mountPointOf(home));
     acceptImage(home);
+    if (replaced) rmSync(plain, { recursive: true });
     return asSetting(home, mountPointOf(home));
   },
 };
@@ -99,6 +106,21 @@ async function mountImage(home: Home, signal: AbortSignal): Promise<void> {
   // The loop device goes away with the mount.
   await runCommand('mount', ['-t', 'xfs', '-o', 'loop,nodev,nosuid,noexec', source, folder], { signal });
   chmodSync(folder, 0o700);
+}
+
+/** What an earlier start without XFS left may be an empty pool. */
+const holdsVolumes = (plain: string): boolean =>
+  FOLDERS.filter(name => name !== FENCES)
+    .map(name => join(plain, name))
+    .some(folder => existsSync(folder) && readdirSync(folder).length > 0);
+
+/** The database knows the pool by it: without it, the new file system would be one that lost its volumes. */
+function inheritMarker(plain: string, folder: string): void {
+  const [from, to] = [join(plain, MARKER), join(folder, MARKER)];
+  if (!existsSync(from) || existsSync(to)) return;
+  for (const name of FOLDERS) mkdirSync(join(folder, name), { recursive: true, mode: 0o700 });
+  const { fileSystem: _, ...marker } = JSON.parse(readFileSync(from, 'utf8'));
+  writeWhole(to, `${JSON.stringify(marker, null, 2)}\n`);
 }
 
 /** Only what could be mounted counts as this home's image; a kill may have come between the two. */

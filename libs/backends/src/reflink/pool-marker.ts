@@ -11,7 +11,7 @@ import { codeOf } from '#backends/reflink/file-errors';
 import { FOLDERS } from '#backends/reflink/layout';
 import { StorageError } from '#platform/errors';
 
-const MARKER = 'trivet-pool.json';
+export const MARKER = 'trivet-pool.json';
 const HALF_MADE = /^\.trivet-pool\.[0-9a-f]+$/;
 /** mkfs makes it on ext4. */
 const HARMLESS = 'lost+found';
