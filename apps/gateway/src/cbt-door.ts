@@ -15,7 +15,7 @@ import { reloadFrom } from './https.js';
 
 /** A renewed certificate is used at most this much later. */
 const RELOAD_MS = 30_000;
-/** grpc.health.v1 and Probe say what /readyz says, at most this much later. */
+/** grpc.health.v1 and Probe say what /readyz said last, asked this often when nobody else asks. */
 const HEALTH_FOLLOWS_MS = 1_000;
 
 export interface CbtDoorParts {
@@ -58,7 +58,8 @@ export async function openCbtDoors(context: ProcessContext<Config>, parts: CbtDo
   const follow = socketFollower(context, server, parts);
   await follow.look();
 
-  const readiness = setInterval(async () => server.setReady((await health.readiness()).ready), HEALTH_FOLLOWS_MS);
+  health.follow(ready => server.setReady(ready));
+  const readiness = setInterval(() => health.readiness(), HEALTH_FOLLOWS_MS);
   let looking = false;
   const suspension = setInterval(async () => {
     if (looking) return;

@@ -6,13 +6,14 @@ import { isStorageError } from '#platform/errors';
 import type { ResolvedEndpoint } from '#storage/endpoints';
 
 const ENDPOINT_PATIENCE_MS = 20_000;
-/** grpc.health.v1 says what /readyz says, at most this much later. */
+/** grpc.health.v1 says what /readyz said last, asked this often when nobody else asks. */
 const HEALTH_FOLLOWS_MS = 1_000;
 
 /** For all COSI sockets: what readiness says goes into grpc.health.v1, and all close when the process stops. */
 export function superviseCosi({ health, shutdown }: ProcessContext<Config>, cosi: CosiServer): void {
   shutdown.add('cosi', () => cosi.close());
-  const readiness = setInterval(async () => cosi.setReady((await health.readiness()).ready), HEALTH_FOLLOWS_MS);
+  health.follow(ready => cosi.setReady(ready));
+  const readiness = setInterval(() => health.readiness(), HEALTH_FOLLOWS_MS);
   shutdown.add('cosi-readiness', () => clearInterval(readiness));
 }
 

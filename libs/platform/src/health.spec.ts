@@ -133,4 +133,17 @@ describe('Health', () => {
     health.addCheck('a', () => undefined);
     expect(() => health.addCheck('a', () => undefined)).toThrow(/two readiness checks/);
   });
+
+  it('tells followers before whoever asked', async () => {
+    const health = new Health();
+    const heard: boolean[] = [];
+    health.follow(ready => heard.push(ready));
+    await health.readiness();
+    health.setStarted();
+    await health.readiness();
+    expect(heard).toEqual([false, true]);
+    health.setStopping();
+    await health.readiness();
+    expect(heard).toEqual([false, true, false]);
+  });
 });

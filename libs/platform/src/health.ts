@@ -50,6 +50,7 @@ async function bounded(check: Check, timeoutMs: number): Promise<CheckState> {
  */
 export class Health {
   private readonly checks = new Map<string, Check>();
+  private readonly followers: ((ready: boolean) => void)[] = [];
   private phase: Phase = 'starting';
   private asking: Promise<Answers> | undefined;
 
@@ -58,6 +59,11 @@ export class Health {
   addCheck(name: string, check: Check): void {
     if (this.checks.has(name)) throw new Error(`two readiness checks named ${name}`);
     this.checks.set(name, check);
+  }
+
+  /** Is told each answer before whoever asked: nothing else that speaks of readiness lags behind what was said. */
+  follow(hear: (ready: boolean) => void): void {
+    this.followers.push(hear);
   }
 
   /** Everything was started. */
@@ -78,7 +84,9 @@ export class Health {
     // Checks that were added after the question have not answered it.
     const phase = asked === 'starting' && this.phase === 'running' ? asked : this.phase;
     const state = phase === 'running' ? (passed ? 'ready' : 'not_ready') : phase;
-    return { ready: state === 'ready', state, checks };
+    const ready = state === 'ready';
+    for (const hear of this.followers) hear(ready);
+    return { ready, state, checks };
   }
 
   private async runChecks(): Promise<Answers> {
