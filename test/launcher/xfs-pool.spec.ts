@@ -120,6 +120,14 @@ describe.skipIf(!parts().xfs)('the XFS image of a home', () => {
     expect(existsSync(mine.file('pool.xfs'))).toBe(false);
   });
 
+  it("does not replace a plain folder with somebody else's pool in it", async () => {
+    const mine = home('shared');
+    mkdirSync(mine.file('volumes', 'acme', 'volumes'), { recursive: true });
+    writeFileSync(mine.file('id'), 'abcdef012345\n');
+    await up(mine);
+    expect(existsSync(mine.file('pool.xfs'))).toBe(false);
+  });
+
   it('takes the place of a plain folder without volumes, as the same pool', async () => {
     const mine = home('empty');
     mkdirSync(mine.file('volumes', 'volumes'), { recursive: true });
@@ -129,7 +137,6 @@ describe.skipIf(!parts().xfs)('the XFS image of a home', () => {
     await up(mine);
     expect(isMounted(mine)).toBe(true);
     expect(JSON.parse(readFileSync(mine.file('pool', 'trivet-pool.json'), 'utf8'))).toEqual({ format: 1, uuid });
-    expect(existsSync(mine.file('volumes'))).toBe(false);
   });
 
   it('is not left out for a user without root: a plain folder is the pool, and that is said', async () => {

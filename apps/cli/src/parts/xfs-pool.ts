@@ -85,10 +85,8 @@ export const xfsPart: Part = {
       return asSetting(home, plain);
     }
     if (!isMounted(mountPointOf(home))) await mountImage(home, signal);
-    const replaced = existsSync(plain) && !holdsVolumes(plain);
-    if (replaced) inheritMarker(plain, mountPointOf(home));
+    if (!holdsVolumes(plain)) inheritMarker(plain, mountPointOf(home));
     acceptImage(home);
-    if (replaced) rmSync(plain, { recursive: true });
     return asSetting(home, mountPointOf(home));
   },
 };
@@ -108,11 +106,13 @@ async function mountImage(home: Home, signal: AbortSignal): Promise<void> {
   chmodSync(folder, 0o700);
 }
 
-/** What an earlier start without XFS left may be an empty pool. */
+/** What an earlier start without XFS left may be an empty pool, with nothing of anybody else's in it. */
 const holdsVolumes = (plain: string): boolean =>
-  FOLDERS.filter(name => name !== FENCES)
-    .map(name => join(plain, name))
-    .some(folder => existsSync(folder) && readdirSync(folder).length > 0);
+  existsSync(plain) &&
+  readdirSync(plain).some(name => {
+    if (name === MARKER || name === FENCES) return false;
+    return !FOLDERS.some(folder => folder === name) || readdirSync(join(plain, name)).length > 0;
+  });
 
 /** The database knows the pool by it: without it, the new file system would be one that lost its volumes. */
 function inheritMarker(plain: string, folder: string): void {
