@@ -119,6 +119,60 @@ describe('a bucket by the admin API', () => {
     expect((await get(id)).status).toBe(404);
   });
 
+  it('that a sidecar is letting go of is deleted after that', async () => {
+    const [{ id }] = (await house.query<{ id: string }>(
+      `INSERT INTO trivet.bucket (tenant_id, id, backend_id, name, origin, state, desired, fingerprint)
+       VALUES ($1, gen_random_uuid(), $2, 'leaving', 'registered', 'ready', '{"spec": {}}', 'x') RETURNING id`,
+      [house.acme.id, house.acme.backends.fake],
+    )) as [{ id: string }];
+    house.appliance.fake!.seedForeignBucket('leaving');
+    const path = `${buckets}/${id}`;
+    let released: Promise<void> | undefined;
+    const refused = await unworked(house, async () => {
+      released = house.parts.storage.deleteBucket(sidecar, 'leaving');
+      await until('it waits', async () => (await pending('bucket.release')).length > 0);
+      return house.change(house.acme.admin, 'DELETE', path, { headers: { prefer: 'wait=0' } });
+    });
+    expect(refused).toMatchObject({ status: 409, body: { operation: expect.any(String) } });
+    await released;
+    expect((await get(id)).status).toBe(200);
+    expect((await house.change(house.acme.admin, 'DELETE', path)).status).toBe(204);
+    expect((await get(id)).status).toBe(404);
+  });
+
+  it('that is let go of keeps no grant of which the revocation was given up meanwhile', async () => {
+    await house.query(
+      `INSERT INTO trivet.bucket (tenant_id, id, backend_id, name, origin, state, desired, fingerprint)
+       VALUES ($1, gen_random_uuid(), $2, 'refusing', 'registered', 'ready', '{"spec": {}}', 'x')`,
+      [house.acme.id, house.acme.backends.fake],
+    );
+    const fake = house.appliance.fake!;
+    fake.seedForeignBucket('refusing');
+    const { accountId } = await grantOn(house.parts.storage, sidecar, 'of-refusing', 'refusing');
+    await house.appliance.process('worker').stop();
+    const released = house.parts.storage.deleteBucket(sidecar, 'refusing').catch(error => error);
+    await until('the release waits', async () => (await pending('bucket.release')).length > 0);
+    await house.query(
+      "UPDATE trivet.operation SET next_run_at = now() + interval '1 hour' WHERE kind = 'bucket.release'",
+    );
+    fake.addFault({ method: 'removeKey', resource: accountId, mode: 'fail-before', error: 'failed_precondition' });
+    const revoked = house.parts.storage.revokeAccess(sidecar, accountId).catch(error => error);
+    await house.appliance.worker();
+    const parked = await until('the revocation waits for a person', async () => {
+      const [row] = await house.query<{ id: string }>(
+        "SELECT id FROM trivet.operation WHERE kind = 'access.revoke' AND state = 'needs_attention'",
+      );
+      return row;
+    });
+    const giveUp = { body: { reason: 'a test wants it' } };
+    const given = await house.call(house.acme.admin, 'POST', `/operations/${parked.id}/resolve`, giveUp);
+    expect(given.status).toBe(200);
+    await revoked;
+    await house.query("UPDATE trivet.operation SET next_run_at = now() WHERE kind = 'bucket.release'");
+    expect(await released).toBeUndefined();
+    expect(fake.grants('refusing')).toEqual([]);
+  });
+
   it('of a tenant without any socket is deleted all the same', async () => {
     const beta = await sidecarOf(house, house.beta);
     await house.parts.storage.createBucket(beta, { name: 'left', protocols: ['s3'], parameters: {} });

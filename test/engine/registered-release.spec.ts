@@ -131,6 +131,64 @@ describe.each(['bucket.release', 'access.narrow'])('an account that loses it mea
   });
 });
 
+it('takes what was granted since it was asked for the first time, when it is asked for again', async () => {
+  await register('twice');
+  const released = release('twice');
+  await waiting('bucket.release');
+  await due('bucket.release', "now() + interval '1 hour'");
+  await appliance.worker();
+  const { account_id: uid } = await ok(grant('ba-twice', 'twice'));
+  expect(granted('twice')).toEqual([{ uid, mode: 'read_write' }]);
+  await appliance.database.query("UPDATE trivet.operation SET waited = false WHERE kind = 'bucket.release'");
+  const again = release('twice');
+  const joined = "kind = 'bucket.release' AND state = 'pending' AND waited";
+  await until('it has joined', async () => (await appliance.operations(joined)).length === 1);
+  await due('bucket.release', 'now()');
+  await ok(released);
+  await ok(again);
+  expect(granted('twice')).toEqual([]);
+  expect(await rows('twice')).toEqual([]);
+});
+
+it('takes all grants when an earlier release of Trivet has accepted it, which marked none', async () => {
+  await register('older');
+  await appliance.worker();
+  await ok(grant('ba-older', 'older'));
+  await appliance.process('worker').stop();
+  const released = release('older');
+  await waiting('bucket.release');
+  await appliance.database.query("UPDATE trivet.bucket_grant SET state = 'applied' WHERE state = 'removing'");
+  await appliance.database.query(
+    "UPDATE trivet.operation SET request = request - 'marked' WHERE kind = 'bucket.release' AND state = 'pending'",
+  );
+  await appliance.worker();
+  await ok(released);
+  expect(granted('older')).toEqual([]);
+  expect(await rows('older')).toEqual([]);
+});
+
+it('takes what a Grant that failed meanwhile wanted back', async () => {
+  await register('failed');
+  await appliance.worker();
+  await ok(create('failed-other'));
+  const { account_id: uid } = await ok(grant('ba-failed', 'failed', 'failed-other'));
+  await appliance.process('worker').stop();
+  const released = release('failed');
+  await waiting('bucket.release');
+  const healed = grant('ba-failed', 'failed', 'failed-other');
+  await waiting('access.grant');
+  await due('bucket.release', "now() + interval '1 hour'");
+  appliance.fake!.addFault({ method: 'putGrants', resource: 'failed-other', mode: 'fail-before', error: 'not_found' });
+  await appliance.worker();
+  expect(await healed).toMatchObject({ code: 'NOT_FOUND' });
+  expect(granted('failed')).toEqual([]);
+  await due('bucket.release', 'now()');
+  await ok(released);
+  expect(granted('failed')).toEqual([]);
+  expect(await rows('failed')).toEqual([]);
+  expect(await rows('failed-other')).toEqual([{ uid, state: 'applied' }]);
+});
+
 it('is denied what it loses by a Revoke at once, also while the release waits', async () => {
   await register('held');
   await appliance.worker();

@@ -18,6 +18,10 @@ const MARK = sql(
   'access_mark_grants',
   `UPDATE trivet.bucket_grant SET state = $4 WHERE tenant_id = $1 AND access_id = $2 AND bucket_id = ANY ($3)`,
 );
+const WANTED = sql(
+  'access_wanted_grants',
+  `SELECT bucket_id AS id FROM trivet.bucket_grant WHERE tenant_id = $1 AND access_id = $2 AND state = 'wanted'`,
+);
 const END = sql(
   'access_end',
   `UPDATE trivet.access SET state = 'ready', stale = false, active_operation = NULL, updated_at = now()
@@ -36,7 +40,7 @@ const NOT_HEALED = sql(
   `WITH needless AS (
      DELETE FROM trivet.bucket_grant g USING trivet.bucket b
       WHERE g.tenant_id = $1 AND g.access_id = $2 AND b.tenant_id = g.tenant_id AND b.id = g.bucket_id
-        AND (g.state = 'wanted' OR b.state = 'gone'))
+        AND (g.state IN ('wanted', 'removing') OR b.state = 'gone'))
    UPDATE trivet.access SET state = 'ready', stale = true, active_operation = NULL, updated_at = now()
     WHERE tenant_id = $1 AND id = $2 AND active_operation = $3`,
 );
@@ -47,10 +51,13 @@ const NARROW = sql(
     WHERE tenant_id = $1 AND id = $2`,
 );
 
+/** Of registered buckets a release may take it as well. */
 const NOT_REVOKED = sql(
   'access_not_revoked',
   `WITH grants AS (
-     UPDATE trivet.bucket_grant SET state = 'applied' WHERE tenant_id = $1 AND access_id = $2 AND state = 'removing')
+     UPDATE trivet.bucket_grant g SET state = 'applied' FROM trivet.bucket b
+      WHERE g.tenant_id = $1 AND g.access_id = $2 AND g.state = 'removing'
+        AND b.tenant_id = g.tenant_id AND b.id = g.bucket_id AND b.origin = 'created')
    UPDATE trivet.access SET state = 'ready', stale = true, active_operation = NULL, updated_at = now()
     WHERE tenant_id = $1 AND id = $2 AND active_operation = $3`,
 );
@@ -87,9 +94,14 @@ export class AccessHandlers {
       kind: 'access.grant',
       begin: async (tx, operation) => {
         const undoing = failureOf(operation) !== undefined;
-        if (!undoing) await this.requireBuckets(tx, operation);
-        if (!undoing) await this.mark(tx, operation, 'applied');
-        else if (!healing(operation)) await this.mark(tx, operation, 'removing');
+        if (undoing) {
+          const added = operation.progress.added as string[] | undefined;
+          await this.mark(tx, operation, 'removing', healing(operation) ? (added ?? []) : bucketIds(operation));
+        } else {
+          await this.requireBuckets(tx, operation);
+          operation.progress.added ??= await this.wanted(tx, operation);
+          await this.mark(tx, operation, 'applied');
+        }
         return this.read(tx, operation);
       },
       steps: [this.putPrincipal(), this.putPolicies()],
@@ -220,8 +232,18 @@ export class AccessHandlers {
     };
   }
 
-  private async mark(tx: Tx, operation: LeasedOperation, state: 'applied' | 'revoked' | 'removing'): Promise<void> {
-    await tx.query(MARK, [...rowOf(operation), bucketIds(operation), state]);
+  private async mark(
+    tx: Tx,
+    operation: LeasedOperation,
+    state: 'applied' | 'revoked' | 'removing',
+    buckets = bucketIds(operation),
+  ): Promise<void> {
+    await tx.query(MARK, [...rowOf(operation), buckets, state]);
+  }
+
+  /** Buckets that the access has not had yet. */
+  private async wanted(tx: Tx, operation: LeasedOperation): Promise<string[]> {
+    return (await tx.query<{ id: string }>(WANTED, rowOf(operation))).map(({ id }) => id);
   }
 
   /** The policy slots are ours now, so no bucket of them can be under creation or deletion. */

@@ -97,10 +97,16 @@ const LOCK_HOLDERS = sql(
   'access_lock_holders',
   `SELECT FROM trivet.access
     WHERE tenant_id = $1
-      AND id IN (SELECT g.access_id FROM trivet.bucket b JOIN trivet.bucket_grant g ON g.tenant_id = $1 AND g.bucket_id = b.id
-                  WHERE b.tenant_id = $1 AND b.backend_id = $2 AND b.name = $3 AND b.state <> 'gone'
-                    AND b.origin = 'registered')
+      AND id = ANY (ARRAY(
+            SELECT g.access_id
+              FROM trivet.bucket b JOIN trivet.bucket_grant g ON g.tenant_id = $1 AND g.bucket_id = b.id
+             WHERE b.tenant_id = $1 AND b.backend_id = $2 AND b.name = $3 AND b.state <> 'gone' AND b.origin = 'registered'))
     ORDER BY id FOR UPDATE`,
+);
+const LATER_GRANTS = sql(
+  'access_later_grants',
+  `SELECT FROM trivet.bucket_grant g JOIN trivet.access a ON a.tenant_id = g.tenant_id AND a.id = g.access_id
+    WHERE g.tenant_id = $1 AND g.bucket_id = $2 AND g.state <> 'removing' AND a.state <> 'granting' LIMIT 1`,
 );
 /** One that is being granted, or put right, is answered after the bucket's Delete, and has what it was granted. */
 const LEAVE = sql(
@@ -216,6 +222,11 @@ export async function wantGrants(
 
 export async function lockHolders(tx: Tx, endpoint: AccessOwner, bucketName: string): Promise<void> {
   await tx.query(LOCK_HOLDERS, [endpoint.tenantId, endpoint.backendId, bucketName]);
+}
+
+/** Whether anybody has more of a bucket that is being let go of than that leaves. */
+export async function hasLaterGrants(tx: Tx, tenantId: string, bucketId: string): Promise<boolean> {
+  return (await tx.query(LATER_GRANTS, [tenantId, bucketId])).length > 0;
 }
 
 /** What accesses have at a registered bucket leaves it with the next policy; `revoked`: what a lasting Deny is left of. */

@@ -250,8 +250,10 @@ export function releaseBucketHandler(backends: BackendDirectory): Handler<Bucket
     async begin(tx, operation) {
       const [tenantId, bucketId] = rowOf(operation);
       const forget = operation.request.forget === true;
-      // A narrowing that was under way has its Deny by now; a bucket that is registered no more has no grants at all.
-      await leaveBucket(tx, tenantId, bucketId, forget ? 'all' : 'revoked');
+      // A narrowing that was under way has its Deny by now; a bucket that is registered no more has no grants at all, and
+      // of what earlier releases of Trivet accepted nothing is marked.
+      const marked = operation.request.marked === true && !forget;
+      await leaveBucket(tx, tenantId, bucketId, marked ? 'revoked' : 'all');
       const [policy] = await readPolicies(tx, tenantId, [bucketId]);
       return forget ? { ...policy!, grants: [] } : policy!;
     },
@@ -276,8 +278,9 @@ export function releaseBucketHandler(backends: BackendDirectory): Handler<Bucket
       },
     ],
     succeed(writer, operation) {
-      writer.write(FORGET_LEFT, rowOf(operation));
+      // The bucket before its grants, as a Grant takes them.
       writer.write(operation.request.forget === true ? GONE : KEPT, [...rowOf(operation), operation.id]);
+      writer.write(FORGET_LEFT, rowOf(operation));
       return undefined;
     },
     giveUp: {

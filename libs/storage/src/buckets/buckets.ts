@@ -4,7 +4,7 @@ import { type Operations, type Submitted, throwUnlessSucceeded } from '#operatio
 import type { Database } from '#platform/database';
 import { invalid, StorageError } from '#platform/errors';
 import { uuidv7 } from '#platform/uuid';
-import { leaveBucket, lockHolders } from '#storage/accesses/access-store';
+import { hasLaterGrants, leaveBucket, lockHolders } from '#storage/accesses/access-store';
 import {
   BucketFinder,
   CLAIM_BUCKETS,
@@ -22,6 +22,8 @@ export const BUCKET_SLOTS = { lifecycle: 'lifecycle', policy: 'policy' } as cons
 
 export const bucketSlots = (bucketId: string): Slot[] =>
   Object.values(BUCKET_SLOTS).map(slot => ({ resource: bucketId, slot, own: true }));
+
+type Again = 'again' | undefined;
 
 export class Buckets {
   private readonly finder: BucketFinder;
@@ -158,14 +160,18 @@ export class Buckets {
     const resource = `bucket ${name}`;
     const operationId = uuidv7();
     const wait = { until: caller.deadline, signal: caller.signal };
-    const submitted = await this.operations.submit(tenantId, operationId, wait, async (tx, begin) => {
-      await witness?.before?.(tx);
+    const submitted = await this.operations.submit<Again>(tenantId, operationId, wait, async (tx, begin) => {
       await lockHolders(tx, caller, name);
+      await witness?.before?.(tx);
       const row = await lockBucket(tx, caller, name);
       if (!row || (incarnation !== undefined && row.id !== incarnation)) return { value: undefined };
       if (row.state === 'deleting') return { value: undefined, join: row.activeOperation ?? undefined };
       const registered = row.origin === 'registered';
-      if (registered && row.activeOperation) return { value: undefined, join: row.activeOperation };
+      if (registered && row.activeOperation) {
+        // It takes what was there when it was accepted, and may have read already what stays.
+        const again = forget || (await hasLaterGrants(tx, tenantId, row.id));
+        return { value: again ? 'again' : undefined, join: row.activeOperation };
+      }
       const stays = registered && !forget;
       if (registered) await leaveBucket(tx, tenantId, row.id, 'all');
       await setBucketState(tx, caller, row.id, stays ? 'ready' : 'deleting', operationId);
@@ -180,7 +186,7 @@ export class Buckets {
         resourceKind: 'bucket',
         resourceId: row.id,
         resourceName: name,
-        request: { deletePolicy, wasReady: row.state === 'ready', ...(registered && forget ? { forget } : {}) },
+        request: { deletePolicy, wasReady: row.state === 'ready', ...(registered ? { marked: true, forget } : {}) },
         slots: bucketSlots(row.id),
         negates: registered ? undefined : ['bucket.create'],
         traceparent,
@@ -189,8 +195,10 @@ export class Buckets {
       return { value: undefined };
     });
     caller.operationId = submitted.operationId;
-    caller.outcome = submitted.outcome;
+    // What is not done with the joined one has not been accepted.
+    caller.outcome = submitted.value === 'again' ? undefined : submitted.outcome;
     if (submitted.outcome) throwUnlessSucceeded(submitted.outcome, submitted.operationId!, resource);
+    if (submitted.value === 'again') await this.remove(caller, name, { incarnation, forget });
   }
 
   private desired({ endpoint }: Caller, request: BucketRequest) {
