@@ -1,6 +1,7 @@
 import { rmSync, statSync, truncateSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { BlockBackend, BlockStore } from '#backends/block-backend';
+import type { TargetSpec } from '#backends/exporter';
 import { StorageError } from '#platform/errors';
 import { sql } from '#platform/sql';
 import { uuidv7 } from '#platform/uuid';
@@ -153,6 +154,35 @@ describe('publications', () => {
     expect(spec?.initiators).toEqual([{ iqn: 'iqn.2026-11.example:new-1', chap: CHAP }]);
     expect(await publish(id, uuid)).toMatchObject({ chap: CHAP });
     expect(await house.hosts.get(house.caller(), uuid)).toMatchObject({ chapUser: CHAP.user });
+  });
+
+  it('applies them also when others, which they replace, are being applied', async () => {
+    const { id } = await house.volume('held');
+    const { uuid } = await house.host('held');
+    await publish(id, uuid);
+    await settled();
+    const { exporter } = house.store;
+    const gate = Promise.withResolvers<void>();
+    const begun = Promise.withResolvers<void>();
+    const apply = exporter.applyTarget;
+    exporter.applyTarget = async (target: TargetSpec) => {
+      begun.resolve();
+      await gate.promise;
+      return apply.call(exporter, target);
+    };
+    const older = house.host('held', { iqns: ['iqn.2026-11.example:older'] });
+    await begun.promise;
+    const replay = "kind = 'volume.replay' AND state = 'running'";
+    await house.testDatabase.query(`UPDATE trivet.operation SET waited = false WHERE ${replay}`);
+    const newer = house.host('held', { iqns: ['iqn.2026-11.example:newer'] });
+    await until('it has joined', async () => {
+      return (await house.testDatabase.query(`SELECT FROM trivet.operation WHERE ${replay} AND waited`)).length === 1;
+    });
+    gate.resolve();
+    await Promise.all([older, newer]);
+    exporter.applyTarget = apply;
+    expect(initiators(id)).toEqual(['iqn.2026-11.example:newer']);
+    await unpublish(id, uuid);
   });
 
   it('gives a chap_user one password in a tenant, and a target accounts for all hosts or none', async () => {

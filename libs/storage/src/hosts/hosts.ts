@@ -16,7 +16,7 @@ import {
   putChap,
   updateHost,
 } from '#storage/hosts/host-store';
-import { replayAndWait, staleTargets } from '#storage/publications/replay';
+import { replayAndWait } from '#storage/publications/replay';
 import { chapPlace } from '#storage/publications/target-work';
 
 /** Every target of the host says something else now than what was applied. */
@@ -50,8 +50,7 @@ export class Hosts {
       return this.replace(tx, tenantId, (await lockHost(tx, tenantId, request.uuid))!, request);
     });
     // Also what an earlier call changed and did not live to apply.
-    const stale = await staleTargets(this.parts.database, tenantId, id);
-    await replayAndWait(this.parts, caller, stale);
+    await replayAndWait(this.parts, caller, id);
     return { ...hostView({ ...rowOf(request), id }) };
   }
 

@@ -61,31 +61,42 @@ const LOCK = sql(
 const PORTION = 2_000;
 const AT_ONCE = 16;
 
-export function staleTargets(database: Database, tenantId: string, hostId: string): Promise<StaleTarget[]> {
-  return database.withTenant(tenantId, tx => tx.query<StaleTarget>(STALE_OF_HOST, [tenantId, hostId]));
+/**
+ * Ends when each target of the host was applied as the host is now. One that somebody else applies meanwhile is joined, and
+ * applied once more if that had read the host as it was before.
+ */
+export async function replayAndWait(parts: BlockParts, caller: BlockCaller, hostId: string): Promise<void> {
+  const stale = () =>
+    parts.database.withTenant(caller.tenantId, tx => tx.query<StaleTarget>(STALE_OF_HOST, [caller.tenantId, hostId]));
+  const joined = await replayEach(parts, caller, await stale());
+  if (joined.size === 0) return;
+  const left = (await stale()).filter(({ volumeId }) => joined.has(volumeId));
+  await replayEach(parts, caller, left);
 }
 
-/** Ends when each was applied. One that is applied meanwhile by somebody else is joined. */
-export async function replayAndWait(
+/** Gives the volumes whose replay was under way already. */
+async function replayEach(
   parts: BlockParts,
   caller: BlockCaller,
   targets: readonly StaleTarget[],
-): Promise<void> {
-  const left = [...targets];
+): Promise<Set<string>> {
+  const [left, joined] = [[...targets], new Set<string>()];
   const replayLeft = async () => {
     for (let target = left.pop(); target; target = left.pop()) {
-      const { outcome, operationId } = await accept(parts, caller, target);
+      const { value, outcome, operationId } = await accept(parts, caller, target);
       if (outcome) throwUnlessSucceeded(outcome, operationId!, `volume ${target.name}`);
+      if (value === 'joined') joined.add(target.volumeId);
     }
   };
   await Promise.all(Array.from({ length: Math.min(AT_ONCE, left.length) }, replayLeft));
+  return joined;
 }
 
 function accept(parts: BlockParts, caller: BlockCaller, target: StaleTarget) {
-  return submit(parts, { ...caller, backendId: target.backendId }, async (tx, begin) => ({
-    value: undefined,
-    join: await beginReplay(tx, begin, caller.tenantId, target),
-  }));
+  return submit(parts, { ...caller, backendId: target.backendId }, async (tx, begin) => {
+    const join = await beginReplay(tx, begin, caller.tenantId, target);
+    return { value: join ? ('joined' as const) : undefined, join };
+  });
 }
 
 /** For the background: nobody waits. */
