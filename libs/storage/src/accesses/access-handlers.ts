@@ -99,7 +99,7 @@ export class AccessHandlers {
           await this.mark(tx, operation, 'removing', healing(operation) ? (added ?? []) : bucketIds(operation));
         } else {
           await this.requireBuckets(tx, operation);
-          operation.progress.added ??= await this.wanted(tx, operation);
+          if (healing(operation)) operation.progress.added ??= await this.wanted(tx, operation);
           await this.mark(tx, operation, 'applied');
         }
         return this.read(tx, operation);
