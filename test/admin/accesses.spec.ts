@@ -22,6 +22,29 @@ const list = async (query: Record<string, string> = {}) =>
   (await house.call(house.acme.viewer, 'GET', accesses, { query })).body.items;
 
 describe('an access by the admin API', () => {
+  it('that could not be put right, and was given up, loses all the same what a revocation names', async () => {
+    const fake = house.appliance.fake!;
+    const both = ['given-1', 'given-2'];
+    for (const name of both)
+      await house.parts.storage.createBucket(sidecar, { name, protocols: ['s3'], parameters: {} });
+    const { accountId } = await grant('given-up', both);
+    // As after a release of the first one.
+    await house.query(
+      "DELETE FROM trivet.bucket_grant WHERE bucket_id = (SELECT id FROM trivet.bucket WHERE name = 'given-1')",
+    );
+    await house.query("UPDATE trivet.access SET stale = true WHERE name = 'given-up'");
+    fake.addFault({ method: 'putGrants', resource: 'given-2', mode: 'fail-before', error: 'failed_precondition' });
+    await expect(grant('given-up', both)).rejects.toMatchObject({ kind: 'failed_precondition' });
+    const [parked] = await house.query<{ id: string }>(
+      "SELECT id FROM trivet.operation WHERE kind = 'access.grant' AND state = 'needs_attention'",
+    );
+    expect(fake.grants('given-1')).toEqual([{ uid: accountId, mode: 'read_write' }]);
+    const reason = { body: { reason: 'a test wants it' } };
+    expect((await house.call(house.acme.admin, 'POST', `/operations/${parked!.id}/resolve`, reason)).status).toBe(200);
+    await house.parts.storage.revokeAccess(sidecar, accountId, ['given-1']);
+    expect(fake.grants('given-1')).toEqual([{ uid: accountId, mode: 'revoked' }]);
+  });
+
   it('is shown with what it may reach, and never with its key', async () => {
     const { accountId, credentials } = await grant('shown', ['one', 'two']);
     const [found] = await list({ search: 'shown' });

@@ -133,6 +133,19 @@ export const GIVEN_UP: Readonly<Record<string, Make>> = {
       states: ['ready', 'ready'],
     };
   },
+  'access.grant': async tools => {
+    await grant(tools, 'to-be-healed', ['of-to-be-healed']);
+    await tools.house.query("UPDATE trivet.access SET stale = true WHERE name = 'to-be-healed'");
+    const resource = await tools.idOf('access', 'to-be-healed');
+    return {
+      resource,
+      store: 'objects',
+      fault: { method: 'putGrants', resource: 'of-to-be-healed' },
+      begin: () => grantOn(tools.house.parts.storage, tools.sidecar, 'to-be-healed', 'of-to-be-healed'),
+      state: () => tools.stateOf('access', resource),
+      states: ['ready', 'ready'],
+    };
+  },
   'access.revoke': async tools => {
     const account = await grant(tools, 'kept-access', ['of-kept-access']);
     const resource = await tools.idOf('access', 'kept-access');

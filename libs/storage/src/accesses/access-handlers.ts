@@ -44,6 +44,19 @@ const NOT_HEALED = sql(
    UPDATE trivet.access SET state = 'ready', stale = true, active_operation = NULL, updated_at = now()
     WHERE tenant_id = $1 AND id = $2 AND active_operation = $3`,
 );
+/** The backend was not asked: it may have what the heal has added, which a revocation must still find. */
+const HEAL_GIVEN_UP = sql(
+  'access_heal_given_up',
+  `WITH needless AS (
+     DELETE FROM trivet.bucket_grant g USING trivet.bucket b
+      WHERE g.tenant_id = $1 AND g.access_id = $2 AND b.tenant_id = g.tenant_id AND b.id = g.bucket_id AND b.state = 'gone'
+   ), added AS (
+     UPDATE trivet.bucket_grant g SET state = 'removing' FROM trivet.bucket b
+      WHERE g.tenant_id = $1 AND g.access_id = $2 AND b.tenant_id = g.tenant_id AND b.id = g.bucket_id AND b.state <> 'gone'
+        AND (g.state = 'wanted' OR g.bucket_id = ANY ($4)))
+   UPDATE trivet.access SET state = 'ready', stale = true, active_operation = NULL, updated_at = now()
+    WHERE tenant_id = $1 AND id = $2 AND active_operation = $3`,
+);
 const NARROW = sql(
   'access_narrow',
   `UPDATE trivet.access
@@ -113,6 +126,15 @@ export class AccessHandlers {
       fail: (writer, operation) => {
         if (healing(operation)) writer.write(NOT_HEALED, [...rowOf(operation), operation.id]);
         else writer.write(REMOVE, rowOf(operation));
+      },
+      giveUp: {
+        leaves:
+          'it is as if the call had never come, and what the operation made at the backend stays there; the key of an access that was to be put right may reach more buckets until those are revoked, or granted again',
+        write: (writer, operation) => {
+          const added = operation.progress.added ?? [];
+          if (healing(operation)) writer.write(HEAL_GIVEN_UP, [...rowOf(operation), operation.id, added]);
+          else writer.write(REMOVE, rowOf(operation));
+        },
       },
     };
   }
