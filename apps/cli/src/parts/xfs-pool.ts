@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { FENCES, FOLDERS } from '#backends/reflink/layout';
 import { MARKER } from '#backends/reflink/pool-marker';
-import { type Home, isPlain, isRoot, writeWhole } from '../home.js';
+import { type Home, isPlain, isRoot } from '../home.js';
 import { isMounted } from '../supervisor/mounts.js';
 import { findProgram, runCommand } from './command.js';
 import type { Lack, Part, PartContext } from './part.js';
@@ -120,7 +120,8 @@ function inheritMarker(plain: string, folder: string): void {
   if (!existsSync(from) || existsSync(to)) return;
   for (const name of FOLDERS) mkdirSync(join(folder, name), { recursive: true, mode: 0o700 });
   const { fileSystem: _, ...marker } = JSON.parse(readFileSync(from, 'utf8'));
-  writeWhole(to, `${JSON.stringify(marker, null, 2)}\n`);
+  writeFileSync(`${to}.new`, `${JSON.stringify(marker, null, 2)}\n`, { mode: 0o600, flush: true });
+  renameSync(`${to}.new`, to);
 }
 
 /** Only what could be mounted counts as this home's image; a kill may have come between the two. */

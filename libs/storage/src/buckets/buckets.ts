@@ -23,7 +23,8 @@ export const BUCKET_SLOTS = { lifecycle: 'lifecycle', policy: 'policy' } as cons
 export const bucketSlots = (bucketId: string): Slot[] =>
   Object.values(BUCKET_SLOTS).map(slot => ({ resource: bucketId, slot, own: true }));
 
-type Again = 'again' | undefined;
+/** The incarnation that is to be removed once more after what was joined. */
+type Again = string | undefined;
 
 export class Buckets {
   private readonly finder: BucketFinder;
@@ -170,7 +171,7 @@ export class Buckets {
       if (registered && row.activeOperation) {
         // It takes what was there when it was accepted, and may have read already what stays.
         const again = forget || (await hasLaterGrants(tx, tenantId, row.id));
-        return { value: again ? 'again' : undefined, join: row.activeOperation };
+        return { value: again ? row.id : undefined, join: row.activeOperation };
       }
       const stays = registered && !forget;
       if (registered) await leaveBucket(tx, tenantId, row.id, 'all');
@@ -196,9 +197,9 @@ export class Buckets {
     });
     caller.operationId = submitted.operationId;
     // What is not done with the joined one has not been accepted.
-    caller.outcome = submitted.value === 'again' ? undefined : submitted.outcome;
+    caller.outcome = submitted.value ? undefined : submitted.outcome;
     if (submitted.outcome) throwUnlessSucceeded(submitted.outcome, submitted.operationId!, resource);
-    if (submitted.value === 'again') await this.remove(caller, name, { incarnation, forget });
+    if (submitted.value) await this.remove(caller, name, { incarnation: submitted.value, forget });
   }
 
   private desired({ endpoint }: Caller, request: BucketRequest) {
