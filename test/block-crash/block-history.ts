@@ -14,7 +14,7 @@ export interface BlockHistory {
   grouped: ReadonlySet<string>;
 }
 
-/** The compatibility matrix once more (volume-slots.ts): what each kind keeps others from at its volumes. */
+/** The compatibility matrix once more (volume-slots.ts, index-slot.ts): what each kind keeps others from at its volumes. */
 const ALL = ['lifecycle', 'exports', 'images'];
 const SLOTS: Readonly<Record<string, readonly string[]>> = {
   'volume.create': ALL,
@@ -26,7 +26,14 @@ const SLOTS: Readonly<Record<string, readonly string[]>> = {
   'volume.replay': ['exports'],
   'snapshot.create': ['images'],
   'snapshot_group.create': ['images', 'exports'],
+  'snapshot.release': ['index'],
+  'changes.index': ['index'],
+  'changes.merge': ['index'],
 };
+/** Its own resource is a volume, and stands for it when no other is named. */
+const isOfVolume = (kind: string): boolean => kind.startsWith('volume.') || kind === 'changes.merge';
+/** Named after what it reads: a deletion may begin beside it, and leaves the image (kept-images.ts). */
+const READERS = new Set(['changes.index']);
 
 /** By method: what it changes if it did anything. */
 const CHANGES = new Set([
@@ -58,9 +65,12 @@ export const blockViolations = (history: BlockHistory): string[] => [
 function bySlots(attempt: Attempt): Attempt {
   const slots = SLOTS[attempt.kind] ?? [];
   const [own, ...others] = attempt.resources;
-  const volumes = attempt.kind.startsWith('volume.') && others.length === 0 ? [own!] : others;
+  const volumes = isOfVolume(attempt.kind) && others.length === 0 ? [own!] : others;
   const resources = volumes.flatMap(volume => slots.map(slot => `${volume}/${slot}`));
-  return { ...attempt, resources: volumes.includes(own!) ? resources : [own!, ...resources] };
+  return {
+    ...attempt,
+    resources: volumes.includes(own!) || READERS.has(attempt.kind) ? resources : [own!, ...resources],
+  };
 }
 
 function strangers({ calls, attempts, pids, owners }: BlockHistory): string[] {

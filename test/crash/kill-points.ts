@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ACCEPT_FAILPOINT, failpointsOf } from '#operations/failpoints';
 import type { Handler } from '#operations/handler';
 import { type Answer, persistWhile } from '#test/crash/persist';
+import { postMortem } from '#test/crash/post-mortem';
 import type { DaemonProcess, Role, TestAppliance } from '#test/support/appliance';
 import { until } from '#test/support/parts';
 
@@ -124,9 +125,12 @@ export function describeKillPoints<Stage>(
     };
     const repeated = async (call: () => Promise<Answer>, limitMs = 20_000): Promise<Answer> =>
       (await persistWhile(leg.isPassing, call, limitMs)).at(-1)!;
+    const expectCode = async (answer: Answer, code: string): Promise<void> => {
+      const why = answer.code === code ? '' : `${answer.message}\n${await postMortem(appliance, worker)}`;
+      expect(answer, why).toMatchObject({ code });
+    };
     const finish = async (scenario: Scenario<Stage>, stage: Stage): Promise<void> => {
-      const again = await repeated(() => scenario.act(stage));
-      expect(again, again.message).toMatchObject({ code: scenario.again ?? scenario.code });
+      await expectCode(await repeated(() => scenario.act(stage)), scenario.again ?? scenario.code);
       if (!scenario.again) await scenario.after(stage);
       await scenario.finish?.(stage);
       // What the background began about it ends too, if need be after the lease of who was killed in it. It may begin
@@ -140,9 +144,7 @@ export function describeKillPoints<Stage>(
         },
         15_000,
       ).catch(() => {});
-      expect(left, `the worker ${worker.exited ? 'ended' : 'runs'}, and said:\n${worker.log().slice(-4_000)}`).toEqual(
-        [],
-      );
+      expect(left, left.length > 0 ? await postMortem(appliance, worker) : '').toEqual([]);
     };
 
     beforeAll(async () => {
@@ -195,7 +197,7 @@ export function describeKillPoints<Stage>(
         }
         const first = await answer;
         const outcome = leg.isPassing(first) ? await repeated(() => scenario.act(stage)) : first;
-        expect(outcome, outcome.message).toMatchObject({ code: scenario.code });
+        await expectCode(outcome, scenario.code);
         await scenario.after(stage);
         await finish(scenario, stage);
       },
