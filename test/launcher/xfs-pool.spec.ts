@@ -1,10 +1,13 @@
 import { spawn } from 'node:child_process';
 import {
   chownSync,
+  closeSync,
   existsSync,
   mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
+  readSync,
   realpathSync,
   statSync,
   writeFileSync,
@@ -34,6 +37,15 @@ function loopDevices(of: TestHome): string[] {
     const file = `/sys/block/${name}/loop/backing_file`;
     return existsSync(file) && readFileSync(file, 'utf8').startsWith(of.home);
   });
+}
+
+/** As its superblock has it: 16 bytes at offset 32. */
+function xfsUuid(image: string): string {
+  const uuid = Buffer.alloc(16);
+  const file = openSync(image, 'r');
+  readSync(file, uuid, 0, uuid.length, 32);
+  closeSync(file);
+  return uuid.toString('hex');
 }
 
 describe.skipIf(!parts().xfs)('the XFS image of a home', () => {
@@ -131,12 +143,19 @@ describe.skipIf(!parts().xfs)('the XFS image of a home', () => {
   it('takes the place of a plain folder without volumes, as the same pool', async () => {
     const mine = home('empty');
     mkdirSync(mine.file('volumes', 'volumes'), { recursive: true });
-    const uuid = '6f0c7c1e-5b43-4a2e-9f39-0b8f3f0d7a11';
-    writeFileSync(mine.file('volumes', 'trivet-pool.json'), JSON.stringify({ format: 1, uuid, fileSystem: 'another' }));
+    const marker = {
+      format: 1,
+      uuid: '6f0c7c1e-5b43-4a2e-9f39-0b8f3f0d7a11',
+      applianceId: 'ba9876543210',
+      tenantId: 'b5a2c7d4-8f61-4b7e-9d0a-3c1e5f7a9b2d',
+      createdAt: '2026-11-20T10:00:00.000Z',
+    };
+    writeFileSync(mine.file('volumes', 'trivet-pool.json'), JSON.stringify({ ...marker, fileSystem: 'another' }));
     writeFileSync(mine.file('id'), 'ba9876543210\n');
     await up(mine);
     expect(isMounted(mine)).toBe(true);
-    expect(JSON.parse(readFileSync(mine.file('pool', 'trivet-pool.json'), 'utf8'))).toEqual({ format: 1, uuid });
+    const inherited = JSON.parse(readFileSync(mine.file('pool', 'trivet-pool.json'), 'utf8'));
+    expect(inherited).toEqual({ ...marker, fileSystem: xfsUuid(mine.file('pool.xfs')) });
   });
 
   it('is not left out for a user without root: a plain folder is the pool, and that is said', async () => {

@@ -2,8 +2,6 @@ import {
   chmodSync,
   existsSync,
   mkdirSync,
-  readdirSync,
-  readFileSync,
   renameSync,
   rmSync,
   statfsSync,
@@ -13,8 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { FENCES, FOLDERS } from '#backends/reflink/layout';
-import { MARKER } from '#backends/reflink/pool-marker';
+import { inheritMarker, whatIsKeptIn } from '#backends/reflink/pool-marker';
 import { type Home, isPlain, isRoot } from '../home.js';
 import { isMounted } from '../supervisor/mounts.js';
 import { findProgram, runCommand } from './command.js';
@@ -80,12 +77,15 @@ export const xfsPart: Part = {
 
   async start({ home, say, signal }: PartContext): Promise<Record<string, string>> {
     const plain = plainFolderOf(home);
-    if (holdsVolumes(plain) && !existsSync(imageOf(home))) {
+    // An earlier start without XFS may have left an empty pool, with nothing of anybody else's in it.
+    const isPool = existsSync(plain);
+    const isUsed = isPool && (await whatIsKeptIn(plain)) !== undefined;
+    if (isUsed && !existsSync(imageOf(home))) {
       say(`${plain} holds volumes already, and stays the pool: snapshots copy their data`);
       return asSetting(home, plain);
     }
     if (!isMounted(mountPointOf(home))) await mountImage(home, signal);
-    if (!holdsVolumes(plain)) inheritMarker(plain, mountPointOf(home));
+    if (isPool && !isUsed) await inheritMarker(plain, mountPointOf(home));
     acceptImage(home);
     return asSetting(home, mountPointOf(home));
   },
@@ -104,24 +104,6 @@ async function mountImage(home: Home, signal: AbortSignal): Promise<void> {
   // The loop device goes away with the mount.
   await runCommand('mount', ['-t', 'xfs', '-o', 'loop,nodev,nosuid,noexec', source, folder], { signal });
   chmodSync(folder, 0o700);
-}
-
-/** What an earlier start without XFS left may be an empty pool, with nothing of anybody else's in it. */
-const holdsVolumes = (plain: string): boolean =>
-  existsSync(plain) &&
-  readdirSync(plain).some(name => {
-    if (name === MARKER || name === FENCES) return false;
-    return !FOLDERS.some(folder => folder === name) || readdirSync(join(plain, name)).length > 0;
-  });
-
-/** The database knows the pool by it: without it, the new file system would be one that lost its volumes. */
-function inheritMarker(plain: string, folder: string): void {
-  const [from, to] = [join(plain, MARKER), join(folder, MARKER)];
-  if (!existsSync(from) || existsSync(to)) return;
-  for (const name of FOLDERS) mkdirSync(join(folder, name), { recursive: true, mode: 0o700 });
-  const { fileSystem: _, ...marker } = JSON.parse(readFileSync(from, 'utf8'));
-  writeFileSync(`${to}.new`, `${JSON.stringify(marker, null, 2)}\n`, { mode: 0o600, flush: true });
-  renameSync(`${to}.new`, to);
 }
 
 /** Only what could be mounted counts as this home's image; a kill may have come between the two. */

@@ -6,12 +6,13 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { link, mkdir, open, readdir, readFile, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { fileSystemUuid } from '#backends/linux/file-system-id';
 import type { ApplianceIdentity } from '#backends/object-backend';
 import { codeOf } from '#backends/reflink/file-errors';
-import { FOLDERS } from '#backends/reflink/layout';
+import { FENCES, FOLDERS } from '#backends/reflink/layout';
 import { StorageError } from '#platform/errors';
 
-export const MARKER = 'trivet-pool.json';
+const MARKER = 'trivet-pool.json';
 const HALF_MADE = /^\.trivet-pool\.[0-9a-f]+$/;
 /** mkfs makes it on ext4. */
 const HARMLESS = 'lost+found';
@@ -44,27 +45,43 @@ export async function readMarker(root: string): Promise<PoolMarker | undefined> 
 }
 
 /** What keeps a folder from becoming a pool; undefined when it is empty, or half made by an earlier call. */
-export async function whatIsIn(root: string): Promise<string | undefined> {
+export async function whatIsIn(root: string, passed: readonly string[] = []): Promise<string | undefined> {
   for (const name of await readdir(root)) {
-    if (name === HARMLESS || HALF_MADE.test(name)) continue;
+    if (name === HARMLESS || HALF_MADE.test(name) || passed.includes(name)) continue;
     const isOurs = FOLDERS.some(folder => folder === name) && (await readdir(join(root, name))).length === 0;
     if (!isOurs) return name;
   }
   return undefined;
 }
 
-/** Makes the folders, and the marker last and as a whole. Two callers at once end with one marker. */
+/** What a pool would lose with its folder; undefined when that is nothing, whether or not it has become a pool yet. */
+export const whatIsKeptIn = (root: string): Promise<string | undefined> => whatIsIn(root, [MARKER, FENCES]);
+
+/** Two callers at once end with one marker. */
 export async function writeMarker(root: string, owner: ApplianceIdentity, fileSystem?: string): Promise<void> {
-  for (const folder of FOLDERS) await mkdir(join(root, folder), { recursive: true, mode: 0o700 });
   const { applianceId, tenantId } = owner;
-  const marker: PoolMarker = {
-    format: 1,
-    uuid: randomUUID(),
-    applianceId,
-    tenantId,
-    createdAt: new Date().toISOString(),
-    fileSystem,
-  };
+  const createdAt = new Date().toISOString();
+  await putMarker(root, { format: 1, uuid: randomUUID(), applianceId, tenantId, createdAt, fileSystem });
+}
+
+/**
+ * Another file system takes the place of an empty pool, as the same one: the database knows it by the marker, and
+ * without that it would be a pool that lost its volumes.
+ */
+export async function inheritMarker(from: string, to: string): Promise<void> {
+  const marker = await readMarker(from);
+  if (!marker) return;
+  const root = await open(to, 'r');
+  try {
+    await putMarker(to, { ...marker, fileSystem: await fileSystemUuid(root.fd) });
+  } finally {
+    await root.close();
+  }
+}
+
+/** Makes the folders, and the marker last and as a whole; one that is there stays. */
+async function putMarker(root: string, marker: PoolMarker): Promise<void> {
+  for (const folder of FOLDERS) await mkdir(join(root, folder), { recursive: true, mode: 0o700 });
   const temporary = join(root, `.trivet-pool.${randomBytes(6).toString('hex')}`);
   try {
     const file = await open(temporary, 'wx', 0o600);
