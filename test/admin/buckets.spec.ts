@@ -5,7 +5,16 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import type { Caller } from '#storage/caller';
 import { AdminHouse } from '#test/admin/admin-house';
-import { ended, grantOn, operationOf, readsAllOfMoving, sidecarOf, unworked } from '#test/admin/resource-calls';
+import {
+  ended,
+  grantOn,
+  insertBuckets,
+  operationOf,
+  readsAllOfMoving,
+  registerBucket,
+  sidecarOf,
+  unworked,
+} from '#test/admin/resource-calls';
 import { until } from '#test/support/parts';
 
 let house: AdminHouse;
@@ -85,15 +94,8 @@ describe('a bucket by the admin API', () => {
   });
 
   it('that was registered is only let go', async () => {
-    const [{ id }] = (await house.query<{ id: string }>(
-      `INSERT INTO trivet.bucket (tenant_id, id, backend_id, name, origin, state, desired, fingerprint)
-       VALUES ($1, gen_random_uuid(), $2, 'theirs', 'registered', 'ready',
-               '{"v": 1, "protocols": ["s3"], "spec": {"versioning": false, "objectLock": false, "tags": {}, "deletePolicy": "retain"}}', 'x')
-       RETURNING id`,
-      [house.acme.id, house.acme.backends.fake],
-    )) as [{ id: string }];
+    const id = await registerBucket(house, house.acme, 'theirs');
     const fake = house.appliance.fake!;
-    fake.seedForeignBucket('theirs');
     const grant = () => grantOn(house.parts.storage, sidecar, 'of-theirs', 'theirs');
     const { accountId } = await grant();
     expect(fake.grants('theirs')).toMatchObject([{ uid: accountId }]);
@@ -120,12 +122,7 @@ describe('a bucket by the admin API', () => {
   });
 
   it('that a sidecar is letting go of is deleted after that', async () => {
-    const [{ id }] = (await house.query<{ id: string }>(
-      `INSERT INTO trivet.bucket (tenant_id, id, backend_id, name, origin, state, desired, fingerprint)
-       VALUES ($1, gen_random_uuid(), $2, 'leaving', 'registered', 'ready', '{"spec": {}}', 'x') RETURNING id`,
-      [house.acme.id, house.acme.backends.fake],
-    )) as [{ id: string }];
-    house.appliance.fake!.seedForeignBucket('leaving');
+    const id = await registerBucket(house, house.acme, 'leaving');
     const path = `${buckets}/${id}`;
     let released: Promise<void> | undefined;
     const refused = await unworked(house, async () => {
@@ -141,13 +138,8 @@ describe('a bucket by the admin API', () => {
   });
 
   it('that is let go of keeps no grant of which the revocation was given up meanwhile', async () => {
-    await house.query(
-      `INSERT INTO trivet.bucket (tenant_id, id, backend_id, name, origin, state, desired, fingerprint)
-       VALUES ($1, gen_random_uuid(), $2, 'refusing', 'registered', 'ready', '{"spec": {}}', 'x')`,
-      [house.acme.id, house.acme.backends.fake],
-    );
+    await registerBucket(house, house.acme, 'refusing');
     const fake = house.appliance.fake!;
-    fake.seedForeignBucket('refusing');
     const { accountId } = await grantOn(house.parts.storage, sidecar, 'of-refusing', 'refusing');
     await house.appliance.process('worker').stop();
     const released = house.parts.storage.deleteBucket(sidecar, 'refusing').catch(error => error);
@@ -238,13 +230,9 @@ describe('the list of buckets', () => {
   it.each(['name', '-createdAt'])('has everything once while others are made, by %s', async sort => {
     const many = await house.tenant(`many-${sort.replace('-', '').toLowerCase()}`);
     const { missed, twice } = await readsAllOfMoving(house, many, 'buckets', { sort }, async ({ from, to, step }) => {
-      await house.query(
-        `INSERT INTO trivet.bucket (tenant_id, id, backend_id, name, origin, state, desired, fingerprint)
-         SELECT $1, gen_random_uuid(), $2, 'page-' || lpad(n::text, 5, '0'), 'registered', 'ready',
-                '{"v": 1, "protocols": ["s3"], "spec": {"versioning": false, "objectLock": false, "tags": {}, "deletePolicy": "retain"}}', 'x'
-           FROM generate_series($3::int, $4::int, $5::int) AS n`,
-        [many.id, many.backends.fake, from, to, step],
-      );
+      const names = [];
+      for (let n = from; n <= to; n += step) names.push(`page-${String(n).padStart(5, '0')}`);
+      await insertBuckets(house, many, ...names);
     });
     expect({ missed, twice }).toEqual({ missed: [], twice: 0 });
   });

@@ -6,7 +6,7 @@ import type { Caller } from '#storage/caller';
 import { targetName } from '#storage/publications/target-name';
 import { beginRelease } from '#storage/snapshots/release-image';
 import type { AdminHouse } from '#test/admin/admin-house';
-import { grantOn } from '#test/admin/resource-calls';
+import { grantOn, registerBucket } from '#test/admin/resource-calls';
 import { hostRequest, volumeRequest } from '#test/block-storage/block-house';
 import { until } from '#test/support/parts';
 
@@ -116,14 +116,8 @@ export const GIVEN_UP: Readonly<Record<string, Make>> = {
       states: ['ready', 'gone'],
     };
   },
-  'bucket.release': async ({ house, sidecar, stateOf, idOf }) => {
-    await house.query(
-      `INSERT INTO trivet.bucket (tenant_id, id, backend_id, name, origin, state, desired, fingerprint)
-       VALUES ($1, gen_random_uuid(), $2, 'registered', 'registered', 'ready', '{"spec": {}}', '')`,
-      [house.acme.id, house.acme.backends.fake],
-    );
-    house.appliance.fake!.seedForeignBucket('registered');
-    const resource = await idOf('bucket', 'registered');
+  'bucket.release': async ({ house, sidecar, stateOf }) => {
+    const resource = await registerBucket(house, house.acme, 'registered');
     return {
       resource,
       store: 'objects',

@@ -44,6 +44,38 @@ export async function insertVolumes(
   );
 }
 
+const REGISTERED = {
+  v: 1,
+  protocols: ['s3'],
+  spec: { versioning: false, objectLock: false, tags: {}, deletePolicy: 'retain' },
+};
+
+/** Buckets that are there already, known as if they had been imported; not yet seen by anybody. Gives their ids. */
+export async function insertBuckets(
+  house: AdminHouse,
+  tenant: HouseTenant,
+  ...names: readonly string[]
+): Promise<string[]> {
+  const rows = await house.query<{ id: string }>(
+    `INSERT INTO trivet.bucket (tenant_id, id, backend_id, name, origin, state, desired, fingerprint)
+     SELECT $1, gen_random_uuid(), $2, name, 'registered', 'ready', $4, 'x' FROM unnest($3::text[]) AS name
+     RETURNING id`,
+    [tenant.id, tenant.backends.fake, names, JSON.stringify(REGISTERED)],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** One such, with so many objects at the fake. Gives its id. */
+export async function registerBucket(
+  house: AdminHouse,
+  tenant: HouseTenant,
+  name: string,
+  objects?: number,
+): Promise<string> {
+  house.appliance.fake!.seedForeignBucket(name, objects);
+  return (await insertBuckets(house, tenant, name))[0]!;
+}
+
 /** A grant of read and write on these buckets, as a sidecar asks for it. */
 export const grantOn = (storage: ObjectStorage, sidecar: Caller, name: string, ...buckets: readonly string[]) =>
   storage.grantAccess(sidecar, {

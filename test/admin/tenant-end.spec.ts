@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { forgetTenant } from '#tenancy/tenant-end';
 import { AdminHouse, type HouseTenant } from '#test/admin/admin-house';
-import { driverOf, grantOn, MIB, poolsSeen, sidecarOf } from '#test/admin/resource-calls';
+import { driverOf, grantOn, MIB, poolsSeen, registerBucket, sidecarOf } from '#test/admin/resource-calls';
 import { hostRequest, volumeRequest } from '#test/block-storage/block-house';
 import { hasTgt } from '#test/exporter/tgt-harness';
 import type { DaemonProcess } from '#test/support/appliance';
@@ -129,12 +129,7 @@ describe('a tenant that has something', () => {
     for (const name of ['photos', 'films']) await storage.createBucket(sidecar, { name, ...params });
     await grantOn(storage, sidecar, 'ba', 'photos');
     house.appliance.fake!.seedObjects('photos', 2_500);
-    await house.query(
-      `INSERT INTO trivet.bucket (tenant_id, id, backend_id, name, origin, state, desired, fingerprint)
-       VALUES ($1, gen_random_uuid(), $2, 'theirs', 'registered', 'ready', '{}', '')`,
-      [full.id, full.backends.fake],
-    );
-    house.appliance.fake!.seedForeignBucket('theirs', 3);
+    await registerBucket(house, full, 'theirs', 3);
     await house.query("INSERT INTO trivet.tenant_quota (tenant_id, key, value) VALUES ($1, 'streams', 3)", [full.id]);
   }
 

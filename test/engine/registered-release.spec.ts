@@ -57,6 +57,17 @@ const due = (kind: string, at: string) =>
     kind,
   ]);
 
+/** Accepted while no worker is there, and held until it is let go. */
+async function heldRelease(bucket: string): Promise<() => Promise<void>> {
+  const released = release(bucket);
+  await waiting('bucket.release');
+  await due('bucket.release', "now() + interval '1 hour'");
+  return async () => {
+    await due('bucket.release', 'now()');
+    await ok(released);
+  };
+}
+
 /** Accepts two calls one after the other while no worker is there, and has the one of `first` run before the other. */
 async function together([one, callOne]: Call, [two, callTwo]: Call, first: string): Promise<Outcome[]> {
   const replies: Record<string, Promise<Outcome>> = { [one]: callOne() };
@@ -133,9 +144,7 @@ describe.each(['bucket.release', 'access.narrow'])('an account that loses it mea
 
 it('takes what was granted since it was asked for the first time, when it is asked for again', async () => {
   await register('twice');
-  const released = release('twice');
-  await waiting('bucket.release');
-  await due('bucket.release', "now() + interval '1 hour'");
+  const letGo = await heldRelease('twice');
   await appliance.worker();
   const { account_id: uid } = await ok(grant('ba-twice', 'twice'));
   expect(granted('twice')).toEqual([{ uid, mode: 'read_write' }]);
@@ -143,8 +152,7 @@ it('takes what was granted since it was asked for the first time, when it is ask
   const again = release('twice');
   const joined = "kind = 'bucket.release' AND state = 'pending' AND waited";
   await until('it has joined', async () => (await appliance.operations(joined)).length === 1);
-  await due('bucket.release', 'now()');
-  await ok(released);
+  await letGo();
   await ok(again);
   expect(granted('twice')).toEqual([]);
   expect(await rows('twice')).toEqual([]);
@@ -173,17 +181,14 @@ it('takes what a Grant that failed meanwhile wanted back', async () => {
   await ok(create('failed-other'));
   const { account_id: uid } = await ok(grant('ba-failed', 'failed', 'failed-other'));
   await appliance.process('worker').stop();
-  const released = release('failed');
-  await waiting('bucket.release');
+  const letGo = await heldRelease('failed');
   const healed = grant('ba-failed', 'failed', 'failed-other');
   await waiting('access.grant');
-  await due('bucket.release', "now() + interval '1 hour'");
   appliance.fake!.addFault({ method: 'putGrants', resource: 'failed-other', mode: 'fail-before', error: 'not_found' });
   await appliance.worker();
   expect(await healed).toMatchObject({ code: 'NOT_FOUND' });
   expect(granted('failed')).toEqual([]);
-  await due('bucket.release', 'now()');
-  await ok(released);
+  await letGo();
   expect(granted('failed')).toEqual([]);
   expect(await rows('failed')).toEqual([]);
   expect(await rows('failed-other')).toEqual([{ uid, state: 'applied' }]);
@@ -195,14 +200,11 @@ it('is denied what it loses by a Revoke at once, also while the release waits', 
   await ok(create('held-other'));
   const { account_id: uid } = await ok(grant('ba-held', 'held', 'held-other'));
   await appliance.process('worker').stop();
-  const released = release('held');
-  await waiting('bucket.release');
-  await due('bucket.release', "now() + interval '1 hour'");
+  const letGo = await heldRelease('held');
   await appliance.worker();
   await ok(revoke(uid, 'held'));
   expect(granted('held')).toEqual([{ uid, mode: 'revoked' }]);
-  await due('bucket.release', 'now()');
-  await ok(released);
+  await letGo();
   expect(granted('held')).toEqual([]);
 });
 
