@@ -19,7 +19,7 @@ role=${1:-gateway}
 case $role in
   gateway | worker)
     [ $# -eq 0 ] || refuse "$role takes no arguments, got: $*"
-    exec node --enable-source-maps --max-old-space-size=256 --max-semi-space-size=8 --heap-growing-percent=60 "$root/dist/apps/$role/src/main.js"
+    exec node --max-old-space-size=256 --max-semi-space-size=8 --heap-growing-percent=60 "$root/dist/apps/$role/src/main.js"
     ;;
   migrate | doctor | tenant | user | token | backend | endpoint | queue | audit | bucket | volume | host | pool | protection | policy | operations | operation | rewrap | changes | backup | restore | prune)
     exec node "$root/dist/apps/cli/src/main.js" "$role" "$@"

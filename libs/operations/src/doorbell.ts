@@ -1,4 +1,5 @@
-import { Queue } from 'bullmq';
+import type { Queue } from 'bullmq';
+import { bullmq } from '#operations/bullmq';
 import type { QueueClass, Ring } from '#operations/operation';
 import { QUEUE_CLASSES } from '#operations/operation';
 import type { Database } from '#platform/database';
@@ -27,6 +28,7 @@ export class BullDoorbell implements Doorbell {
   private readonly turn = new Turn<Ring, boolean>(rings => this.send(rings));
 
   constructor(url: string, prefix: string) {
+    const { Queue } = bullmq();
     this.connection = connectRedis(url, 'ring', () => {});
     const queue = (queueClass: QueueClass) => {
       const made = new Queue(queueName(queueClass), { connection: this.connection, prefix, skipVersionCheck: true });

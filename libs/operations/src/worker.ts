@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { Worker as BullWorker } from 'bullmq';
+import type { Worker as BullWorker } from 'bullmq';
+import { bullmq } from '#operations/bullmq';
 import { Circuits } from '#operations/circuit';
 import {
   BullDoorbell,
@@ -148,6 +149,7 @@ export class OperationWorker {
    */
   private listenToRedis(): void {
     const { redis, redisPrefix } = this.options;
+    const { Worker } = bullmq();
     for (const [queueClass, room] of this.rooms) {
       const connection = connectRedis(redis, 'listen', () => {});
       const hear = async ({ operationIds }: RingJob): Promise<void> => {
@@ -156,7 +158,7 @@ export class OperationWorker {
           room.during(this.run(operationId));
         }
       };
-      const worker = new BullWorker(queueName(queueClass), async job => hear(job.data as RingJob), {
+      const worker = new Worker(queueName(queueClass), async job => hear(job.data as RingJob), {
         connection,
         prefix: redisPrefix,
         concurrency: 1,
