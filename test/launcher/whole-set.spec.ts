@@ -1,4 +1,5 @@
-import { readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { CreateBucketCommand, HeadBucketCommand, ListBucketsCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '#test/support/parts';
@@ -33,6 +34,17 @@ beforeAll(async () => {
 afterAll(() => homes.clear());
 
 describe('up with everything', () => {
+  it('logs in its home alone', () => {
+    const [, fsid] = /^fsid = (\S+)$/m.exec(readFileSync(home.file('ceph', 'ceph.conf'), 'utf8'))!;
+    const [system, own] = ['/var/log/ceph', home.file('log')].map(folder =>
+      existsSync(folder)
+        ? readdirSync(folder).filter(name => readFileSync(join(folder, name), 'utf8').includes(fsid!))
+        : [],
+    );
+    expect(own).not.toEqual([]);
+    expect(system).toEqual([]);
+  });
+
   it('is ready, with its doors under stable names', async () => {
     const status = await home.status();
     expect(status).toMatchObject({

@@ -52,6 +52,8 @@ mon allow pool size one = true
 mon warn on pool no redundancy = false
 mon data avail warn = 2
 mon data avail crit = 1
+# Beside its log, the mon writes that of the cluster to /var/log/ceph, wherever the others are.
+mon cluster log to file = false
 # Every new pool is a change of the map: with the defaults each waits for a second or two.
 paxos propose interval = 0.05
 paxos min wait = 0.02

@@ -33,11 +33,16 @@ export const UUID_PROBES: readonly Probe[] = [
   },
 ];
 
-/** Lower-case hex of the file system's own uuid; undefined where kernel or file system tells none. */
+/**
+ * Lower-case hex of the file system's own uuid; undefined where kernel or file system tells none, or only zeros, as those
+ * of some virtual machines do.
+ */
 export async function fileSystemUuid(fd: number, probes = UUID_PROBES): Promise<string | undefined> {
   for (const { name, request, bytes, uuid } of probes) {
     const answer = Buffer.alloc(bytes);
-    if (await answers(name, fd, request, answer)) return uuid(answer).toString('hex') || undefined;
+    if (!(await answers(name, fd, request, answer))) continue;
+    const told = uuid(answer).toString('hex');
+    return /[1-9a-f]/.test(told) ? told : undefined;
   }
   return undefined;
 }
