@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import type { DaemonProcess, TestAppliance } from '#test/support/appliance';
 
 const OPEN = `SELECT id, kind, state, step, attempt, crashes, place, dispatch_no, dispatched_at, next_run_at, lease_owner,
@@ -15,6 +16,16 @@ export async function postMortem({ database }: TestAppliance, worker: DaemonProc
     const rows = await database.query(query);
     return `${name}:\n${rows.map(row => `  ${JSON.stringify(row)}`).join('\n')}`;
   });
-  const log = `the worker ${worker.exited ? 'ended' : 'runs'}, and said:\n${worker.log().slice(-4_000)}`;
+  const state = worker.exited ? `ended (${JSON.stringify(await worker.ended())})` : `runs (${threadsOf(worker.pid)})`;
+  const log = `the worker ${state}, and said:\n${worker.log().slice(-4_000)}`;
   return [...(await Promise.all(told)), log].join('\n');
+}
+
+/** Of each thread its state and where in the kernel it waits: D is a call that does not come back. */
+function threadsOf(pid: number): string {
+  const threads = readdirSync(`/proc/${pid}/task`).map(tid => {
+    const of = (file: string) => readFileSync(`/proc/${pid}/task/${tid}/${file}`, 'utf8').trim();
+    return `${/^State:\s+(\S)/m.exec(of('status'))?.[1]} ${of('wchan')}`;
+  });
+  return [...Map.groupBy(threads, one => one)].map(([one, all]) => `${all.length} ${one}`).join(', ');
 }

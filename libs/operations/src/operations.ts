@@ -3,7 +3,7 @@ import type { Doorbell } from '#operations/doorbell';
 import { type NudgedLine, Nudger } from '#operations/nudge';
 import type { Outcome } from '#operations/operation';
 import { Together } from '#operations/together';
-import { OperationWaiter } from '#operations/waiter';
+import { OperationWaiter, retrying } from '#operations/waiter';
 import type { Database, Tx } from '#platform/database';
 import { StorageError } from '#platform/errors';
 import { failpoint } from '#platform/failpoint';
@@ -130,11 +130,6 @@ export interface Submitted<T> {
   outcome?: Outcome;
   operationId?: string;
 }
-
-const retrying = (reason: string): Outcome => ({
-  state: 'retrying',
-  error: new StorageError('unavailable', reason).toJSON(),
-});
 
 /** What a caller gets when the wait ended otherwise than in success (hard-cases E8). */
 export function throwUnlessSucceeded(outcome: Outcome, operationId: string, resource: string): void {

@@ -140,6 +140,11 @@ describe('what is told', () => {
       row: { circuit: 'no route' },
       outcome: { state: 'retrying', error: { kind: 'unavailable', message: 'no route' } },
     },
+    {
+      what: 'running behind an open circuit',
+      row: { state: 'running', circuit: 'no route' },
+      outcome: { state: 'retrying', error: { kind: 'unavailable', message: 'no route' } },
+    },
   ])('of an operation that is $what', async ({ row: stored, outcome }) => {
     const waiting = wait('a');
     database.rows.set('a', stored);

@@ -139,13 +139,19 @@ function outcomeOf(row: Row): Outcome | undefined {
     case 'cancelled':
       return { state: 'cancelled' };
     case 'pending':
-      if (row.circuit !== null)
-        return { state: 'retrying', error: new StorageError('unavailable', row.circuit).toJSON() };
+      if (row.circuit !== null) return retrying(row.circuit);
       // `aborted` is only a place further back in the line.
       return row.error && row.error.kind !== 'aborted' && row.inFuture
         ? { state: 'retrying', error: row.error }
         : undefined;
     case 'running':
-      return undefined;
+      // Whoever ran it may be dead: nobody takes it up before the backend answers.
+      return row.circuit === null ? undefined : retrying(row.circuit);
   }
 }
+
+/** Behind an open circuit. */
+export const retrying = (reason: string): Outcome => ({
+  state: 'retrying',
+  error: new StorageError('unavailable', reason).toJSON(),
+});

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { createServer, connect as dial } from 'node:net';
+import { createServer, connect as dial, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Database } from '#platform/database';
 import { StorageError } from '#platform/errors';
@@ -47,6 +47,29 @@ const caught = (work: Promise<unknown>): Promise<StorageError> =>
     () => Promise.reject(new Error('it did not fail')),
     error => error,
   );
+
+/** Stands before PostgreSQL, and passes on what `pass` lets it. */
+async function gateBefore(target: string, pass: (chunk: Buffer, near: Socket) => boolean) {
+  const { hostname, port } = new URL(target);
+  const gate = createServer(near => {
+    const far = dial(Number(port), hostname);
+    near.on('data', chunk => {
+      if (pass(chunk, near)) far.write(chunk);
+    });
+    far.on('data', chunk => near.write(chunk));
+    for (const [one, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      one.on('error', () => {});
+      one.on('close', () => other.destroy());
+    }
+  });
+  await new Promise<void>(resolve => gate.listen(0, '127.0.0.1', resolve));
+  const url = new URL(target);
+  url.port = String((gate.address() as { port: number }).port);
+  return { gate, url: url.href };
+}
 
 describe('a transaction of a tenant', () => {
   it('sees that tenant, and the next use of its connection sees none', async () => {
@@ -232,32 +255,41 @@ describe('a connection on which nothing comes', () => {
   });
 });
 
+describe('a server that takes a statement and never answers', () => {
+  it('is unavailable after a while, and asked over a new connection then', async () => {
+    let isDeaf = false;
+    const { gate, url } = await gateBefore(own.appUrl, () => !isDeaf);
+    const applicationName = 'trivet:deaf';
+    const heard = await Database.connect({ appUrl: url, applicationName, poolSize: 1, answerMs: 300 });
+    try {
+      await heard.call(PID, []);
+      isDeaf = true;
+      expect(await caught(heard.call(PID, []))).toMatchObject({ kind: 'unavailable' });
+      isDeaf = false;
+      const inside = () => heard.withTenant(TENANT, tx => tx.query(BACKENDS));
+      expect(await inside()).toHaveLength(2);
+      isDeaf = true;
+      expect(await caught(inside())).toMatchObject({ kind: 'unavailable' });
+      isDeaf = false;
+      expect(await inside()).toHaveLength(2);
+    } finally {
+      await heard.close();
+      gate.close();
+    }
+  });
+});
+
 describe('a listener whose connection ends in the middle of LISTEN', () => {
   it('comes back once', async () => {
-    const target = new URL(own.appUrl);
     let cuts = 3;
-    const gate = createServer(near => {
-      const far = dial(Number(target.port), target.hostname);
-      near.on('data', chunk => {
-        if (cuts > 0 && chunk.includes('LISTEN')) {
-          cuts--;
-          near.destroy();
-        } else far.write(chunk);
-      });
-      far.on('data', chunk => near.write(chunk));
-      for (const [one, other] of [
-        [near, far],
-        [far, near],
-      ] as const) {
-        one.on('error', () => {});
-        one.on('close', () => other.destroy());
-      }
+    const { gate, url } = await gateBefore(own.appUrl, (chunk, near) => {
+      if (cuts === 0 || !chunk.includes('LISTEN')) return true;
+      cuts--;
+      near.destroy();
+      return false;
     });
-    await new Promise<void>(resolve => gate.listen(0, '127.0.0.1', resolve));
-    const url = new URL(target);
-    url.port = String((gate.address() as { port: number }).port);
     const applicationName = 'trivet:cut';
-    const cut = await Database.connect({ appUrl: url.href, applicationName, poolSize: 1 });
+    const cut = await Database.connect({ appUrl: url, applicationName, poolSize: 1 });
     const heard: string[] = [];
     let connects = 0;
     const listener = cut.listen(

@@ -38,7 +38,13 @@ export interface DatabaseOptions {
   engineUrl?: string;
   poolSize?: number;
   applicationName: string;
+  /** For tests. */
+  answerMs?: number;
 }
+
+/** PostgreSQL's own bound for a statement; what has not answered some seconds after it never will. */
+const STATEMENT_MS = 30_000;
+const ANSWER_MS = STATEMENT_MS + 5_000;
 
 /** One transaction, inside one tenant. Never use anything but this handle within it: a second connection can starve. */
 export interface Tx {
@@ -68,9 +74,9 @@ export class Database {
   ) {}
 
   static async connect(options: DatabaseOptions): Promise<Database> {
-    const app = source(options.appUrl, options.applicationName, options.poolSize ?? 10);
-    const engine =
-      options.engineUrl && source(options.engineUrl, `${options.applicationName}:engine`, options.poolSize ?? 10);
+    const { appUrl, engineUrl, applicationName, poolSize = 10, answerMs } = options;
+    const app = source(appUrl, applicationName, poolSize, { answerMs });
+    const engine = engineUrl && source(engineUrl, `${applicationName}:engine`, poolSize, { answerMs });
     try {
       await app.initialize();
       if (engine) await engine.initialize();
@@ -173,12 +179,12 @@ const SCHEMA_VERSION_STATEMENT: Statement = {
 export const PLANNING =
   '-c jit=off -c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c max_parallel_workers_per_gather=0';
 
-/** @param statementTimeoutMs 0: none, for migrations */
+/** @param bounds 0: none, for migrations */
 export function source(
   url: string,
   applicationName: string,
   poolSize: number,
-  statementTimeoutMs = 30_000,
+  { statementMs = STATEMENT_MS, answerMs = ANSWER_MS }: { statementMs?: number; answerMs?: number } = {},
 ): DataSource {
   return new DataSource({
     type: 'postgres',
@@ -198,10 +204,12 @@ export function source(
       // The system's own two hours are how long a listener would wait on a connection that a firewall has forgotten.
       keepAliveInitialDelayMillis: 10_000,
       options: PLANNING,
-      statement_timeout: statementTimeoutMs,
+      statement_timeout: statementMs,
+      // A server that is gone without a word would hold the caller for as long as TCP tries: a round of the reconciler, too.
+      query_timeout: answerMs,
       // Statements that do not depend on each other's results go out together (`Tx.commit`).
       pipeline: true,
-      lock_timeout: statementTimeoutMs && 10_000,
+      lock_timeout: statementMs && 10_000,
       idle_in_transaction_session_timeout: 30_000,
     },
   });
@@ -321,7 +329,7 @@ function translate(error: unknown): unknown {
   const message = error instanceof Error ? error.message : '';
   if (
     code === undefined
-      ? /connection terminated|timeout exceeded|client has encountered|not queryable|ECONN|Connection ended/i.test(
+      ? /connection terminated|timeout exceeded|read timeout|client has encountered|not queryable|ECONN|Connection ended/i.test(
           message,
         )
       : /^(08|57P|53|E[A-Z]+|55P03|57014|25006|25P03)/.test(code)

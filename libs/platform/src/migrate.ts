@@ -11,7 +11,7 @@ const MIGRATION_LOCK = 7_411_918;
  * covers the run. Safe to repeat and to run from several hosts at once.
  */
 export async function migrate(ownerUrl: string): Promise<{ applied: string[] }> {
-  const owner = source(ownerUrl, 'trivet:migrate', 2, 0);
+  const owner = source(ownerUrl, 'trivet:migrate', 2, { statementMs: 0, answerMs: 0 });
   await owner.initialize().catch(error => {
     throw unreachable(ownerUrl, error);
   });
