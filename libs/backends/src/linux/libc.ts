@@ -1,7 +1,7 @@
 /**
  * The system calls that Node lacks, through koffi (no compiler, no helper program). The library is loaded at the first
- * call: a process without block volumes never pays for it. Calls run in koffi's own threads, as many as there are
- * cores, beside libuv's pool; so only bounded ones go through here, and long work is cut into portions.
+ * call: a process without block volumes never pays for it. Calls run in libuv's pool, which everything else of the process
+ * uses too, and cannot be called back; so only bounded ones go through here, and long work is cut into portions.
  */
 import { createRequire } from 'node:module';
 import { getSystemErrorMap } from 'node:util';
