@@ -260,7 +260,7 @@ describe('a server that takes a statement and never answers', () => {
     let isDeaf = false;
     const { gate, url } = await gateBefore(own.appUrl, () => !isDeaf);
     const applicationName = 'trivet:deaf';
-    const heard = await Database.connect({ appUrl: url, applicationName, poolSize: 1, answerMs: 300 });
+    const heard = await Database.connect({ appUrl: url, applicationName, poolSize: 1, answerMs: 1_500 });
     try {
       await heard.call(PID, []);
       isDeaf = true;
