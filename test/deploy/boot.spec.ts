@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -125,6 +126,25 @@ const refused = async (process: ReturnType<typeof start>, line: RegExp) => {
   expect(process.stderr()).toMatch(line);
   expect(process.stderr().trim().split('\n')).toHaveLength(1);
 };
+
+describe.each(['gateway', 'worker'])('%s on an older Node', role => {
+  it('says in one line which one it needs', async () => {
+    // As Debian 13's looks to a program: its version, and no argon2.
+    const older = `data:text/javascript,
+      import crypto from 'node:crypto'; 
+      Object.defineProperty(process.versions, 'node', { value: '20.19.2' });
+      delete crypto.argon2; delete Map.groupBy;`;
+    const main = join(PACKAGE_ROOT, 'dist', 'apps', role, 'src', 'main.js');
+    const child = spawn(process.execPath, ['--import', older, main], { stdio: ['ignore', 'inherit', 'pipe'] });
+    started.push(child);
+    const [lines, code] = await Promise.all([text(child.stderr), new Promise(resolve => child.once('close', resolve))]);
+    const own = join(PACKAGE_ROOT, 'node_modules', '.trivet', 'node');
+    expect({ lines, code }).toEqual({
+      lines: `trivet: configuration: Node 20.19.2 is too old: 24 is needed; ${own} is\n`,
+      code: 78,
+    });
+  });
+});
 
 describe('the backend of COSI_ENDPOINT', () => {
   let settings: Record<string, string>;

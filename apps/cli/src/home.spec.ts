@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import {
   existsSync,
   mkdirSync,
@@ -106,7 +107,10 @@ describe('what lies in a home', () => {
 
   it('gives a shell its settings, whatever is in them', () => {
     const text = environmentFile({ TRIVET_B: "it's $HOME `x`", TRIVET_A: '1' });
-    expect(text.split('\n').slice(1)).toEqual(["export TRIVET_A='1'", "export TRIVET_B='it'\\''s $HOME `x`'", '']);
+    const shell = spawnSync('sh', ['-c', `${text}printf '%s|%s|' "$TRIVET_A" "$TRIVET_B"; command -v node`], {
+      env: { PATH: '/usr/bin:/bin' },
+    });
+    expect(shell.stdout.toString()).toBe(`1|it's $HOME \`x\`|${process.execPath}\n`);
   });
 
   it('keeps passwords out of the state file', () => {

@@ -1,4 +1,4 @@
-import { argon2 as argon2Callback, randomBytes, timingSafeEqual } from 'node:crypto';
+import crypto, { randomBytes, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
 import { invalid, StorageError } from '#platform/errors';
 
@@ -26,9 +26,16 @@ const LONGEST_LINE = 256;
 /** Characters of a password. */
 const [SHORTEST, LONGEST] = [8, 256];
 
-const argon2 = promisify(argon2Callback);
+// By its module: an import by name would end an older Node before it could be told that it is too old (boot.ts).
 const derive: Derive = (password, nonce, { memoryKiB, passes, lanes }, tagLength) =>
-  argon2('argon2id', { message: password, nonce, memory: memoryKiB, passes, parallelism: lanes, tagLength });
+  promisify(crypto.argon2)('argon2id', {
+    message: password,
+    nonce,
+    memory: memoryKiB,
+    passes,
+    parallelism: lanes,
+    tagLength,
+  });
 
 const PHC = /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,3}),p=(\d{1,2})\$([A-Za-z0-9+/]{11,64})\$([A-Za-z0-9+/]{22,86})$/;
 const base64 = (bytes: Buffer): string => bytes.toString('base64').replaceAll('=', '');

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { closeSync, openSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { EXIT_CONFIG } from '#platform/config';
 import { NODE_FLAGS } from '#platform/node-flags';
 import { PACKAGE_ROOT } from '#platform/package-root';
@@ -89,10 +89,11 @@ export async function migrate(
 
 const quoted = (value: string): string => `'${value.replaceAll("'", "'\\''")}'`;
 
-/** For `. .trivet/env` in a POSIX shell. */
+/** For `. .trivet/env` in a POSIX shell, in which programs of the packages then find the Node that they are made for. */
 export function environmentFile(env: Readonly<Record<string, string>>): string {
+  const path = `PATH=${quoted(dirname(process.execPath))}:$PATH`;
   const lines = Object.entries(env).map(([name, value]) => `export ${name}=${quoted(value)}`);
-  return `# Settings of this appliance; holds passwords.\n${lines.sort().join('\n')}\n`;
+  return `# Settings of this appliance; holds passwords.\n${path}\n${lines.sort().join('\n')}\n`;
 }
 
 /** The settings back from environmentFile's text. */
