@@ -15,6 +15,8 @@ export interface Parts {
   libiscsi: object | null;
   /** A browser, for the dashboard. */
   chromium: { path: string } | null;
+  /** debootstrap is installed, and may make what tests enter by chroot. */
+  debian: object | null;
 }
 
 export function parts(): Parts {

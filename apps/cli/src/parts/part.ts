@@ -34,7 +34,7 @@ export interface Lack {
  * first.
  */
 export interface Part {
-  readonly name: 'postgres' | 'redis' | 'rgw' | 'xfs' | 'btrfs' | 'tgt' | 'libiscsi' | 'chromium';
+  readonly name: 'postgres' | 'redis' | 'rgw' | 'xfs' | 'btrfs' | 'tgt' | 'libiscsi' | 'chromium' | 'debian';
   /** The setting which says that this part is somewhere else. */
   readonly addressVariable: string;
   /** Undefined: it can start. Changes nothing. */

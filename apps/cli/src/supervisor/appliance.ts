@@ -9,6 +9,7 @@ import { cannotInstall, installPackages } from '../packages.js';
 import { btrfsPart } from '../parts/btrfs.js';
 import { cephRgwPart } from '../parts/ceph-rgw.js';
 import { chromiumPart } from '../parts/chromium.js';
+import { debianPart } from '../parts/debian.js';
 import { libiscsiPart } from '../parts/libiscsi.js';
 import { type Lack, type Part, type PartContext, skip } from '../parts/part.js';
 import { postgresPart } from '../parts/postgres.js';
@@ -26,7 +27,7 @@ import { type ProcessSpec, SupervisedProcess } from './supervised-process.js';
 
 export const PARTS: readonly Part[] = [postgresPart, redisPart, cephRgwPart, xfsPart, tgtPart];
 /** What only tests use. */
-const TEST_PARTS: readonly Part[] = [btrfsPart, libiscsiPart, chromiumPart];
+const TEST_PARTS: readonly Part[] = [btrfsPart, libiscsiPart, chromiumPart, debianPart];
 const ROTATE_MS = 60_000;
 
 export interface ApplianceOptions {

@@ -1,6 +1,7 @@
 import { type Home, writeWhole } from '../home.js';
 import { btrfsPart } from '../parts/btrfs.js';
 import { chromiumPath } from '../parts/chromium.js';
+import { debianPart } from '../parts/debian.js';
 import { libiscsiPart } from '../parts/libiscsi.js';
 import { superuserUrl } from '../parts/postgres.js';
 import { tgtPart } from '../parts/tgt.js';
@@ -29,6 +30,8 @@ export interface TestParts {
   libiscsi: object | null;
   /** A browser is installed. */
   chromium: { path: string } | null;
+  /** A bare Debian can be made. */
+  debian: object | null;
   kekFile: string;
   home: string;
 }
@@ -64,6 +67,7 @@ export async function testParts(home: Home, env: Readonly<Record<string, string 
     tgt: (await tgtPart.check()) === undefined ? {} : null,
     libiscsi: (await libiscsiPart.check()) === undefined ? {} : null,
     chromium: chromium === undefined ? null : { path: chromium },
+    debian: (await debianPart.check()) === undefined ? {} : null,
     kekFile: home.kekFile,
     home: home.path,
   };
