@@ -24,6 +24,13 @@ describe.skipIf(!parts().debian)('Debian 13', { timeout: 900_000 }, () => {
     await walkReadme(debian, { as: ROOT, clone: '/srv/trivet', npm: '9.2.0', skipped: [] });
   });
 
+  it('passes the tests of object stores on its Ceph', async () => {
+    expect(await debian.must('radosgw --version')).toMatch(/ 18\.\d/);
+    const command = './trivet test --no-install --project parts object-backend object-storage';
+    const said = await debian.must(`TRIVET_REQUIRE=postgres,redis,rgw ${command}`, { at: '/srv/trivet' });
+    expect(said).toMatch(/^\d{2,} passed, 0 failed, \d+ skipped$/m);
+  });
+
   it('runs for an ordinary user with npm 11', async () => {
     const person = await addPerson(debian, 'ann', '/home/ann/npm/bin');
     await addNpm(debian, person, '11');

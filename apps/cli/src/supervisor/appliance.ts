@@ -1,5 +1,5 @@
-import { existsSync, readdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { loadConfig } from '#platform/config';
 import { oidcSettings } from '#platform/oidc-settings';
 import { PACKAGE_ROOT } from '#platform/package-root';
@@ -28,6 +28,8 @@ import { type ProcessSpec, SupervisedProcess } from './supervised-process.js';
 export const PARTS: readonly Part[] = [postgresPart, redisPart, cephRgwPart, xfsPart, tgtPart];
 /** What only tests use. */
 const TEST_PARTS: readonly Part[] = [btrfsPart, libiscsiPart, chromiumPart, debianPart];
+/** Of all homes of this host, each with a folder of its own in it. */
+const SHARED_FOLDERS = ['/run/trivet', '/var/lib/trivet'];
 const ROTATE_MS = 60_000;
 
 export interface ApplianceOptions {
@@ -278,6 +280,17 @@ export function eraseHome(home: Home): void {
   const { dataOutside } = readState(home) ?? {};
   // The home last: it knows the others.
   for (const folder of [dataOutside, home.run, home.path]) {
-    if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
+    if (folder === undefined) continue;
+    rmSync(folder, { recursive: true, force: true });
+    if (SHARED_FOLDERS.includes(dirname(folder))) removeEmpty(dirname(folder));
+  }
+}
+
+function removeEmpty(folder: string): void {
+  try {
+    rmdirSync(folder);
+  } catch (error) {
+    // Another home has something there or has just removed it; a disk of its own is mounted there.
+    if (!['ENOTEMPTY', 'ENOENT', 'EBUSY'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
   }
 }
