@@ -1,4 +1,5 @@
 import { rmSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { PoolStatus } from '#backends/block-backend';
@@ -8,6 +9,7 @@ import {
   failsWith,
   MIB,
 } from '#backends/conformance/block-backend.conformance';
+import { reserve } from '#backends/reflink/file-content';
 import { ReflinkBackend } from '#backends/reflink/reflink-backend';
 import { describeOwnFileSystem } from '#test/block-backend/describe-own-file-system';
 import { OWNER, ownFolder, pool, readFrom, writeTo, xfsFolder } from '#test/block-backend/file-harness';
@@ -52,6 +54,20 @@ describe.skipIf(!xfsFolder())('a pool on ext4 that is full', () => {
     await failsWith(backend.growImage(volume, size, bench.nextFence(), soon()), 'resource_exhausted', NO_SPACE);
     expect(await backend.inspectImage(volume, soon())).toMatchObject({ sizeBytes: BigInt(2 * MIB) });
     expect((await status()).usedBytes).toBeLessThan(before.usedBytes + BigInt(MIB));
+  });
+
+  it('takes nothing, not for a moment, of what it cannot reserve whole: thin volumes would miss it', async () => {
+    const path = join(folder, 'pool', 'file');
+    const file = await open(path, 'w');
+    const reserved = async () => (await file.stat()).blocks * 512;
+    await expect(reserve(file, 0n, BigInt(SMALL_IMAGE), soon())).rejects.toMatchObject({ code: 'ENOSPC' });
+    expect(await reserved()).toBe(0);
+    // What is there already needs no room.
+    await reserve(file, 0n, BigInt(200 * MIB), soon());
+    await reserve(file, BigInt(200 * MIB), BigInt(201 * MIB), soon());
+    expect(await reserved()).toBeGreaterThanOrEqual(201 * MIB);
+    await file.close();
+    rmSync(path);
   });
 
   it('keeps nothing of a copy that did not fit', async () => {

@@ -3,7 +3,7 @@
  * (a clone is one portion: the kernel makes it of one instant, and cannot be asked to stop).
  */
 import { constants } from 'node:fs';
-import { copyFile, type FileHandle, open } from 'node:fs/promises';
+import { copyFile, type FileHandle, open, statfs } from 'node:fs/promises';
 import { isInPlace, setInPlace } from '#backends/linux/inode-flags';
 import { FALLOC_FL_KEEP_SIZE, FALLOC_FL_UNSHARE_RANGE, fallocate, nextData } from '#backends/linux/libc';
 import { codeOf } from '#backends/reflink/file-errors';
@@ -11,6 +11,8 @@ import { codeOf } from '#backends/reflink/file-errors';
 const COPY_BYTES = 1024 * 1024;
 /** One call: fast where blocks are only reserved, and half a second of writing where they are copied. */
 const RESERVE_BYTES = 64n * 1024n * 1024n * 1024n;
+/** Of `st_blocks`. */
+const SECTOR = 512n;
 const UNSHARE_BYTES = 64n * 1024n * 1024n;
 const NO_UNSHARE = ['EOPNOTSUPP', 'ENOTSUP', 'EINVAL', 'ENOSYS'];
 
@@ -75,10 +77,18 @@ async function writeFully(target: FileHandle, buffer: Buffer, length: number, po
 
 /** Reserves blocks for a range that has none, also beyond the end of the file, whose size stays. */
 export async function reserve(file: FileHandle, from: bigint, to: bigint, signal: AbortSignal): Promise<void> {
+  await requireFree(file, to);
   for (let at = from; at < to; at += RESERVE_BYTES) {
     signal.throwIfAborted();
     await fallocate(file.fd, FALLOC_FL_KEEP_SIZE, at, min(RESERVE_BYTES, to - at));
   }
+}
+
+/** Before anything is taken: what is given back in the end was missing meanwhile to hosts that write to thin volumes. */
+async function requireFree(file: FileHandle, size: bigint): Promise<void> {
+  const { blocks } = await file.stat({ bigint: true });
+  const { bavail, bsize } = await statfs(`/proc/self/fd/${file.fd}`, { bigint: true });
+  if (size - blocks * SECTOR > bavail * bsize) throw Object.assign(new Error('not enough blocks'), { code: 'ENOSPC' });
 }
 
 /** Whether this file system gives shared blocks copies when it is asked to (XFS). */

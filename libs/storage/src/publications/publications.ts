@@ -8,8 +8,16 @@ import { type BlockParts, submit } from '#storage/block-parts';
 import type { BlockCaller, PublicationView, PublishRequest } from '#storage/block-storage';
 import { findHost, type HostRow } from '#storage/hosts/host-store';
 import { readPools } from '#storage/pools/pool-store';
-import { chapNeeded, servesWithoutChap } from '#storage/pools/portals';
-import { LUN, targetName } from '#storage/publications/target-name';
+import {
+  chapNeeded,
+  discoveryIps,
+  isLocal,
+  nodesCannotCome,
+  SERVE_NODES,
+  servesNodes,
+  servesWithoutChap,
+} from '#storage/pools/portals';
+import { LUN, newTargetIdentity } from '#storage/publications/target-identity';
 import { chapPlace } from '#storage/publications/target-work';
 import { VOLUME_SLOTS } from '#storage/volumes/volume-slots';
 import { lockUsableVolume, lockVolume, volumeNotFound } from '#storage/volumes/volume-store';
@@ -37,12 +45,16 @@ const OTHERS = sql(
 );
 const TARGET = sql(
   'volume_take_target',
-  `UPDATE trivet.volume SET tid = coalesce(tid, trivet.allocate_target_id(id, $3, $4))
+  `UPDATE trivet.volume
+      SET tid = coalesce(tid, trivet.allocate_target_id(id, $3, $4)),
+          target = CASE WHEN target IS NOT NULL AND EXISTS (SELECT FROM trivet.publication p
+                                                             WHERE p.tenant_id = $1 AND p.volume_id = $2)
+                        THEN target ELSE $5::jsonb END
     WHERE tenant_id = $1 AND id = $2 RETURNING tid`,
 );
 const SERVED = sql(
   'publication_served',
-  `SELECT v.serial_number AS "serialNumber", p.state, h.id AS "hostId", h.chap_user AS "chapUser", s.sealed, pool.portals
+  `SELECT v.serial_number AS "serialNumber", v.target ->> 'name' AS "targetName", p.state, h.id AS "hostId", h.chap_user AS "chapUser", s.sealed, pool.portals
      FROM trivet.publication p
      JOIN trivet.volume v ON v.tenant_id = p.tenant_id AND v.id = p.volume_id
      JOIN trivet.host h ON h.tenant_id = p.tenant_id AND h.id = p.host_id
@@ -60,14 +72,13 @@ interface PublicationRow {
 
 interface ServedRow {
   serialNumber: string | null;
+  targetName: string;
   state: string;
   hostId: string;
   chapUser: string | null;
   sealed: Buffer | null;
   portals: string[];
 }
-
-const ISCSI_PORT = ':3260';
 
 /** Which host may reach which volume. O(hosts of the volume); one after the other for each volume, and for it only. */
 export class Publications {
@@ -137,9 +148,11 @@ export class Publications {
     if (submitted.outcome) throwUnlessSucceeded(submitted.outcome, submitted.operationId!, `volume ${volumeId}`);
   }
 
-  /** The target's id, which it keeps as long as it lives. */
+  /** The target's id, which it keeps as long as it lives, and its identity, which it keeps while any host has it. */
   private async takeTarget(tx: Tx, tenantId: string, volumeId: string): Promise<void> {
-    const [row] = await tx.query<{ tid: number | null }>(TARGET, [tenantId, volumeId, ...this.parts.targetIds]);
+    const { targetIds, scsiIdentity } = this.parts;
+    const identity = JSON.stringify(newTargetIdentity(volumeId, scsiIdentity));
+    const [row] = await tx.query<{ tid: number | null }>(TARGET, [tenantId, volumeId, ...targetIds, identity]);
     if (row?.tid == null)
       throw new StorageError(
         'resource_exhausted',
@@ -164,6 +177,12 @@ export class Publications {
       throw new StorageError(
         'failed_precondition',
         `pool ${volume.pool} is exported nowhere: set TRIVET_ISCSI_PORTALS`,
+      );
+    // Else the node looks for its disk half a minute long, and nobody is told why there is none.
+    if (!servesNodes(pool.portals) && !isLocal(pool.portals))
+      throw new StorageError(
+        'failed_precondition',
+        `pool ${pool.name} ${nodesCannotCome(pool.portals)}: ${SERVE_NODES}`,
       );
     if (!chap && !servesWithoutChap(pool)) throw new StorageError('failed_precondition', chapNeeded(host.name));
     const others = await tx.query<{ name: string; chap: boolean }>(OTHERS, [caller.tenantId, volume.id, host.id]);
@@ -191,10 +210,8 @@ export class Publications {
       accessProtocol: request.accessProtocol,
       lun: LUN,
       serialNumber: row.serialNumber,
-      targetName: targetName(volumeId),
-      discoveryIps: row.portals.map(portal =>
-        portal.endsWith(ISCSI_PORT) ? portal.slice(0, -ISCSI_PORT.length) : portal,
-      ),
+      targetName: row.targetName,
+      discoveryIps: discoveryIps(row.portals),
     };
     if (row.chapUser !== null && row.sealed !== null)
       view.chap = {
