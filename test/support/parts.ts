@@ -15,6 +15,8 @@ export interface Parts {
   libiscsi: object | null;
   /** A browser, for the dashboard. */
   chromium: { path: string } | null;
+  /** QEMU, and the folder with kernel and disk of a Linux host. */
+  guest: { folder: string } | null;
 }
 
 export function parts(): Parts {

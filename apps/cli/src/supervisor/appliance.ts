@@ -9,6 +9,7 @@ import { cannotInstall, installPackages } from '../packages.js';
 import { btrfsPart } from '../parts/btrfs.js';
 import { cephRgwPart } from '../parts/ceph-rgw.js';
 import { chromiumPart } from '../parts/chromium.js';
+import { guestPart } from '../parts/guest.js';
 import { libiscsiPart } from '../parts/libiscsi.js';
 import { type Lack, type Part, type PartContext, skip } from '../parts/part.js';
 import { postgresPart } from '../parts/postgres.js';
@@ -26,7 +27,7 @@ import { type ProcessSpec, SupervisedProcess } from './supervised-process.js';
 
 export const PARTS: readonly Part[] = [postgresPart, redisPart, cephRgwPart, xfsPart, tgtPart];
 /** What only tests use. */
-const TEST_PARTS: readonly Part[] = [btrfsPart, libiscsiPart, chromiumPart];
+const TEST_PARTS: readonly Part[] = [btrfsPart, libiscsiPart, chromiumPart, guestPart];
 const ROTATE_MS = 60_000;
 
 export interface ApplianceOptions {
@@ -172,6 +173,7 @@ export class Appliance {
       ports,
       mark: { [HOME_MARK]: this.home.path },
       throwAway: this.options.throwAway ?? false,
+      install: this.options.install,
       say: line => this.options.say(`${part.name}: ${line}`),
       signal: this.#stop.signal,
       run: spec => this.#run(spec, part),

@@ -1,6 +1,7 @@
 import { type Home, writeWhole } from '../home.js';
 import { btrfsPart } from '../parts/btrfs.js';
 import { chromiumPath } from '../parts/chromium.js';
+import { guestImage, guestPart } from '../parts/guest.js';
 import { libiscsiPart } from '../parts/libiscsi.js';
 import { superuserUrl } from '../parts/postgres.js';
 import { tgtPart } from '../parts/tgt.js';
@@ -29,6 +30,8 @@ export interface TestParts {
   libiscsi: object | null;
   /** A browser is installed. */
   chromium: { path: string } | null;
+  /** QEMU, and the folder with kernel and disk of a Linux host. */
+  guest: { folder: string } | null;
   kekFile: string;
   home: string;
 }
@@ -43,6 +46,7 @@ export async function testParts(home: Home, env: Readonly<Record<string, string 
   const endpoint = env.TRIVET_RGW_ENDPOINT;
   const port = appUrl === undefined ? 0 : Number(new URL(appUrl).port);
   const chromium = chromiumPath();
+  const guest = guestImage();
   const mounts = isMounted(home.file('pool'));
   return {
     postgres:
@@ -64,6 +68,7 @@ export async function testParts(home: Home, env: Readonly<Record<string, string 
     tgt: (await tgtPart.check()) === undefined ? {} : null,
     libiscsi: (await libiscsiPart.check()) === undefined ? {} : null,
     chromium: chromium === undefined ? null : { path: chromium },
+    guest: (await guestPart.check()) === undefined && guest !== undefined ? { folder: guest } : null,
     kekFile: home.kekFile,
     home: home.path,
   };
