@@ -3,12 +3,12 @@ import { IndexRetention } from '#changes/index-retention';
 import { acceptInBackground } from '#storage/background-operation';
 import type { BlockCaller } from '#storage/block-storage';
 import type { Caller } from '#storage/caller';
-import { targetName } from '#storage/publications/target-name';
 import { beginRelease } from '#storage/snapshots/release-image';
 import type { AdminHouse } from '#test/admin/admin-house';
 import { grantOn, registerBucket } from '#test/admin/resource-calls';
 import { hostRequest, volumeRequest } from '#test/block-storage/block-house';
 import { until } from '#test/support/parts';
+import { targetName } from '#test/support/target-name';
 
 /** Something that an operation of this kind takes away, and at which a fault makes it wait for a person. */
 export interface GivenUp {

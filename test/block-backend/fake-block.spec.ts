@@ -146,6 +146,7 @@ describe('faults of the fake block store', () => {
       iqn: `iqn.2026-01.dev.trivet:${tid}`,
       lun: 1,
       volumeId: '00000000-0000-0000-0000-000000000000',
+      identity: { vendor: 'TRIVET', product: 'VOLUME', unitSerial: 'naa' as const },
       initiators,
     });
 

@@ -1,6 +1,7 @@
 import type { CallLogRow } from '#backends/fake/fake-control';
 import { type Attempt, attemptsOf, fences, overlaps, pidsOf, TICK } from '#test/crash/history';
 import type { TestAppliance } from '#test/support/appliance';
+import { targetName } from '#test/support/target-name';
 
 export interface BlockHistory {
   attempts: readonly Attempt[];
@@ -118,7 +119,7 @@ export async function blockHistoryOf(appliance: TestAppliance): Promise<BlockHis
   );
   const volumes = await appliance.database.query<{ id: string }>('SELECT id FROM trivet.volume');
   const owners = new Map<string, string[]>();
-  for (const { id } of volumes) owners.set(`iqn.2026-01.dev.trivet:${id}`, [id]);
+  for (const { id } of volumes) owners.set(targetName(id), [id]);
   for (const { id, volume_id, snapshot_group_id } of rows)
     owners.set(id, [volume_id, ...(snapshot_group_id === null ? [] : [snapshot_group_id])]);
   return {

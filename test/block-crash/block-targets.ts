@@ -3,6 +3,7 @@ import { TgtExporter } from '#backends/tgt/tgt-exporter';
 import type { Host } from '#test/block-crash/block-jobs';
 import type { TestAppliance } from '#test/support/appliance';
 import { Initiator, type InitiatorSession } from '#test/support/initiator';
+import { targetName } from '#test/support/target-name';
 
 export interface Target {
   tid: number;
@@ -63,5 +64,4 @@ export async function withSession<T>(
 export const login = ({ blockFolders }: TestAppliance, { iqns }: Host, volumeId: string): Promise<InitiatorSession> =>
   new Initiator(iqns[0]!).login(blockFolders.portal, targetName(volumeId), LUN);
 
-export const targetName = (volumeId: string): string => `iqn.2026-01.dev.trivet:${volumeId}`;
 const LUN = 1;

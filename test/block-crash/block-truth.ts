@@ -20,6 +20,7 @@ interface ExportRow {
   folder: string;
   state: string;
   tid: number | null;
+  target: string;
   serial_number: string | null;
   applied_instance: string | null;
   initiators: string[];
@@ -117,7 +118,7 @@ const text = (kind: ImageKind, path: string, size: number): string => `${kind} $
 
 async function exports(appliance: TestAppliance): Promise<string[]> {
   const rows = await appliance.database.query<ExportRow>(
-    `SELECT v.id, v.name, v.folder, v.state, v.tid, v.serial_number, v.applied_instance,
+    `SELECT v.id, v.name, v.folder, v.state, v.tid, v.target ->> 'name' AS target, v.serial_number, v.applied_instance,
             array_agg(i.iqn ORDER BY i.iqn) AS initiators
        FROM trivet.volume v JOIN trivet.publication p ON p.volume_id = v.id JOIN trivet.host h ON h.id = p.host_id,
             unnest(h.iqns) AS i (iqn)
@@ -129,7 +130,7 @@ async function exports(appliance: TestAppliance): Promise<string[]> {
     .map(row => `the target of ${row.name} has serial number ${row.serial_number} in ${row.applied_instance}`);
   const wanted = rows.map(row => {
     const path = files.path('volume', row.id, row.folder);
-    return target({ tid: row.tid!, iqn: `iqn.2026-01.dev.trivet:${row.id}`, path, initiators: row.initiators });
+    return target({ tid: row.tid!, iqn: row.target, path, initiators: row.initiators });
   });
   const found = (await targetsOf(appliance)).map(target);
   problems.push(...wanted.filter(one => !found.includes(one)).map(one => `published but not served: ${one}`));

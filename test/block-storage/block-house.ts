@@ -118,7 +118,14 @@ export class BlockHouse {
     };
     const blocks = { open: async (): Promise<BlockStore> => store };
     await new PoolKeeper(database, blocks, () => reflinkKind).round(AbortSignal.timeout(10_000));
-    const parts: BlockParts = { database, operations, secrets, kindOf: () => reflinkKind, targetIds: [1, 1_000] };
+    const parts: BlockParts = {
+      database,
+      operations,
+      secrets,
+      kindOf: () => reflinkKind,
+      targetIds: [1, 1_000],
+      scsiIdentity: { vendor: 'ACME', product: 'DISK' },
+    };
     const handlers = [
       ...blockHandlers(blocks, secrets, { recycleMs: 60_000 }),
       ...(options.handlers?.(blocks, secrets, database) ?? []),

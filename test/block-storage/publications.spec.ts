@@ -9,6 +9,7 @@ import { ExportKeeper } from '#storage/publications/replay';
 import { BlockAudit } from '#storage/volumes/block-audit';
 import { BlockHouse, hostRequest } from '#test/block-storage/block-house';
 import { until } from '#test/support/parts';
+import { targetName } from '#test/support/target-name';
 
 const ALLOCATE = sql('test_allocate', 'SELECT trivet.allocate_target_id($1, $2, $3) AS tid');
 const CHAP = { user: 'node-a', password: 'a-secret-of-16ch' };
@@ -24,7 +25,8 @@ describe('publications', () => {
     house.publications.publish(house.caller(), volumeId, { host, accessProtocol: 'iscsi' });
   const unpublish = (volumeId: string, host: string) => house.publications.unpublish(house.caller(), volumeId, host);
   const initiators = (volumeId: string) =>
-    house.store.exporter.targets.get(`iqn.2026-01.dev.trivet:${volumeId}`)?.initiators.map(({ iqn }) => iqn);
+    house.store.exporter.targets.get(targetName(volumeId))?.initiators.map(({ iqn }) => iqn);
+  const identity = async (volumeId: string) => house.store.exporter.targets.get(targetName(volumeId))?.identity;
   const published = async (id: string) => (await house.volumes.get(house.caller(), id)).published;
   const keep = () =>
     new ExportKeeper(house.parts.database, { open: async () => house.store }).round(AbortSignal.timeout(10_000));
@@ -53,7 +55,7 @@ describe('publications', () => {
     expect(view).toMatchObject({
       accessProtocol: 'iscsi',
       lun: 1,
-      targetName: `iqn.2026-01.dev.trivet:${id}`,
+      targetName: targetName(id),
       discoveryIps: ['127.0.0.1'],
       serialNumber: expect.stringMatching(/^[0-9a-f]{32}$/),
     });
@@ -67,6 +69,38 @@ describe('publications', () => {
     await unpublish(id, 'a host that nobody knows');
     // The disk's identity stays with the volume.
     expect(await publish(id, uuid)).toEqual(view);
+  });
+
+  it('keeps what hosts know a disk by until the last one has left, and gives new ones the name of today', async () => {
+    const { id } = await house.volume('of-last-year');
+    const [first, second] = await Promise.all(['old-a', 'old-b'].map(name => house.host(name)));
+    await publish(id, first!.uuid);
+    expect((await identity(id))!.unitSerial).toBe('naa');
+    // As a release before this one has published it, and migration 0011 has filled its row.
+    const old = { name: `iqn.2026-01.dev.trivet:${id}`, vendor: 'TRIVET', product: 'VOLUME', unitSerial: 'uuid' };
+    const set = 'UPDATE trivet.volume SET target = $2, applied_instance = NULL WHERE id = $1';
+    await house.testDatabase.query(set, [id, JSON.stringify(old)]);
+    house.store.exporter.targets.delete(targetName(id));
+    const served = () => {
+      const spec = house.store.exporter.targets.get(old.name);
+      return spec && { ...spec.identity, initiators: spec.initiators.map(({ iqn }) => iqn).sort() };
+    };
+    const { name, ...asBefore } = old;
+    await keep();
+    await until('it is replayed as it was', () => served() !== undefined);
+    expect(served()).toEqual({ ...asBefore, initiators: first!.iqns });
+    await settled();
+    expect((await publish(id, second!.uuid)).targetName).toBe(name);
+    expect(served()).toEqual({ ...asBefore, initiators: [...first!.iqns, ...second!.iqns].sort() });
+    await audit();
+    expect(await findings('orphan_target')).toEqual([]);
+    await unpublish(id, first!.uuid);
+    expect((await publish(id, second!.uuid)).targetName).toBe(name);
+    await unpublish(id, second!.uuid);
+    expect(served()).toBeUndefined();
+    expect((await publish(id, first!.uuid)).targetName).toBe(targetName(id));
+    expect(await identity(id)).toEqual({ vendor: 'ACME', product: 'DISK', unitSerial: 'naa' });
+    await unpublish(id, first!.uuid);
   });
 
   it('serves several hosts; the volume is published until the last one leaves', async () => {
@@ -377,7 +411,7 @@ describe('publications', () => {
     const { uuid } = await house.host('bereft');
     await publish(id, uuid);
     await settled();
-    house.store.exporter.targets.delete(`iqn.2026-01.dev.trivet:${id}`);
+    house.store.exporter.targets.delete(targetName(id));
     await audit();
     await until('the target is back', () => initiators(id)?.[0] === 'iqn.2026-11.example:bereft');
   });

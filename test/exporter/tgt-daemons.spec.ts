@@ -6,7 +6,7 @@ import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFile
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { DaemonRef, TargetSpec } from '#backends/exporter';
+import type { DaemonRef, TargetSpec, UnitIdentity } from '#backends/exporter';
 import { IscsiSession } from '#backends/tgt/iscsi-session';
 import { TgtClient } from '#backends/tgt/tgt-client';
 import * as requests from '#backends/tgt/tgt-request';
@@ -16,6 +16,7 @@ import { until } from '#test/support/parts';
 
 const soon = () => AbortSignal.timeout(60_000);
 const SIZE = 64 * 2 ** 20;
+const IDENTITY: UnitIdentity = { vendor: 'TRIVET', product: 'VOLUME', unitSerial: 'naa' };
 
 describe.skipIf(!hasTgt())('tgtd', () => {
   let harness: TgtHarness;
@@ -43,7 +44,8 @@ describe.skipIf(!hasTgt())('tgtd', () => {
     const id = randomUUID();
     const initiator = { iqn: `iqn.2026-01.example:${id}`, ...(chap && { chap }) };
     const image = await harness.makeImage(SIZE);
-    return { daemon, tid, iqn: `iqn.2026-01.dev.trivet:${id}`, lun: 1, image, volumeId: id, initiators: [initiator] };
+    const target = { daemon, tid, iqn: `iqn.2026-01.dev.trivet:${id}`, lun: 1, image, volumeId: id };
+    return { ...target, identity: IDENTITY, initiators: [initiator] };
   }
 
   it('keeps its folder and its socket to itself, and cannot lose a write to number 0', async () => {

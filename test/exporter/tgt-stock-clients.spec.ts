@@ -4,13 +4,15 @@ import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { DaemonRef, Initiator, TargetSpec } from '#backends/exporter';
+import type { DaemonRef, Initiator, TargetSpec, UnitIdentity } from '#backends/exporter';
 import { hasLibiscsi, hasTgt, openTgtHarness, type TgtHarness } from '#test/exporter/tgt-harness';
-import { QemuInitiator } from '#test/support/initiator';
+import { type InitiatorSession, QemuInitiator } from '#test/support/initiator';
 
 const run = promisify(execFile);
 const soon = () => AbortSignal.timeout(60_000);
 const SIZE = 64 * 2 ** 20;
+const NEW: UnitIdentity = { vendor: 'TrueNAS', product: 'iSCSI Disk', unitSerial: 'naa' };
+const OLD: UnitIdentity = { vendor: 'TRIVET', product: 'VOLUME', unitSerial: 'uuid' };
 const HOST = 'iqn.2026-01.example:host';
 const chap = { user: 'alice', password: `canary-${randomUUID()}` };
 
@@ -25,10 +27,15 @@ describe.skipIf(!hasTgt() || !hasLibiscsi())('tgt and stock initiators', () => {
   });
   afterAll(() => harness?.close());
 
-  async function publish(tid: number, initiators: Initiator[]): Promise<{ spec: TargetSpec; serialNumber: string }> {
+  async function publish(
+    tid: number,
+    initiators: Initiator[],
+    identity = NEW,
+  ): Promise<{ spec: TargetSpec; serialNumber: string }> {
     const id = randomUUID();
     const image = await harness.makeImage(SIZE);
-    const spec = { daemon, tid, iqn: `iqn.2026-01.dev.trivet:${id}`, lun: 1, image, volumeId: id, initiators };
+    const iqn = `iqn.2026-01.dev.trivet:com.hpe:${id}`;
+    const spec = { daemon, tid, iqn, lun: 1, image, volumeId: id, identity, initiators };
     const { serialNumber } = await harness.exporter.applyTarget(spec, String(++fence), soon());
     return { spec, serialNumber };
   }
@@ -47,11 +54,28 @@ describe.skipIf(!hasTgt() || !hasLibiscsi())('tgt and stock initiators', () => {
       expect(page).toContain(`Designator:[TRIVET  ${serialNumber.slice(4)}]`);
       expect(page.match(/NAA/g)).toHaveLength(2);
       seen.push(serialNumber);
-      expect(await tool('iscsi-inq', spec, ['-e', '1', '-c', '128'])).toContain(spec.volumeId.replaceAll('-', ''));
-      expect(await tool('iscsi-inq', spec)).toMatch(/Vendor:TRIVET\s*\nProduct:VOLUME/);
+      expect(await tool('iscsi-inq', spec, ['-e', '1', '-c', '128'])).toContain(serialNumber);
+      expect(await tool('iscsi-inq', spec)).toMatch(/Vendor:TrueNAS\s*\nProduct:iSCSI Disk/);
       expect(await tool('iscsi-readcapacity16', spec)).toContain(`Total size:${SIZE}`);
     }
     expect(new Set(seen).size).toBe(4);
+  });
+
+  it('gives a unit the vendor, product and serial number that it was published with', async () => {
+    const { spec, serialNumber } = await publish(10, [{ iqn: HOST }], OLD);
+    expect(await tool('iscsi-inq', spec, ['-e', '1', '-c', '128'])).toContain(spec.volumeId.replaceAll('-', ''));
+    expect(await tool('iscsi-inq', spec)).toMatch(/Vendor:TRIVET\s*\nProduct:VOLUME/);
+    // What a host knows a disk by does not depend on them.
+    const session = await harness.login(spec, { iqn: HOST });
+    expect(await session.serialNumber()).toBe(serialNumber);
+    const { spec: newer } = await publish(11, [{ iqn: HOST }]);
+    const other = await harness.login(newer, { iqn: HOST });
+    // Where HPE's driver takes the serial number from, right behind the page's head, and how much of it.
+    const read = async (from: InitiatorSession) => (await from.inquiryPage(0x80)).toString('latin1', 4, 36);
+    expect(await read(other)).toBe(await other.serialNumber());
+    expect(await read(session)).not.toBe(serialNumber);
+    await session.close();
+    await other.close();
   });
 
   it('shows a host its targets and no others', async () => {
@@ -91,6 +115,7 @@ describe.skipIf(!hasTgt() || !hasLibiscsi())('tgt and stock initiators', () => {
       lun: 1,
       image,
       volumeId: id,
+      identity: NEW,
       initiators: [{ iqn: HOST }],
     };
     await harness.exporter.ensureDaemon(mine, soon());

@@ -1,9 +1,10 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import pg from 'pg';
 import type { DataSource } from 'typeorm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { MIGRATIONS, source } from '#platform/database';
 import { Admin1795564800000 } from '#platform/migrations/0006-admin';
+import { TargetIdentity1795910400000 } from '#platform/migrations/0011-target-identity';
 import { parts } from '#test/support/parts';
 
 /** A database with nothing in it, in which each migration is done and undone. */
@@ -88,3 +89,32 @@ it.each(MIGRATIONS.slice(1).map(migration => ({ named: migration.name, migration
     expect(await catalogue()).toEqual(after);
   },
 );
+
+it('leaves published volumes the names and identities that hosts know them by', async () => {
+  await run(TargetIdentity1795910400000, 'down');
+  const [tenant, backend, volume, never] = Array.from({ length: 4 }, () => randomUUID());
+  await looker.query("INSERT INTO trivet.tenant (id, name) VALUES ($1, 'old')", [tenant]);
+  await looker.query(
+    "INSERT INTO trivet.backend (tenant_id, id, name, kind, config) VALUES ($1, $2, 'local', 'reflink', '{}')",
+    [tenant, backend],
+  );
+  for (const [id, tid] of [
+    [volume, 7],
+    [never, null],
+  ])
+    await looker.query(
+      `INSERT INTO trivet.volume (tenant_id, id, backend_id, name, state, desired, fingerprint, pool, folder, size_bytes, thick,
+         destroy_on_delete, description, config, tid)
+       VALUES ($1, $2, $3, 'of-old', 'gone', '{}', '', 'default', '', 512, false, true, '', '{}', $4)`,
+      [tenant, id, backend, tid],
+    );
+  await run(TargetIdentity1795910400000, 'up');
+  const { rows } = await looker.query('SELECT id, target FROM trivet.volume ORDER BY tid');
+  expect(rows).toEqual([
+    {
+      id: volume,
+      target: { name: `iqn.2026-01.dev.trivet:${volume}`, vendor: 'TRIVET', product: 'VOLUME', unitSerial: 'uuid' },
+    },
+    { id: never, target: null },
+  ]);
+});

@@ -8,7 +8,7 @@ import type { Resources } from '#admin/resources';
 import { Serves } from '#admin/serves';
 import type { Tx } from '#platform/database';
 import { type ListedPublication, listPublications, readPublication } from '#storage/publications/publication-list';
-import { LUN, targetName } from '#storage/publications/target-name';
+import { LUN } from '#storage/publications/target-identity';
 
 @Controller()
 export class PublicationsController {
@@ -52,7 +52,7 @@ const shown = (row: ListedPublication) => ({
   accessProtocol: row.accessProtocol,
   state: row.state,
   // Until it is applied no host finds it there.
-  target: row.state === 'wanted' ? null : targetName(row.volumeId),
+  target: row.state === 'wanted' ? null : row.targetName,
   lun: row.state === 'wanted' ? null : LUN,
   createdAt: row.createdAt.toISOString(),
 });

@@ -67,8 +67,10 @@ export interface TargetRef {
 export interface TargetSpec extends TargetRef {
   lun: number;
   image: ImageRef;
-  /** uuid of the volume: SCSI id and serial follow from it. */
+  /** uuid of the volume: SCSI id and serial number follow from it. */
   volumeId: string;
+  /** What the unit says of itself beside its serial number; given with its first apply and kept. */
+  identity: UnitIdentity;
   initiators: readonly Initiator[];
   /** Its blocks are reserved: discards are refused, which would give them back. */
   thick?: boolean;
@@ -77,6 +79,14 @@ export interface TargetSpec extends TargetRef {
    * user again once they are applied. Without it another password than that of other targets is `already_exists`.
    */
   replaceChap?: boolean;
+}
+
+export interface UnitIdentity {
+  /** Hosts choose their settings for multipath by both. */
+  vendor: string;
+  product: string;
+  /** What page 0x80 says: the volume's uuid without its dashes, or the serial number of page 0x83. */
+  unitSerial: 'uuid' | 'naa';
 }
 
 export interface Initiator {

@@ -1,4 +1,5 @@
 import type { BlockBackendKind } from '#backends/block-backend';
+import type { UnitIdentity } from '#backends/exporter';
 import type { NewOperation } from '#operations/accept';
 import type { Outcome } from '#operations/operation';
 import type { Operations } from '#operations/operations';
@@ -15,6 +16,8 @@ export interface BlockParts {
   kindOf(caller: BlockCaller): BlockBackendKind;
   /** Target ids that this appliance may give out: [lowest, highest] (hard-cases I1). */
   targetIds: readonly [number, number];
+  /** What the disks of volumes call themselves that are published from now on. */
+  scsiIdentity: Pick<UnitIdentity, 'vendor' | 'product'>;
 }
 
 /** Everything of an operation but what follows from the caller. */

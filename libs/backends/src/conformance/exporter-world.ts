@@ -2,7 +2,15 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import type { ImageRef } from '#backends/block-backend';
-import type { AppliedTarget, DaemonRef, Exporter, Initiator, ObservedTarget, TargetSpec } from '#backends/exporter';
+import type {
+  AppliedTarget,
+  DaemonRef,
+  Exporter,
+  Initiator,
+  ObservedTarget,
+  TargetSpec,
+  UnitIdentity,
+} from '#backends/exporter';
 import type { ErrorKind } from '#platform/errors';
 
 /** A host's session on one unit. */
@@ -55,6 +63,8 @@ export const failsWith = (promise: Promise<unknown>, kind: ErrorKind, more: obje
   expect(promise).rejects.toMatchObject({ name: 'StorageError', kind, ...more });
 
 /** One harness for a file, with a daemon that runs. */
+const IDENTITY: UnitIdentity = { vendor: 'TRIVET', product: 'VOLUME', unitSerial: 'naa' };
+
 export class ExporterWorld {
   harness!: ExporterHarness;
   daemon!: DaemonRef;
@@ -83,7 +93,7 @@ export class ExporterWorld {
     const id = randomUUID();
     const image = await this.harness.makeImage(SIZE);
     const iqn = `iqn.2026-01.dev.trivet:${id}`;
-    return { daemon: this.daemon, tid: newTid(), iqn, lun: 1, image, volumeId: id, initiators };
+    return { daemon: this.daemon, tid: newTid(), iqn, lun: 1, image, volumeId: id, identity: IDENTITY, initiators };
   };
 
   readonly apply = (spec: TargetSpec): Promise<AppliedTarget> =>

@@ -60,7 +60,7 @@ export async function applyTarget(application: Application): Promise<AppliedTarg
 /** The unit is there, online, on this image and with this volume's identity. Resolves to its serial number. */
 async function applyUnit(application: Application, known: KnownTarget, isNew: boolean): Promise<string> {
   const { daemon, client, target, path, signal } = application;
-  const { tid, iqn, lun, volumeId } = target;
+  const { tid, iqn, lun, volumeId, identity } = target;
   const { unit } = known;
   const expected = serialNumberOf(scsiIdOf(volumeId));
   if (unit && unit.lun !== lun)
@@ -71,8 +71,11 @@ async function applyUnit(application: Application, known: KnownTarget, isNew: bo
   }
   if (unit && (!unit.online || unit.removable || unit.path !== path)) await client.ask(reopen(tid, lun, path), signal);
   if (unit?.serialNumber === expected) return expected;
-  const identity: [string, string][] = [...identityOf(volumeId), ['thin_provisioning', target.thick ? '0' : '1']];
-  await client.ask(updateUnit(tid, lun, identity), signal);
+  const values: [string, string][] = [
+    ...identityOf(volumeId, identity),
+    ['thin_provisioning', target.thick ? '0' : '1'],
+  ];
+  await client.ask(updateUnit(tid, lun, values), signal);
   const { portals } = target.daemon;
   const wantsChap = known.accounts.length > 0;
   const page = await visit(daemon, client, { tid, iqn, lun, portals, wantsChap }, signal, visitor =>

@@ -8,12 +8,14 @@
  * company id in it is zero: no array of any vendor can have the same.
  */
 import { createHash } from 'node:crypto';
+import type { UnitIdentity } from '#backends/exporter';
 
+/** Of the SCSI id, which is also the T10 designator in page 0x83, whatever vendor the unit names. */
 const VENDOR = 'TRIVET';
-const PRODUCT = 'VOLUME';
 const VENDOR_BYTES = 8;
 /** tgt keeps 36 characters of SCSI id and of serial number. */
-const ID_DIGITS = 28;
+const ID_CHARACTERS = 36;
+const ID_DIGITS = ID_CHARACTERS - VENDOR_BYTES;
 /** The vendor's last four letters fall into the digits; three of ours complete the company id. */
 const COMPANY = '000';
 
@@ -28,12 +30,18 @@ export function serialNumberOf(scsiId: string): string {
   return `6${digits.padStart(32, '0').slice(-31)}`;
 }
 
-/** What `update` gives a new unit. The unit serial number, page 0x80, is the volume's uuid without its dashes. */
-export const identityOf = (volumeId: string): [string, string][] => [
-  ['vendor_id', VENDOR],
-  ['product_id', PRODUCT],
+/**
+ * What `update` gives a new unit. tgt right-aligns page 0x80 in 36 characters; HPE's driver reads the first 32 of them, and
+ * looks for the serial number of page 0x83 there: so that one is filled up with blanks.
+ */
+export const identityOf = (volumeId: string, { vendor, product, unitSerial }: UnitIdentity): [string, string][] => [
+  ['vendor_id', vendor],
+  ['product_id', product],
   ['scsi_id', scsiIdOf(volumeId)],
-  ['scsi_sn', volumeId.replaceAll('-', '')],
+  [
+    'scsi_sn',
+    unitSerial === 'uuid' ? volumeId.replaceAll('-', '') : serialNumberOf(scsiIdOf(volumeId)).padEnd(ID_CHARACTERS),
+  ],
 ];
 
 /** The extended NAA in page 0x83 as a host reads it (SPC-3, 7.6.3); undefined when there is none. */

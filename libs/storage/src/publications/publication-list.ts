@@ -10,13 +10,14 @@ export interface ListedPublication {
   backendId: string;
   backendKind: string;
   accessProtocol: string;
+  targetName: string;
   state: 'wanted' | 'applied' | 'removing';
   createdAt: Date;
 }
 
 const SELECT = `SELECT p.id, p.volume_id AS "volumeId", v.name AS "volumeName", p.host_id AS "hostId", h.name AS "hostName",
     v.backend_id AS "backendId", b.kind AS "backendKind", p.access_protocol AS "accessProtocol", p.state,
-    p.created_at AS "createdAt"
+    v.target ->> 'name' AS "targetName", p.created_at AS "createdAt"
   FROM trivet.publication p
   JOIN trivet.volume v ON v.tenant_id = p.tenant_id AND v.id = p.volume_id
   JOIN trivet.backend b ON b.tenant_id = v.tenant_id AND b.id = v.backend_id

@@ -9,7 +9,7 @@ import type { BlockCaller, PublicationView, PublishRequest } from '#storage/bloc
 import { findHost, type HostRow } from '#storage/hosts/host-store';
 import { readPools } from '#storage/pools/pool-store';
 import { chapNeeded, servesWithoutChap } from '#storage/pools/portals';
-import { LUN, targetName } from '#storage/publications/target-name';
+import { LUN, newTargetIdentity } from '#storage/publications/target-identity';
 import { chapPlace } from '#storage/publications/target-work';
 import { VOLUME_SLOTS } from '#storage/volumes/volume-slots';
 import { lockUsableVolume, lockVolume, volumeNotFound } from '#storage/volumes/volume-store';
@@ -37,12 +37,16 @@ const OTHERS = sql(
 );
 const TARGET = sql(
   'volume_take_target',
-  `UPDATE trivet.volume SET tid = coalesce(tid, trivet.allocate_target_id(id, $3, $4))
+  `UPDATE trivet.volume
+      SET tid = coalesce(tid, trivet.allocate_target_id(id, $3, $4)),
+          target = CASE WHEN target IS NOT NULL AND EXISTS (SELECT FROM trivet.publication p
+                                                             WHERE p.tenant_id = $1 AND p.volume_id = $2)
+                        THEN target ELSE $5::jsonb END
     WHERE tenant_id = $1 AND id = $2 RETURNING tid`,
 );
 const SERVED = sql(
   'publication_served',
-  `SELECT v.serial_number AS "serialNumber", p.state, h.id AS "hostId", h.chap_user AS "chapUser", s.sealed, pool.portals
+  `SELECT v.serial_number AS "serialNumber", v.target ->> 'name' AS "targetName", p.state, h.id AS "hostId", h.chap_user AS "chapUser", s.sealed, pool.portals
      FROM trivet.publication p
      JOIN trivet.volume v ON v.tenant_id = p.tenant_id AND v.id = p.volume_id
      JOIN trivet.host h ON h.tenant_id = p.tenant_id AND h.id = p.host_id
@@ -60,6 +64,7 @@ interface PublicationRow {
 
 interface ServedRow {
   serialNumber: string | null;
+  targetName: string;
   state: string;
   hostId: string;
   chapUser: string | null;
@@ -137,9 +142,11 @@ export class Publications {
     if (submitted.outcome) throwUnlessSucceeded(submitted.outcome, submitted.operationId!, `volume ${volumeId}`);
   }
 
-  /** The target's id, which it keeps as long as it lives. */
+  /** The target's id, which it keeps as long as it lives, and its identity, which it keeps while any host has it. */
   private async takeTarget(tx: Tx, tenantId: string, volumeId: string): Promise<void> {
-    const [row] = await tx.query<{ tid: number | null }>(TARGET, [tenantId, volumeId, ...this.parts.targetIds]);
+    const { targetIds, scsiIdentity } = this.parts;
+    const identity = JSON.stringify(newTargetIdentity(volumeId, scsiIdentity));
+    const [row] = await tx.query<{ tid: number | null }>(TARGET, [tenantId, volumeId, ...targetIds, identity]);
     if (row?.tid == null)
       throw new StorageError(
         'resource_exhausted',
@@ -191,7 +198,7 @@ export class Publications {
       accessProtocol: request.accessProtocol,
       lun: LUN,
       serialNumber: row.serialNumber,
-      targetName: targetName(volumeId),
+      targetName: row.targetName,
       discoveryIps: row.portals.map(portal =>
         portal.endsWith(ISCSI_PORT) ? portal.slice(0, -ISCSI_PORT.length) : portal,
       ),

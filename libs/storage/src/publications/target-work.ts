@@ -4,7 +4,7 @@ import { StorageError } from '#platform/errors';
 import { decodeSealed, type SecretBox } from '#platform/secrets';
 import { sql } from '#platform/sql';
 import { daemonOf } from '#storage/pools/pool-store';
-import { LUN, targetName } from '#storage/publications/target-name';
+import { LUN, type TargetIdentity } from '#storage/publications/target-identity';
 import { volumeImage } from '#storage/volumes/volume-store';
 
 /** A volume's target as Postgres has it now. */
@@ -17,7 +17,7 @@ export interface TargetWork {
 
 const VOLUME = sql(
   'target_volume',
-  `SELECT id, pool, folder, tid, export_version::text AS "exportVersion", thick,
+  `SELECT id, pool, folder, tid, target, export_version::text AS "exportVersion", thick,
           coalesce(condition ->> 'type' = 'lost', false) AS lost
      FROM trivet.volume WHERE tenant_id = $1 AND id = $2`,
 );
@@ -36,6 +36,7 @@ interface VolumeRow {
   pool: string;
   folder: string;
   tid: number | null;
+  target: TargetIdentity | null;
   exportVersion: string;
   thick: boolean;
   lost: boolean;
@@ -65,15 +66,17 @@ export async function readTarget(
 ): Promise<TargetWork> {
   const [row] = await tx.query<VolumeRow>(VOLUME, [tenantId, volumeId]);
   if (!row) throw new StorageError('internal', `volume ${volumeId} has no row`, { retry: 'person' });
-  if (row.tid === null) return { spec: undefined, exportVersion: row.exportVersion };
+  if (row.tid === null || row.target === null) return { spec: undefined, exportVersion: row.exportVersion };
   const hosts = await tx.query<HostRow>(HOSTS, [tenantId, volumeId, without ?? null]);
+  const { name, ...identity } = row.target;
   const spec: TargetSpec = {
     daemon: await daemonOf(tx, tenantId, backendId, row.pool),
     tid: row.tid,
-    iqn: targetName(row.id),
+    iqn: name,
     lun: LUN,
     image: volumeImage(row),
     volumeId: row.id,
+    identity,
     thick: row.thick,
     // One user has one password in a tenant; which one, Postgres says.
     replaceChap: true,

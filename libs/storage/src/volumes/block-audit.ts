@@ -6,7 +6,6 @@ import { sql } from '#platform/sql';
 import { eachBlockBackend, type RegisteredBlockBackend } from '#storage/pools/block-backends';
 import { readPools } from '#storage/pools/pool-store';
 import { acceptReplay } from '#storage/publications/replay';
-import { targetName } from '#storage/publications/target-name';
 import { KEPT } from '#storage/snapshots/kept-images';
 import { Findings } from '#storage/volumes/findings';
 import { imageBytes } from '#storage/volumes/image-size';
@@ -55,7 +54,7 @@ const KNOWN = sql(
 );
 const EXPORTED = sql(
   'block_audit_exported',
-  `SELECT v.id AS "volumeId", v.name, v.tid, v.state, v.applied_instance AS "appliedInstance",
+  `SELECT v.id AS "volumeId", v.name, v.tid, v.target ->> 'name' AS "targetName", v.state, v.applied_instance AS "appliedInstance",
           coalesce((SELECT array_agg(DISTINCT iqn) FROM trivet.publication p
                       JOIN trivet.host h ON h.tenant_id = p.tenant_id AND h.id = p.host_id, unnest(h.iqns) AS iqn
                      WHERE p.tenant_id = v.tenant_id AND p.volume_id = v.id), '{}') AS initiators
@@ -80,6 +79,7 @@ interface ExportedRow {
   volumeId: string;
   name: string;
   tid: number;
+  targetName: string;
   state: 'ready' | 'deleting';
   appliedInstance: string | null;
   initiators: string[];
@@ -207,7 +207,7 @@ export class BlockAudit {
     const rows = await this.database.withTenant(tenantId, tx =>
       tx.query<ExportedRow>(EXPORTED, [tenantId, backendId, daemon.pool]),
     );
-    const byName = new Map(rows.map(row => [targetName(row.volumeId), row]));
+    const byName = new Map(rows.map(row => [row.targetName, row]));
     const replay = ({ volumeId, name }: ExportedRow) =>
       acceptReplay(this.database, tenantId, { volumeId, name, backendId });
     const strangers = observed.filter(({ iqn }) => !byName.has(iqn));

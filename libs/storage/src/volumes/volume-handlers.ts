@@ -6,7 +6,7 @@ import type { Tx } from '#platform/database';
 import { StorageError } from '#platform/errors';
 import { sql } from '#platform/sql';
 import { daemonOf } from '#storage/pools/pool-store';
-import { targetName } from '#storage/publications/target-name';
+import type { TargetIdentity } from '#storage/publications/target-identity';
 import { KEPT } from '#storage/snapshots/kept-images';
 import { imageBytes } from '#storage/volumes/image-size';
 import { volumeImage } from '#storage/volumes/volume-store';
@@ -33,7 +33,7 @@ interface VolumeWork {
 
 const READ = sql(
   'volume_work',
-  `SELECT id, pool, folder, size_bytes::text AS "sizeBytes", thick, tid,
+  `SELECT id, pool, folder, size_bytes::text AS "sizeBytes", thick, tid, target,
           EXISTS (SELECT FROM trivet.publication p WHERE p.tenant_id = $1 AND p.volume_id = $2 AND p.state <> 'removing') AS exported
      FROM trivet.volume WHERE tenant_id = $1 AND id = $2`,
 );
@@ -51,6 +51,7 @@ interface WorkRow {
   sizeBytes: string;
   thick: boolean;
   tid: number | null;
+  target: TargetIdentity | null;
   exported: boolean;
 }
 
@@ -66,7 +67,7 @@ async function readWork(tx: Tx, { tenantId, backendId, resourceId }: LeasedOpera
     image: volumeImage(row),
     sizeBytes: BigInt(row.sizeBytes),
     thick: row.thick,
-    target: daemon && { daemon, tid: row.tid!, iqn: targetName(row.id) },
+    target: daemon && { daemon, tid: row.tid!, iqn: row.target!.name },
     snapshots: snapshots.map(snapshot => ({ ...snapshot, kind: 'snapshot' as const })),
     exported: row.exported,
   };
@@ -227,7 +228,7 @@ const ENDED = sql(
   `UPDATE trivet.volume
       SET state = CASE WHEN $4 THEN 'binned' ELSE 'gone' END,
           binned_until = CASE WHEN $4 THEN now() + $5::float8 * interval '1 ms' END,
-          active_operation = NULL, volume_group_id = NULL, tid = NULL, serial_number = NULL, applied_instance = NULL,
+          active_operation = NULL, volume_group_id = NULL, tid = NULL, target = NULL, serial_number = NULL, applied_instance = NULL,
           export_version = export_version + 1, updated_at = now()
     WHERE tenant_id = $1 AND id = $2 AND active_operation = $3`,
 );

@@ -1,0 +1,22 @@
+import type { MigrationInterface, QueryRunner } from 'typeorm';
+
+/** Hosts know a disk by its target's name and by what its unit says of itself, so neither may change under one. */
+const TARGET_IDENTITY = `
+-- {name, vendor, product, unitSerial}, as first published to the hosts that have it now: see libs/storage, target-identity.
+ALTER TABLE trivet.volume ADD COLUMN target jsonb;
+UPDATE trivet.volume
+   SET target = jsonb_build_object('name', 'iqn.2026-01.dev.trivet:' || id, 'vendor', 'TRIVET', 'product', 'VOLUME',
+                                   'unitSerial', 'uuid')
+ WHERE tid IS NOT NULL;
+ALTER TABLE trivet.volume ADD CHECK ((target IS NULL) = (tid IS NULL));
+`;
+
+export class TargetIdentity1795910400000 implements MigrationInterface {
+  async up(runner: QueryRunner): Promise<void> {
+    await runner.query(TARGET_IDENTITY);
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await runner.query('ALTER TABLE trivet.volume DROP COLUMN target');
+  }
+}
