@@ -1,5 +1,5 @@
 import type { DriverNode, DriverPublication } from '#test/csp/driver-client';
-import { discovered, ISCSID_SETTINGS, MULTIPATH_CONF } from '#test/guest/node-plan';
+import { discovered, ISCSID_SETTINGS, MULTIPATH_CONF, MULTIPATH_EXCEPTION } from '#test/guest/node-plan';
 
 import { type Guest, GuestError } from '#test/support/guest';
 import { until } from '#test/support/parts';
@@ -7,6 +7,9 @@ import { until } from '#test/support/parts';
 /** The driver gives a device 31 seconds; an emulated host on a busy machine is slower than any node. */
 const DEVICE_MS = 30_000;
 const LOGIN_SECONDS = 90;
+
+const append = (path: string, text: string): string =>
+  `base64 -d >> ${path} <<< ${Buffer.from(`${text}\n`).toString('base64')}`;
 
 export interface NodeDevice {
   serial: string;
@@ -36,8 +39,10 @@ export class HpeNode {
     const names = Object.keys(ISCSID_SETTINGS).map(name => name.replace(/[.[\]]/g, '\\$&'));
     await guest.must(`set -e
       sed -i -E '/^(${names.join('|')}) =/d' /etc/iscsi/iscsid.conf
-      cat >> /etc/iscsi/iscsid.conf << 'END'\n${settings.join('\n')}\nEND
-      cat > /etc/multipath.conf << 'END'\n${MULTIPATH_CONF}\nEND`);
+      ${append('/etc/iscsi/iscsid.conf', settings.join('\n'))}
+      ${append('/etc/multipath.conf', MULTIPATH_CONF)}
+      mkdir -p /etc/multipath/conf.d
+      ${append('/etc/multipath/conf.d/trivet.conf', MULTIPATH_EXCEPTION)}`);
     const node = new HpeNode(guest);
     await node.startServices();
     return node;
@@ -165,15 +170,15 @@ export class HpeNode {
   /** Somebody who writes a block and waits for it, over and over, past every cache. */
   async startWriter(at: string): Promise<NodeWriter> {
     const log = `/run/writer-${at.replaceAll('/', '-')}`;
-    await this.guest.must(`cat > ${log}.sh << 'END'
-        for ((n = 1; ; n++)); do
-          [ ! -e ${log}.stop ] || { echo stopped; exit; }
-          dd if=/dev/urandom of=${at}/written bs=4k count=1 seek=$((n % 64)) oflag=direct conv=notrunc 2>> ${log}.errors ||
-            { echo failed; exit; }
-          echo $n
-        done
-      END
-      rm -f ${log}.stop
+    const dd = `dd if=/dev/urandom of=${at}/written bs=4k count=1 seek=$((n % 64)) oflag=direct conv=notrunc`;
+    const script = `for ((n = 1; ; n++)); do
+        [ ! -e ${log}.stop ] || { echo stopped; exit; }
+        ${dd} 2>> ${log}.errors || { echo failed; exit; }
+        echo $n
+      done`;
+    await this.guest.must(`rm -f ${log}*
+      ${append(`${log}.sh`, script)}
+      : > ${log}
       setsid bash ${log}.sh > ${log} 2>&1 < /dev/null &`);
     return new NodeWriter(this.guest, log);
   }

@@ -94,3 +94,6 @@ export const ISCSID_SETTINGS: Readonly<Record<string, string>> = {
   'node.session.queue_depth': '256',
   'node.session.nr_sessions': '1',
 };
+
+/** What README gives to nodes whose template does not know the disk. */
+export const MULTIPATH_EXCEPTION = section('blacklist_exceptions', [device('TRIVET', 'VOLUME')]);

@@ -35,12 +35,10 @@ export class NodeStage {
   static async open(): Promise<NodeStage> {
     const addresses = await freeAddresses(2);
     const env = { TRIVET_ISCSI_PORTALS: addresses.map(address => `${address}:3260`).join(',') };
-    const booting = Guest.boot(mkdtempSync(join(tmpdir(), 'trivet-guest-')), addresses);
-    booting.catch(() => {});
     const appliance = await TestAppliance.start({ backend: 'fake', block: 'xfs', env });
     let guest: Guest | undefined;
     try {
-      guest = await booting;
+      guest = await Guest.boot(mkdtempSync(join(tmpdir(), 'trivet-guest-')), addresses);
       const node = await HpeNode.start(guest);
       await until('the pool was looked at', async () => {
         return (await appliance.database.query('SELECT FROM trivet.pool')).length === 1;
