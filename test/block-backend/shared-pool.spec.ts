@@ -70,6 +70,26 @@ describe('a pool of files that tenants share', () => {
     expect(() => share(acme)).toThrow(/is a share itself/);
   });
 
+  it('gives each the next of the portals that are named for shares, so that nodes find all at port 3260', () => {
+    const named = (sharePortals: string[]) => {
+      const portals = ['192.0.2.1:3260', '198.51.100.1:3260'];
+      config = reflinkKind.parseConfig({
+        pools: [{ name: 'main', path: root, portals, sharePortals }],
+        exporter: { kind: 'none' },
+      });
+    };
+    const before = share(beta);
+    named(['192.0.2.2:3260', '198.51.100.2:3260', '192.0.2.3:3260', '198.51.100.3:3260']);
+    const first = share(acme);
+    expect(first.pools[0]).toMatchObject({ portals: ['192.0.2.2:3260', '198.51.100.2:3260'] });
+    expect(first.pools[0]).not.toHaveProperty('sharePortals');
+    // Those of one that was there before they were named are moved to where nodes come.
+    const second = share(beta, [first], before);
+    expect(second.pools[0]).toMatchObject({ portals: ['192.0.2.3:3260', '198.51.100.3:3260'] });
+    expect(share(beta, [], second)).toEqual(second);
+    expect(() => share(acme, [first, second])).toThrow(/pool main has no portal left for another share/);
+  });
+
   it('keeps their images apart, from each other and from whose pool it is', async () => {
     const owner = open(config, ownerId);
     await owner.preparePool('main', signal());

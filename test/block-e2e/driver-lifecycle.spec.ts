@@ -51,6 +51,9 @@ describe.each(['fake', 'xfs'] as const)('the lifecycle of a claim, %s', block =>
     expect(publication).toMatchObject({ access_protocol: 'iscsi', lun_id: 1, targetScope: 'volume' });
     expect(publication.serial_number).toMatch(/^[0-9a-f]{16,32}$/);
     expect(await driver.publish(volume.id, NODE)).toEqual(publication);
+    const [row] = await appliance.database.query('SELECT target FROM trivet.volume WHERE id = $1', [volume.id]);
+    const identity = { vendor: 'Nimble', product: 'Server', unitSerial: 'naa' };
+    expect(row).toEqual({ target: { name: publication.target_names[0], ...identity } });
     expect(await driver.expand(volume.id, 96 * MIB)).toBe(96 * MIB);
 
     const snapshot = await driver.createSnapshot(volume.id, 'snapshot-1');

@@ -464,10 +464,27 @@ describe('publications beyond loopback', () => {
     const published = house.publications.publish(house.caller(), id, { host: 'uuid-of-far', accessProtocol: 'iscsi' });
     if (refused) await expect(published).rejects.toMatchObject({ kind: 'failed_precondition' });
     else {
-      expect(await published).toMatchObject({ discoveryIps: ['192.0.2.1', '192.0.2.2:3261'] });
+      expect(await published).toMatchObject({ discoveryIps: ['192.0.2.1'] });
       const without = house.host('far');
       if (withoutChap) await without;
       else await expect(without).rejects.toMatchObject({ kind: 'failed_precondition', field: 'chap_user' });
     }
+  });
+
+  it('are refused where no node of HPE’s driver comes, instead of letting it look for a disk in vain', async () => {
+    await house?.close();
+    house = await BlockHouse.create({ portals: ['192.0.2.2:3261'], withoutChap: true });
+    const { id } = await house.volume('out-of-the-way');
+    await house.host('far');
+    const publish = () =>
+      house.publications.publish(house.caller(), id, { host: 'uuid-of-far', accessProtocol: 'iscsi' });
+    await expect(publish()).rejects.toMatchObject({
+      kind: 'failed_precondition',
+      message: expect.stringMatching(
+        /^pool default is served at 192\.0\.2\.2:3261, and nodes .* port 3260 .*: serve it/,
+      ),
+    });
+    await house.testDatabase.query("UPDATE trivet.pool SET portals = '{192.0.2.3:3260}'", []);
+    expect(await publish()).toMatchObject({ discoveryIps: ['192.0.2.3'] });
   });
 });

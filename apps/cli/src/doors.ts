@@ -1,4 +1,6 @@
 import { join } from 'node:path';
+import { portals as parsePortals } from '#platform/block-settings';
+import { isLocal, servesNodes } from '#storage/pools/portals';
 import { ADMIN_LOGIN } from './credentials.js';
 import type { Home } from './home.js';
 import type { State } from './state.js';
@@ -24,6 +26,18 @@ export function cbtDoors(home: Home, { partsOnly, env }: Pick<State, 'partsOnly'
   return { address: listen, caFile };
 }
 
+/** With what nodes of a cluster cannot use, which nothing else says before they try. */
+export function describePortals(given: string | undefined): string {
+  if (!given) return 'none: volumes are not exported';
+  const portals = parsePortals.parse(given).map(({ portal }) => portal);
+  if (isLocal(portals))
+    return `${given} (this host alone; for nodes of HPE's driver set TRIVET_ISCSI_PORTALS to port 3260 of an address)`;
+  const beyond = portals.filter(portal => !isLocal([portal]) && !servesNodes([portal]));
+  return beyond.length === 0
+    ? given
+    : `${given} (nodes of HPE's driver come to port 3260 alone, not to ${beyond.join(', ')})`;
+}
+
 /** The doors of what runs and the next command to try, for a person. */
 export function describeDoors(home: Home, state: State): string {
   const { env } = state;
@@ -45,7 +59,7 @@ export function describeDoors(home: Home, state: State): string {
       rows.push(['pools', env.TRIVET_POOLS]);
       rows.push(['CBT', cbtDoors(home, state)?.address]);
       rows.push(['CSI', env.TRIVET_CSI_ENDPOINT]);
-      rows.push(['iSCSI', env.TRIVET_ISCSI_PORTALS ?? 'none: volumes are not exported']);
+      rows.push(['iSCSI', describePortals(env.TRIVET_ISCSI_PORTALS)]);
     }
     rows.push(['dashboard', `${adminUrl(state)}/ (log in as ${ADMIN_LOGIN})`]);
     rows.push(['health, metrics', `http://${env.TRIVET_HTTP_LISTEN}/readyz, /livez, /metrics`]);

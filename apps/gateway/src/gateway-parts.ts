@@ -68,7 +68,7 @@ export async function gatewayParts(
     secrets,
     kindOf: caller => blockBackendKind(blockKinds, caller.backendKind),
     targetIds: config.TRIVET_TARGET_IDS,
-    scsiIdentity: { vendor: 'TRIVET', product: 'VOLUME' },
+    scsiIdentity: config.TRIVET_SCSI_IDENTITY,
   });
   // One line for all legs: together they leave file work its threads.
   const passwords = new Passwords();

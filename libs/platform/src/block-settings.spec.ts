@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { pools, portals } from '#platform/block-settings';
+import { pools, portals, scsiIdentity } from '#platform/block-settings';
 
 describe('settings of block volumes', () => {
   it.each([
@@ -51,4 +51,28 @@ describe('settings of block volumes', () => {
       expect(portals.safeParse(text).success).toBe(false);
     },
   );
+
+  it.each([
+    ['Nimble/Server', { vendor: 'Nimble', product: 'Server' }],
+    ['TrueNAS/iSCSI Disk', { vendor: 'TrueNAS', product: 'iSCSI Disk' }],
+    ['12345678/1234567890/23456', { vendor: '12345678', product: '1234567890/23456' }],
+  ])('reads the identity %s', (text, expected) => {
+    expect(scsiIdentity.parse(text)).toEqual(expected);
+  });
+
+  it.each([
+    'Nimble',
+    '/Server',
+    'Nimble/',
+    '123456789/x',
+    'x/12345678901234567',
+    'a,b/c',
+    'a/b,c',
+    ' a/b',
+    'a/b ',
+    'ä/b',
+    'a/\n',
+  ])('refuses the identity %j', text => {
+    expect(scsiIdentity.safeParse(text).success).toBe(false);
+  });
 });

@@ -40,3 +40,18 @@ export const portals = listOf(',', (item, issue) => {
   issue(`expected pool=address:port or address:port, got ${JSON.stringify(item)}`);
   return undefined;
 });
+
+/**
+ * `VENDOR/PRODUCT`, as INQUIRY gives them: 8 and 16 printable characters of ASCII, filled up with blanks, so none at the ends.
+ * No comma: it would end tgtd's parameter.
+ */
+export const scsiIdentity = z
+  .string()
+  .regex(
+    /^(?! )[ -+\--.0-~]{1,8}(?<! )\/(?! )[ -+\--~]{1,16}(?<! )$/,
+    'expected VENDOR/PRODUCT of at most 8 and 16 characters',
+  )
+  .transform(text => {
+    const at = text.indexOf('/');
+    return { vendor: text.slice(0, at), product: text.slice(at + 1) };
+  });

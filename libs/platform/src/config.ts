@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import { pools, portals } from '#platform/block-settings';
+import { pools, portals, scsiIdentity } from '#platform/block-settings';
 import { oidcIssuer, oidcLoginClaim, oidcScopes, publicUrl } from '#platform/oidc-variables';
 
 /** BSD's EX_CONFIG: a supervisor must not restart a process that stops with it. */
@@ -167,6 +167,8 @@ export const configSchema = z.strictObject({
     .default('1-999999999')
     .transform(value => value.split('-').map(Number) as [number, number])
     .refine(([low, high]) => low <= high, 'expected the lower one first'),
+  /** What disks call themselves from their next publication on: docs/adr/0022. */
+  TRIVET_SCSI_IDENTITY: scsiIdentity.prefault('Nimble/Server'),
   /** Hosts without CHAP are served at portals beyond loopback. */
   TRIVET_ISCSI_WITHOUT_CHAP: flag,
   TRIVET_ENDPOINT_CHECK_MS: duration(2_000),

@@ -196,7 +196,7 @@ export interface PublicationView {
   lun: number;
   serialNumber: string;
   targetName: string;
-  /** Addresses; with a port when it is not 3260. */
+  /** Addresses, where port 3260 serves it; with their port where hosts are on this host alone. */
   discoveryIps: readonly string[];
   chap?: { user: string; password: string };
 }

@@ -3,9 +3,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { IscsiSession } from '#backends/tgt/iscsi-session';
 import { ScsiDisk } from '#backends/tgt/scsi-disk';
 import { LauncherError } from '../home.js';
+import { portalAddress } from '../portal-address.js';
 import type { ReaderApi } from './reader-api.js';
 
-const ISCSI_PORT = 3260;
 const SECTOR = 512;
 const READ_BYTES = 256 * 1024;
 const POLL_MS = 500;
@@ -72,7 +72,7 @@ export class SnapshotDisk {
       const [portal] = publication.discovery_ips;
       const [target] = publication.target_names;
       if (!portal || !target) throw new LauncherError('volumes are not exported here: there is no iSCSI portal');
-      const session = await IscsiSession.open(addressOf(portal), { initiator, target, chap });
+      const session = await IscsiSession.open(portalAddress(portal), { initiator, target, chap });
       const disk = new ScsiDisk(session, publication.lun_id);
       return new SnapshotDisk(disk, await disk.capacity(), names, api);
     } catch (error) {
@@ -123,9 +123,4 @@ async function isComplete(api: ReaderApi, volumeId: string): Promise<void> {
     if (Date.now() > end) throw new LauncherError('the clone of the snapshot does not become complete');
     await delay(POLL_MS);
   }
-}
-
-function addressOf(portal: string): { host: string; port: number } {
-  const [, bracketed, plain, port] = /^(?:\[(.+)\]|([^:]*))(?::(\d+))?$/.exec(portal) ?? [];
-  return { host: bracketed ?? plain ?? portal, port: Number(port ?? ISCSI_PORT) };
 }

@@ -3,6 +3,7 @@ import { type ChapLogin, LoginRefused } from '#backends/tgt/iscsi-login';
 import { IscsiSession } from '#backends/tgt/iscsi-session';
 import { ScsiDisk } from '#backends/tgt/scsi-disk';
 import { LauncherError } from '../home.js';
+import { portalAddress } from '../portal-address.js';
 import { DemoCspClient, type DemoPublication, type DemoVolume } from './csp-client.js';
 import { Steps } from './steps.js';
 
@@ -12,7 +13,6 @@ const LARGER = 320 * MIB;
 const WRITTEN = 4 * MIB;
 const AT = 100 * MIB;
 const CHUNK = 256 * 1024;
-const ISCSI_PORT = 3260;
 
 export interface BlockDoor {
   url: string;
@@ -111,11 +111,8 @@ export async function runBlockJob(door: BlockDoor, say: (line: string) => void):
 
 async function connect(publication: DemoPublication, initiator: string, chap: ChapLogin): Promise<ScsiDisk> {
   const [portal = ''] = publication.discovery_ips;
-  const [, host = portal, port] = /^(.*?)(?::(\d+))?$/.exec(portal) ?? [];
-  const session = await IscsiSession.open(
-    { host, port: Number(port ?? ISCSI_PORT) },
-    { initiator, target: publication.target_names[0] as string, chap },
-  );
+  const target = publication.target_names[0] as string;
+  const session = await IscsiSession.open(portalAddress(portal), { initiator, target, chap });
   return new ScsiDisk(session, publication.lun_id);
 }
 

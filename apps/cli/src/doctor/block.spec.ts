@@ -37,6 +37,15 @@ describe('doctor on pools', () => {
     expect(pool({})).toEqual(['ok 50.0 % of 1000 B used, 3 volumes, marker marker-uuid']);
   });
 
+  it('says who cannot reach one', () => {
+    expect(pool({ portals: ['192.0.2.1:3260'] })).toHaveLength(1);
+    expect(pool({ portals: ['192.0.2.1:3261', '192.0.2.2:3260'] })).toHaveLength(1);
+    expect(pool({ portals: ['192.0.2.1:3261'] })[1]).toMatch(/^warn is served at 192\.0\.2\.1:3261, and nodes .*3260/);
+    expect(pool({ portals: ['127.0.0.1:23456'] })[1]).toMatch(
+      /^ok is served on this host alone, at 127\.0\.0\.1:23456/,
+    );
+  });
+
   it('says why one is down, and what to mount where', () => {
     const [found] = poolFindings({ ...GOOD, state: 'down', reason: 'its marker is missing' }, '/srv/pool');
     expect(found).toMatchObject({ level: 'fail', detail: 'its marker is missing' });

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { type BackendReport, type PoolReport, usedShare } from '#storage/pools/pool-report';
+import { isLocal, nodesCannotCome, SERVE_NODES, servesNodes } from '#storage/pools/portals';
 import type { FindingReport } from '#storage/volumes/finding-report';
 import { humanBytes } from '../human-bytes.js';
 import { optionsOf } from '../supervisor/mounts.js';
@@ -40,6 +41,11 @@ export function poolFindings(pool: PoolReport, path: string | undefined): Findin
   if (pool.clone === 'copy') {
     found.push(warn(name, `${path} cannot share blocks: snapshots and clones copy`, 'use a pool on XFS or btrfs'));
   }
+  const { portals } = pool;
+  if (portals.length === 0) return found;
+  if (isLocal(portals))
+    found.push(ok(name, `is served on this host alone, at ${portals.join(', ')}: no node comes here`));
+  else if (!servesNodes(portals)) found.push(warn(name, nodesCannotCome(portals), SERVE_NODES));
   return found;
 }
 

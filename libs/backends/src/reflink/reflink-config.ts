@@ -23,6 +23,16 @@ export const poolConfig = z
         description: 'Address and port at which hosts reach its volumes',
         examples: [['10.0.0.5:3260']],
       }),
+    sharePortals: z
+      .array(portal)
+      .optional()
+      .meta({
+        title: 'Portals of shares',
+        description:
+          'Each share takes the next of them, as many as there are portals; without, the next free port. Nodes of the HPE ' +
+          'CSI driver come to port 3260 alone',
+        examples: [['10.0.0.6:3260']],
+      }),
     withoutChap: z.boolean().default(false).meta({
       title: 'Hosts without CHAP',
       description: 'Whoever reaches a portal may log in under the name of a host',

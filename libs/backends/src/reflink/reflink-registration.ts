@@ -1,7 +1,7 @@
 /**
  * A share of a pool of files is a folder in it, with a marker of the tenant's own: images of two tenants cannot meet, and the
- * audit of each sees its own only. Each is served by a tgtd of its own (hard-cases I4), at portals of its own: the port of
- * the shared pool's portal is the base, and each share gets the next one that is free.
+ * audit of each sees its own only. Each is served by a tgtd of its own (hard-cases I4), at portals of its own: the next of
+ * those that the shared pool has for its shares; where none are named, the next free port after the pool's own.
  */
 import { join } from 'node:path';
 import type { BlockCapabilities, PoolConfig } from '#backends/block-backend';
@@ -67,11 +67,13 @@ export function sharedPools(pools: ReflinkConfig['pools'], { ownerId, tenantId, 
     const known = before.find(({ name }) => name === pool.name)?.portals ?? [];
     const portals = pool.portals.map((base, n) => {
       const kept = known[n];
-      const portal = kept !== undefined && sameHost(kept, base) && !taken.has(kept) ? kept : nextFree(base, taken);
+      const fits = pool.sharePortals?.includes(kept!) ?? (kept !== undefined && sameHost(kept, base));
+      const portal = fits && !taken.has(kept!) ? kept! : nextOf(pool, base, taken);
       taken.add(portal);
       return portal;
     });
-    return { ...pool, path: join(pool.path, SHARES, tenantId), portals, within: { path: pool.path, ownerId } };
+    const { sharePortals: _, ...own } = pool;
+    return { ...own, path: join(pool.path, SHARES, tenantId), portals, within: { path: pool.path, ownerId } };
   });
 }
 
@@ -81,6 +83,19 @@ const split = (portal: string): [host: string, port: number] => {
 };
 
 const sameHost = (one: string, other: string): boolean => split(one)[0] === split(other)[0];
+
+function nextOf(
+  { name, sharePortals }: ReflinkConfig['pools'][number],
+  base: string,
+  taken: ReadonlySet<string>,
+): string {
+  if (sharePortals === undefined) return nextFree(base, taken);
+  const next = sharePortals.find(portal => !taken.has(portal));
+  if (next !== undefined) return next;
+  throw new StorageError('failed_precondition', `pool ${name} has no portal left for another share: name one more`, {
+    field: 'share',
+  });
+}
 
 function nextFree(base: string, taken: ReadonlySet<string>): string {
   const [host, from] = split(base);

@@ -8,7 +8,15 @@ import { type BlockParts, submit } from '#storage/block-parts';
 import type { BlockCaller, PublicationView, PublishRequest } from '#storage/block-storage';
 import { findHost, type HostRow } from '#storage/hosts/host-store';
 import { readPools } from '#storage/pools/pool-store';
-import { chapNeeded, servesWithoutChap } from '#storage/pools/portals';
+import {
+  chapNeeded,
+  discoveryIps,
+  isLocal,
+  nodesCannotCome,
+  SERVE_NODES,
+  servesNodes,
+  servesWithoutChap,
+} from '#storage/pools/portals';
 import { LUN, newTargetIdentity } from '#storage/publications/target-identity';
 import { chapPlace } from '#storage/publications/target-work';
 import { VOLUME_SLOTS } from '#storage/volumes/volume-slots';
@@ -71,8 +79,6 @@ interface ServedRow {
   sealed: Buffer | null;
   portals: string[];
 }
-
-const ISCSI_PORT = ':3260';
 
 /** Which host may reach which volume. O(hosts of the volume); one after the other for each volume, and for it only. */
 export class Publications {
@@ -172,6 +178,12 @@ export class Publications {
         'failed_precondition',
         `pool ${volume.pool} is exported nowhere: set TRIVET_ISCSI_PORTALS`,
       );
+    // Else the node looks for its disk half a minute long, and nobody is told why there is none.
+    if (!servesNodes(pool.portals) && !isLocal(pool.portals))
+      throw new StorageError(
+        'failed_precondition',
+        `pool ${pool.name} ${nodesCannotCome(pool.portals)}: ${SERVE_NODES}`,
+      );
     if (!chap && !servesWithoutChap(pool)) throw new StorageError('failed_precondition', chapNeeded(host.name));
     const others = await tx.query<{ name: string; chap: boolean }>(OTHERS, [caller.tenantId, volume.id, host.id]);
     const other = others.find(candidate => candidate.chap !== chap);
@@ -199,9 +211,7 @@ export class Publications {
       lun: LUN,
       serialNumber: row.serialNumber,
       targetName: row.targetName,
-      discoveryIps: row.portals.map(portal =>
-        portal.endsWith(ISCSI_PORT) ? portal.slice(0, -ISCSI_PORT.length) : portal,
-      ),
+      discoveryIps: discoveryIps(row.portals),
     };
     if (row.chapUser !== null && row.sealed !== null)
       view.chap = {

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { loadConfig } from '#platform/config';
 import { newTargetIdentity } from '#storage/publications/target-identity';
 
 const VOLUME = '0190aaaa-bbbb-7ccc-8ddd-000000000001';
@@ -26,4 +27,27 @@ it('is a name of RFC 3720, of ours, and of this volume', () => {
   expect(name).toMatch(/^iqn\.2026-01\.dev\.trivet:com\.hpe:[a-z0-9:.-]+$/);
   expect(name.endsWith(`:${VOLUME}`)).toBe(true);
   expect(name.length).toBeLessThanOrEqual(223);
+});
+
+/**
+ * What the driver's template of multipath.conf lets through (hpe-storage/csi-driver, common-host-libs/tunelinux/config/multipath.conf.upstream, the
+ * same in 2.4 to 3.2); all other disks are blacklisted there, and the driver takes only disks under multipath. Regular expressions, as
+ * multipath matches them, on what INQUIRY says without the blanks at its end.
+ */
+const EXCEPTIONS = [
+  { vendor: /Nimble/, product: /Server/ },
+  { vendor: /3PARdata/, product: /VV/ },
+  { vendor: /TrueNAS/, product: /iSCSI Disk/ },
+  { vendor: /FreeNAS/, product: /iSCSI Disk/ },
+];
+
+it('is a disk by default that a node with nothing but the driver takes', () => {
+  const takes = (text: string | undefined) => {
+    const given = text === undefined ? {} : { TRIVET_SCSI_IDENTITY: text };
+    const identity = newTargetIdentity(VOLUME, loadConfig([], given).TRIVET_SCSI_IDENTITY);
+    return EXCEPTIONS.some(({ vendor, product }) => vendor.test(identity.vendor) && product.test(identity.product));
+  };
+  expect(takes(undefined)).toBe(true);
+  expect(takes('TrueNAS/iSCSI Disk')).toBe(true);
+  expect(takes('TRIVET/VOLUME')).toBe(false);
 });
