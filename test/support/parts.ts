@@ -17,6 +17,8 @@ export interface Parts {
   chromium: { path: string } | null;
   /** debootstrap is installed, and may make what tests enter by chroot. */
   debian: object | null;
+  /** QEMU, and the folder with kernel and disk of a Linux host. */
+  guest: { folder: string } | null;
 }
 
 export function parts(): Parts {

@@ -64,6 +64,7 @@ export class OwnPostgres {
       ports,
       mark: {},
       throwAway,
+      install: false,
       say: () => {},
       run: spec => {
         this.spec = spec;

@@ -71,7 +71,8 @@ export function toPublication(view: PublicationView): Record<string, unknown> {
   return {
     ...reply,
     target_name: view.targetName,
-    target_names: [view.targetName],
+    // Of a single name HPE's nodes ask one portal only, and tgtd answers with the one that was asked.
+    target_names: view.discoveryIps.map(() => view.targetName),
     discovery_ip: view.discoveryIps[0] ?? '',
     discovery_ips: view.discoveryIps,
     ...(view.chap ? { chap_user: view.chap.user, chap_password: view.chap.password } : {}),

@@ -19,7 +19,7 @@ export function publishCases(context: Context): void {
         lun_id: expect.any(Number),
         serial_number: expect.stringMatching(/^[0-9a-f]{16,32}$/),
         target_name: expect.stringMatching(/^iqn\./),
-        target_names: [reply.target_name],
+        target_names: reply.discovery_ips.map(() => reply.target_name),
         discovery_ip: expect.any(String),
         discovery_ips: expect.arrayContaining([reply.discovery_ip]),
       });

@@ -10,6 +10,8 @@ export interface PartContext {
   mark: Readonly<Record<string, string>>;
   /** Nothing in it outlives the home: speed before durability. */
   throwAway: boolean;
+  /** Whether anything may be brought onto this machine. */
+  install: boolean;
   /** Says a line to whoever waits. */
   say(line: string): void;
   /** Starts a process and keeps it running; resolves when it is ready, throws StartError when it cannot be. */
@@ -34,7 +36,7 @@ export interface Lack {
  * first.
  */
 export interface Part {
-  readonly name: 'postgres' | 'redis' | 'rgw' | 'xfs' | 'btrfs' | 'tgt' | 'libiscsi' | 'chromium' | 'debian';
+  readonly name: 'postgres' | 'redis' | 'rgw' | 'xfs' | 'btrfs' | 'tgt' | 'libiscsi' | 'chromium' | 'debian' | 'guest';
   /** The setting which says that this part is somewhere else. */
   readonly addressVariable: string;
   /** Undefined: it can start. Changes nothing. */

@@ -10,6 +10,7 @@ import { btrfsPart } from '../parts/btrfs.js';
 import { cephRgwPart } from '../parts/ceph-rgw.js';
 import { chromiumPart } from '../parts/chromium.js';
 import { debianPart } from '../parts/debian.js';
+import { guestPart } from '../parts/guest.js';
 import { libiscsiPart } from '../parts/libiscsi.js';
 import { type Lack, type Part, type PartContext, skip } from '../parts/part.js';
 import { postgresPart } from '../parts/postgres.js';
@@ -27,7 +28,7 @@ import { type ProcessSpec, SupervisedProcess } from './supervised-process.js';
 
 export const PARTS: readonly Part[] = [postgresPart, redisPart, cephRgwPart, xfsPart, tgtPart];
 /** What only tests use. */
-const TEST_PARTS: readonly Part[] = [btrfsPart, libiscsiPart, chromiumPart, debianPart];
+const TEST_PARTS: readonly Part[] = [btrfsPart, libiscsiPart, chromiumPart, debianPart, guestPart];
 /** Of all homes of this host, each with a folder of its own in it. */
 const SHARED_FOLDERS = ['/run/trivet', '/var/lib/trivet'];
 const ROTATE_MS = 60_000;
@@ -175,6 +176,7 @@ export class Appliance {
       ports,
       mark: { [HOME_MARK]: this.home.path },
       throwAway: this.options.throwAway ?? false,
+      install: this.options.install,
       say: line => this.options.say(`${part.name}: ${line}`),
       signal: this.#stop.signal,
       run: spec => this.#run(spec, part),

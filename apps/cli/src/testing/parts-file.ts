@@ -2,6 +2,7 @@ import { type Home, writeWhole } from '../home.js';
 import { btrfsPart } from '../parts/btrfs.js';
 import { chromiumPath } from '../parts/chromium.js';
 import { debianPart } from '../parts/debian.js';
+import { guestImage, guestPart } from '../parts/guest.js';
 import { libiscsiPart } from '../parts/libiscsi.js';
 import { superuserUrl } from '../parts/postgres.js';
 import { tgtPart } from '../parts/tgt.js';
@@ -32,6 +33,8 @@ export interface TestParts {
   chromium: { path: string } | null;
   /** A bare Debian can be made. */
   debian: object | null;
+  /** QEMU, and the folder with kernel and disk of a Linux host. */
+  guest: { folder: string } | null;
   kekFile: string;
   home: string;
 }
@@ -46,6 +49,7 @@ export async function testParts(home: Home, env: Readonly<Record<string, string 
   const endpoint = env.TRIVET_RGW_ENDPOINT;
   const port = appUrl === undefined ? 0 : Number(new URL(appUrl).port);
   const chromium = chromiumPath();
+  const guest = guestImage();
   const mounts = isMounted(home.file('pool'));
   return {
     postgres:
@@ -68,6 +72,7 @@ export async function testParts(home: Home, env: Readonly<Record<string, string 
     libiscsi: (await libiscsiPart.check()) === undefined ? {} : null,
     chromium: chromium === undefined ? null : { path: chromium },
     debian: (await debianPart.check()) === undefined ? {} : null,
+    guest: (await guestPart.check()) === undefined && guest !== undefined ? { folder: guest } : null,
     kekFile: home.kekFile,
     home: home.path,
   };

@@ -1,0 +1,109 @@
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync } from 'node:fs';
+import { join } from 'node:path';
+import { withFileLock } from '#backends/linux/file-lock';
+import { PACKAGE_ROOT } from '#platform/package-root';
+import { surroundings } from '../environment.js';
+import { isRoot } from '../home.js';
+import { CommandError, findProgram, runCommand } from './command.js';
+import type { Lack, Part, PartContext } from './part.js';
+
+const PROGRAMS = ['qemu-system-x86_64', 'qemu-img', 'debootstrap', 'mke2fs', 'unshare'];
+const PACKAGES = ['qemu-system-x86', 'qemu-utils', 'debootstrap', 'debian-archive-keyring', 'e2fsprogs', 'util-linux'];
+const UNTESTED = 'volumes are not tested on a Linux host';
+
+/** Beyond the throw-away homes: made once, for all runs of this machine. */
+const CACHE = '/var/cache/trivet';
+const PREFIX = 'guest-';
+const MAKING = '.new';
+/** Images of other recipes, as another checkout may still use them. */
+const KEPT_MS = 14 * 24 * 60 * 60_000;
+const MAKE_MS = 20 * 60_000;
+
+const sourcesOf = (name: string): string => join(PACKAGE_ROOT, 'test', 'guest', 'machine', name);
+
+/** Another recipe makes another image. */
+function imageFolder(): string {
+  const hash = createHash('sha256');
+  for (const name of ['build.sh', 'init.sh']) hash.update(readFileSync(sourcesOf(name)));
+  return join(CACHE, `${PREFIX}${hash.digest('hex').slice(0, 12)}`);
+}
+
+/** Where kernel and disk of the guest are; undefined while they are not made. */
+export function guestImage(): string | undefined {
+  const folder = imageFolder();
+  return existsSync(folder) ? folder : undefined;
+}
+
+/** A Linux with kernel initiator and multipath, in QEMU: what a node of a cluster is. Tests start it themselves. */
+export const guestPart: Part = {
+  name: 'guest',
+  // There is nothing to point to.
+  addressVariable: '',
+  absent: {},
+
+  async check(): Promise<Lack | undefined> {
+    const never = (reason: string, remedy: string): Lack => ({
+      reason: `${reason}; ${UNTESTED}`,
+      packages: [],
+      remedy,
+    });
+    if (process.arch !== 'x64') return never('the guest is made for x86-64', 'use such a machine');
+    if (!isRoot()) return never("the guest's disk is made by root only", 'run as root');
+    const missing = PROGRAMS.filter(name => findProgram(name) === undefined);
+    if (missing.length === 0) return undefined;
+    return {
+      reason: `${missing.join(', ')} not installed; ${UNTESTED}`,
+      packages: PACKAGES,
+      remedy: `apt-get install ${PACKAGES.join(' ')}`,
+    };
+  },
+
+  async start(context: PartContext): Promise<Record<string, string>> {
+    const folder = imageFolder();
+    if (!context.install && !existsSync(folder)) {
+      throw new Error(`the guest's disk is not made yet, and nothing shall be downloaded; ${UNTESTED}`);
+    }
+    mkdirSync(CACHE, { recursive: true, mode: 0o755 });
+    await withFileLock(join(CACHE, 'guest.lock'), context.signal, async () => {
+      if (!existsSync(folder)) await make(folder, context);
+    });
+    const now = new Date();
+    utimesSync(folder, now, now);
+    return {};
+  },
+};
+
+async function make(folder: string, { say, signal, mark }: PartContext): Promise<void> {
+  say('makes its disk, once; takes minutes');
+  const begun = `${folder}${MAKING}`;
+  rmSync(begun, { recursive: true, force: true });
+  mkdirSync(begun, { mode: 0o700 });
+  // Mounts and processes of debootstrap end with it, however it ends: what is removed is never mounted.
+  const alone = ['--mount', '--pid', '--fork', '--kill-child', '--propagation', 'private'];
+  const proxies = Object.entries(surroundings()).filter(([name]) => /^https?_proxy$/i.test(name));
+  await runCommand('unshare', [...alone, 'sh', sourcesOf('build.sh'), begun], {
+    env: { ...Object.fromEntries(proxies), ...mark },
+    signal,
+    timeoutMs: MAKE_MS,
+  }).catch(error => {
+    rmSync(begun, { recursive: true, force: true });
+    throw error instanceof CommandError ? new Error(`${lastWords(error)}; ${UNTESTED}`) : error;
+  });
+  renameSync(begun, folder);
+  removeOthers(folder);
+}
+
+/** debootstrap says on stdout why it fails. */
+const lastWords = (error: CommandError): string =>
+  /^E: .*/m.exec(error.stdout)?.[0].slice('E: '.length) ?? error.message;
+
+function removeOthers(folder: string): void {
+  for (const name of readdirSync(CACHE)) {
+    const other = join(CACHE, name);
+    if (!name.startsWith(PREFIX) || other === folder) continue;
+    if (statSync(other).isDirectory() && statSync(other).mtimeMs < Date.now() - KEPT_MS) {
+      rmSync(other, { recursive: true, force: true });
+    }
+  }
+}
