@@ -91,19 +91,20 @@ export class MemoryBlockStorage implements BlockStorage {
 
   async createVolume(caller: BlockCaller, request: VolumeRequest): Promise<VolumeView> {
     await this.before('createVolume', caller);
+    const found = (await this.findVolume(caller, request.name)) as Volume | undefined;
+    if (found) {
+      const { source } = request;
+      const baseId = source && ('volumeId' in source ? source.volumeId : source.snapshotId);
+      const sameSize = (request.sizeBytes ?? found.sizeBytes) === found.sizeBytes;
+      if (sameSize && found.baseId === baseId && found.thick === request.thick) return found;
+      throw new StorageError('already_exists', `volume ${request.name} already exists with other parameters`);
+    }
     const origin = this.originOf(caller, request);
     const sizeBytes = request.sizeBytes ?? origin?.sizeBytes ?? DEFAULT_SIZE;
     if (origin && sizeBytes < origin.sizeBytes) throw invalid('size', 'must not be smaller than the source');
     if (request.encrypted) throw invalid('config.encrypted', 'this backend cannot encrypt');
     const pool = request.pool ?? 'default';
     if (pool !== 'default') throw invalid('config.pool', `there is no pool ${pool}`);
-    const found = await this.findVolume(caller, request.name);
-    if (found) {
-      const same =
-        found.sizeBytes === sizeBytes && (found as Volume).baseId === origin?.id && found.thick === request.thick;
-      if (same) return found;
-      throw new StorageError('already_exists', `volume ${request.name} already exists with other parameters`);
-    }
     if (request.volumeGroupId !== undefined) this.groupOf(caller, request.volumeGroupId);
     this.reserve(sizeBytes);
     const snapshot = origin?.snapshot;
@@ -130,6 +131,22 @@ export class MemoryBlockStorage implements BlockStorage {
     };
     this.volumes.set(volume.id, volume);
     return volume;
+  }
+
+  async importVolume(caller: BlockCaller, imported: string, request: VolumeRequest): Promise<VolumeView> {
+    await this.before('importVolume', caller);
+    const known = await this.findVolume(caller, request.name);
+    if (known && known.config.import_volume_name !== imported)
+      throw new StorageError('already_exists', `volume ${request.name} exists`);
+    const found = (known ?? (await this.findVolume(caller, imported))) as Volume | undefined;
+    if (!found) throw invalid('config.import_volume_name', `no volume is named "${imported}" here`);
+    if (found.published) throw forbidden(`volume ${imported} is published`, 'published');
+    if (request.sizeBytes !== undefined && request.sizeBytes !== found.sizeBytes)
+      throw invalid('size', `volume ${imported} has ${found.sizeBytes} bytes`);
+    Object.assign(found, { name: request.name, config: { ...found.config, ...request.config } });
+    for (const snapshot of this.snapshots.values())
+      if (snapshot.volumeId === found.id) snapshot.volumeName = found.name;
+    return found;
   }
 
   async updateVolume(caller: BlockCaller, volumeId: string, changes: VolumeChanges): Promise<VolumeView> {

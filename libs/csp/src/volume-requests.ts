@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { byteSize } from '#csp/byte-size';
 import { booleanOf, config, limitOf, requireBlock, textOf } from '#csp/config-values';
+import { refuseVolumeParameters } from '#csp/refused-parameters';
 import { description, id, name } from '#csp/request-body';
 import { ourId } from '#csp/resource-id';
 import { invalid } from '#platform/errors';
@@ -31,6 +32,7 @@ export interface CreateVolume {
 export function toVolumeRequest(body: CreateVolumeBody): CreateVolume {
   const { config: map } = body;
   requireBlock(map);
+  refuseVolumeParameters(map);
   const { source, snapshotOf } = sourceOf(body);
   const request: VolumeRequest = {
     name: body.name,

@@ -155,7 +155,10 @@ export function describeBackends(line: CommandLine): void {
       expect(deleted.status).toBe(204);
     }
     const purge = (...args: string[]) => run(['volume', 'purge', '--tenant', 'acme', ...args]);
-    expect(await purge(kept.id)).toMatchObject({ code: 65, stderr: expect.stringMatching(/is not in the recycle bin/) });
+    expect(await purge(kept.id)).toMatchObject({
+      code: 65,
+      stderr: expect.stringMatching(/is not in the recycle bin/),
+    });
     expect(await purge()).toMatchObject({ code: 65, stderr: expect.stringMatching(/or --all/) });
     expect(await trivet(['volume', 'purge', one.id, '--tenant', 'acme'])).toBe(
       `p1 (${one.id}) is being deleted for good\n`,
