@@ -256,14 +256,16 @@ export class MemoryBlockStorage implements BlockStorage {
   async createVolumeGroup(caller: BlockCaller, request: VolumeGroupRequest): Promise<VolumeGroupView> {
     const [found] = await this.listVolumeGroups(caller, { name: request.name });
     if (found) return found;
-    const group = { ...request, id: randomUUID(), volumeIds: [], scope: scopeOf(caller) };
+    const group = { ...request, id: randomUUID(), createdAt: new Date(), volumes: [], scope: scopeOf(caller) };
+    if (request.protectionTemplate === 'no-such-template')
+      throw invalid('protection_template', 'no protection template is named so');
     this.groups.set(group.id, group);
     return group;
   }
 
   async deleteVolumeGroup(caller: BlockCaller, groupId: string): Promise<void> {
     const group = await this.getVolumeGroup(caller, groupId);
-    if (group.volumeIds.length > 0) throw forbidden(`group ${group.name} has members`, 'members');
+    if (group.volumes.length > 0) throw forbidden(`group ${group.name} has members`, 'members');
     if ((await this.listSnapshotGroups(caller, { volumeGroupId: groupId })).length > 0)
       throw forbidden(`group ${group.name} has snapshot groups`, 'snapshot_groups');
     this.groups.delete(groupId);
@@ -286,13 +288,19 @@ export class MemoryBlockStorage implements BlockStorage {
 
   async createSnapshotGroup(caller: BlockCaller, request: SnapshotGroupRequest): Promise<SnapshotGroupView> {
     await this.before('createSnapshotGroup', caller);
-    const { volumeIds } = this.groupOf(caller, request.volumeGroupId);
+    const { volumes, name } = this.groupOf(caller, request.volumeGroupId);
     const same = await this.listSnapshotGroups(caller, request);
     const found = same.find(({ name }) => name === request.name);
     if (found) return found;
-    const group = { ...request, id: randomUUID(), createdAt: new Date(), scope: scopeOf(caller) };
+    const group = {
+      ...request,
+      id: randomUUID(),
+      volumeGroupName: name,
+      createdAt: new Date(),
+      scope: scopeOf(caller),
+    };
     this.snapshotGroups.set(group.id, group);
-    for (const volumeId of volumeIds) {
+    for (const { id: volumeId } of volumes) {
       const volume = this.volumeOf(caller, volumeId);
       const wish = { name: `${request.name}-${volume.name}`, volumeId, description: request.description, config: {} };
       this.cut(caller, volume, wish).groupId = group.id;
@@ -353,7 +361,7 @@ export class MemoryBlockStorage implements BlockStorage {
     const group = this.groups.get(id);
     if (group?.scope !== scopeOf(caller)) return missing('volume group', id);
     const members = [...this.volumes.values()].filter(({ volumeGroupId }) => volumeGroupId === id);
-    return { ...group, volumeIds: members.map(volume => volume.id) };
+    return { ...group, volumes: members.map(({ id, name }) => ({ id, name })) };
   }
 
   private reserve(bytes: bigint): void {

@@ -232,22 +232,28 @@ export interface SnapshotView {
 export interface VolumeGroupRequest {
   name: string;
   description: string;
+  /** Of each member that has none of its own. */
+  protectionTemplate?: string;
   config: VolumeConfig;
 }
 
-export interface VolumeGroupView extends VolumeGroupRequest {
+export interface VolumeGroupView extends Omit<VolumeGroupRequest, 'protectionTemplate'> {
   id: string;
-  volumeIds: readonly string[];
+  createdAt: Date;
+  /** By name. */
+  volumes: readonly { id: string; name: string }[];
 }
 
 export interface SnapshotGroupRequest {
   name: string;
   volumeGroupId: string;
   description: string;
+  config: VolumeConfig;
 }
 
 export interface SnapshotGroupView extends SnapshotGroupRequest {
   id: string;
+  volumeGroupName: string;
   createdAt: Date;
   snapshots: readonly SnapshotView[];
 }

@@ -10,6 +10,7 @@ import { type BlockParts, submit } from '#storage/block-parts';
 import type { BlockCaller } from '#storage/block-storage';
 import { eachBlockBackend, type RegisteredBlockBackend } from '#storage/pools/block-backends';
 import { reserve } from '#storage/pools/pool-room';
+import { protectByGroup } from '#storage/protection/protect';
 import { deletion } from '#storage/volumes/volume-deletion';
 import type { BlockDirectory } from '#storage/volumes/volume-handlers';
 import { setVolumeState } from '#storage/volumes/volume-store';
@@ -225,6 +226,8 @@ export async function restoreFromBin(
           field: 'name',
         },
       );
+    // Its group is not its group any more.
+    await protectByGroup(tx, tenantId, row.id);
     await witness?.note(tx, { resourceId: row.id, resourceName: name });
   });
 }

@@ -4,7 +4,7 @@ import { StorageError } from '#platform/errors';
 import { sql } from '#platform/sql';
 import { isUuid } from '#platform/uuid';
 import type { BlockCaller, VolumeChanges } from '#storage/block-storage';
-import { protect } from '#storage/protection/protect';
+import { protect, protectByGroup } from '#storage/protection/protect';
 import { checkLimits } from '#storage/volumes/volume-checks';
 import type { VolumeRow } from '#storage/volumes/volume-store';
 
@@ -41,6 +41,7 @@ export async function editVolume(
     volumeGroupId !== undefined,
     volumeGroupId ?? null,
   ]);
+  if (volumeGroupId !== undefined || protectionTemplate === null) await protectByGroup(tx, caller.tenantId, row.id);
 }
 
 export async function requireGroup(tx: Tx, caller: BlockCaller, groupId: string): Promise<void> {

@@ -8,7 +8,7 @@ import type { BlockCaller, VolumeChanges, VolumeRequest, VolumeView } from '#sto
 import { desiredVolume, differences, fingerprint } from '#storage/desired-state';
 import { reserve } from '#storage/pools/pool-room';
 import { choosePool, readPools } from '#storage/pools/pool-store';
-import { protect } from '#storage/protection/protect';
+import { protect, protectByGroup } from '#storage/protection/protect';
 import { checkCapabilities, checkCloneSize, checkSize } from '#storage/volumes/volume-checks';
 import { checkDependants, deletion, UNPUBLISH_ALL } from '#storage/volumes/volume-deletion';
 import { editVolume, requireGroup } from '#storage/volumes/volume-edit';
@@ -130,6 +130,7 @@ export class Volumes {
         throw new StorageError('aborted', `${resource} changed meanwhile; try again`, { resource });
       }
       if (request.protectionTemplate) await protect(tx, caller.tenantId, id, request.protectionTemplate);
+      else if (request.volumeGroupId) await protectByGroup(tx, caller.tenantId, id);
       await begin({
         kind: source ? 'volume.clone' : 'volume.create',
         class: source || thick ? 'copy' : 'fast',
