@@ -185,6 +185,9 @@ export class MemoryBlockStorage implements BlockStorage {
     if (!this.accessProtocols.includes(request.accessProtocol))
       throw invalid('access_protocol', `this backend has no ${request.accessProtocol} port`);
     if (volume.background) throw forbidden(`volume ${volume.name} is not complete yet`, 'background');
+    const another = [...volume.hosts].some(id => id !== host.id);
+    if (another && String(volume.config.multi_initiator) === 'false')
+      throw forbidden(`volume ${volume.name} is of one host at a time (multi_initiator: false)`, 'published');
     volume.hosts.add(host.id);
     volume.published = true;
     return {

@@ -14,7 +14,7 @@ interface Refused {
 const refused = (names: string, why: string, harmless: readonly string[] = ['', 'false']): [string, Refused][] =>
   names.split(' ').map(name => [name, { why, harmless }]);
 
-const OF_VOLUMES = new Map([
+export const REFUSED_OF_VOLUMES: ReadonlyMap<string, Refused> = new Map([
   ...refused('snapshot createSnapshot', 'a clone is of what the volume holds now; restore a VolumeSnapshot instead'),
   ...refused('virtualCopyOf', 'no volume is a view of another one; cloneOf makes a clone, which shares blocks'),
   ...refused('takeover reverseReplication forceImport', 'there is no other array to take a volume from'),
@@ -36,7 +36,7 @@ const OF_VOLUMES = new Map([
   ...refused('sync', 'the file system says when a write is stable', ['', 'standard']),
 ]);
 
-const OF_GROUPS = new Map([
+export const REFUSED_OF_GROUPS: ReadonlyMap<string, Refused> = new Map([
   ...refused('bwMaxLimitKb bwMinGoalKb ioMaxLimit ioMinGoal latencyGoal priority', 'groups have no limits and goals'),
   ...refused('domain', 'there are no virtual domains'),
 ]);
@@ -58,5 +58,5 @@ function refuse(map: VolumeConfig, table: ReadonlyMap<string, Refused>, where: s
   }
 }
 
-export const refuseVolumeParameters = (map: VolumeConfig): void => refuse(map, OF_VOLUMES, 'StorageClass');
-export const refuseGroupParameters = (map: VolumeConfig): void => refuse(map, OF_GROUPS, 'VolumeGroupClass');
+export const refuseVolumeParameters = (map: VolumeConfig): void => refuse(map, REFUSED_OF_VOLUMES, 'StorageClass');
+export const refuseGroupParameters = (map: VolumeConfig): void => refuse(map, REFUSED_OF_GROUPS, 'VolumeGroupClass');

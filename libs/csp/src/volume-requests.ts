@@ -55,6 +55,7 @@ export function toVolumeRequest(body: CreateVolumeBody): CreateVolume {
   };
   // Without a replication partner there is nothing to sync; it must be understood all the same.
   booleanOf(map, 'sync_on_detach');
+  booleanOf(map, 'multi_initiator');
   return { request, snapshotOf };
 }
 
