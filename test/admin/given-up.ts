@@ -187,7 +187,7 @@ export const GIVEN_UP: Readonly<Record<string, Make>> = {
     const group = await blockStorage.createVolumeGroup(driver, { name: 'grouped', description: '', config: {} });
     const { id: volumeId } = await makeVolume(tools, 'of-group');
     await house.query('UPDATE trivet.volume SET volume_group_id = $2 WHERE id = $1', [volumeId, group.id]);
-    const cut = { name: 'kept-group', volumeGroupId: group.id, description: '' };
+    const cut = { name: 'kept-group', volumeGroupId: group.id, description: '', config: {} };
     const { id, snapshots } = await blockStorage.createSnapshotGroup(driver, cut);
     await outOfIndex(house);
     return {

@@ -55,7 +55,7 @@ it('takes a cut of a group as a whole or not at all', async () => {
     await blockStorage.updateVolume(await caller(), body.id, { volumeGroupId: group.id });
   }
   await limit({ snapshots: '1' });
-  const request = { name: 'together', volumeGroupId: group.id, description: '' };
+  const request = { name: 'together', volumeGroupId: group.id, description: '', config: {} };
   await expect(blockStorage.createSnapshotGroup(await caller(), request)).rejects.toMatchObject({
     kind: 'resource_exhausted',
     field: 'quota',

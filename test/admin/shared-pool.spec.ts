@@ -58,12 +58,29 @@ describe('a pool that tenants share', () => {
     const refused = blockStorage.createVolume(beta, request('large', most));
     await expect(refused).rejects.toMatchObject({
       kind: 'resource_exhausted',
-      message: expect.stringMatching(/to all who share it, 0 are promised/),
+      message: expect.stringMatching(/to volumes of all who share it, of which \d+ are left, and/),
     });
     await blockStorage.createVolume(beta, request('small', 1n << 20n));
     expect(readdirSync(join(pool, 'tenants')).sort()).toEqual([house.acme.id, house.beta.id].sort());
     expect((await see('acme')).holds.volumes).toBe(1);
     expect((await see('appliance')).holds.volumes).toBe(2);
+  });
+
+  it('gives its place in one recycle bin to whoever needs it', async () => {
+    const { blockStorage } = house.parts;
+    const [acme, beta] = [caller(house.acme, (await see('acme')).id), caller(house.beta, (await see('beta')).id)];
+    const { id } = await blockStorage.createVolume(acme, { ...request('old', 1n << 30n), destroyOnDelete: false });
+    await blockStorage.deleteVolume(acme, id, { force: false });
+    const total = BigInt((await see('appliance')).capacity.total);
+    const left = async () => {
+      const refused = await blockStorage.createVolume(beta, request('none', total)).catch(String);
+      return BigInt(/of which (\d+) are left with the recycle bin emptied/.exec(refused as string)![1]!);
+    };
+    const late = await blockStorage.createVolume(beta, request('late', await left()));
+    expect(await house.query('SELECT binned_until <= now() AS leaves FROM trivet.volume WHERE id = $1', [id])).toEqual([
+      { leaves: true },
+    ]);
+    await blockStorage.deleteVolume(beta, late.id, { force: false });
   });
 
   it('gets nothing new from the moment on that the cordon is answered', async () => {

@@ -43,7 +43,7 @@ export class BlockJobs {
 
   async create(name: string, size: number, more: Record<string, unknown> = {}): Promise<Reply> {
     const reply = await this.call('POST', '/volumes', { name, size, ...more });
-    return reply.body?.config?.background_operation_status ? { ...reply, code: 'IN_PROGRESS' } : reply;
+    return reply.body?.config?.background_operation_status === 'InProgress' ? { ...reply, code: 'IN_PROGRESS' } : reply;
   }
 
   cloneOfSnapshot(name: string, snapshotId: string, size: number): Promise<Reply> {

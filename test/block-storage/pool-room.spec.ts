@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { listBin, restoreFromBin } from '#storage/volumes/recycle-bin';
 import { BlockHouse } from '#test/block-storage/block-house';
 
 const MIB = 1024n ** 2n;
@@ -58,10 +59,70 @@ it('counts an expansion, from its acceptance', async () => {
   await house.volume('third', { sizeBytes: 24n * MIB });
 });
 
-it('counts what is in the recycle bin', async () => {
-  const { id } = await house.volume('binned', { sizeBytes: 1000n * MIB, destroyOnDelete: false });
-  await remove(id);
-  await expect(house.volume('after', { sizeBytes: 100n * MIB })).rejects.toMatchObject(FULL);
+/** Oldest first. */
+const binned = async (count: number, sizeBytes: bigint): Promise<string[]> => {
+  const ids: string[] = [];
+  for (let n = 0; n < count; n++) {
+    const { id } = await house.volume(`binned-${n}`, { sizeBytes, destroyOnDelete: false });
+    await remove(id);
+    ids.push(id);
+  }
+  return ids;
+};
+const leaving = async () =>
+  (
+    await house.testDatabase.query<{ id: string }>(
+      `SELECT id FROM trivet.volume WHERE state = 'binned' AND binned_until <= now() ORDER BY id`,
+    )
+  ).map(({ id }) => id);
+
+describe('the recycle bin', () => {
+  it('gives way to a new volume and to an expansion, the oldest first and no more than they need', async () => {
+    const [oldest, second, ...others] = await binned(5, 200n * MIB);
+    const { id } = await house.volume('fits', { sizeBytes: 24n * MIB });
+    expect(await leaving()).toEqual([]);
+    await house.volume('sixth', { sizeBytes: 200n * MIB });
+    expect(await leaving()).toEqual([oldest]);
+    await house.volumes.update(house.caller(), id, { sizeBytes: 200n * MIB });
+    expect(await leaving()).toEqual([oldest, second]);
+    const bin = await listBin(house.parts.database, house.tenantId);
+    expect(bin.slice(2).map(volume => volume.id)).toEqual(others);
+  });
+
+  it('gives each place once to callers that come together', async () => {
+    await binned(5, 200n * MIB);
+    expect(await together('crowd', 12, 200n * MIB)).toHaveLength(5);
+    expect(await leaving()).toHaveLength(5);
+  });
+
+  it('keeps what it has when that would not be enough, and the refusal says what helps', async () => {
+    await house.volume('live', { sizeBytes: 700n * MIB });
+    await binned(2, 100n * MIB);
+    await expect(house.volume('too-much', { sizeBytes: 325n * MIB })).rejects.toMatchObject({
+      ...FULL,
+      message: expect.stringMatching(
+        new RegExp(
+          `of which ${324n * MIB} are left with the recycle bin emptied, and .*what helps: .*trivet pool thin`,
+        ),
+      ),
+    });
+    expect(await leaving()).toEqual([]);
+    await pool('used_bytes = total_bytes * 0.9');
+    await expect(house.volume('used', { sizeBytes: MIB })).rejects.toMatchObject({
+      message: expect.stringMatching(/which has 2 volumes of this pool \(trivet volume purge\)/),
+    });
+  });
+
+  it('gives back what gave way only where there is room for it again', async () => {
+    const [oldest] = await binned(1, 1000n * MIB);
+    const { id } = await house.volume('new', { sizeBytes: 1000n * MIB });
+    const restore = () => restoreFromBin(house.parts.database, house.tenantId, oldest!);
+    await expect(restore()).rejects.toMatchObject(FULL);
+    await remove(id);
+    await restore();
+    expect(await leaving()).toEqual([]);
+    await expect(house.volume('next', { sizeBytes: 25n * MIB })).rejects.toMatchObject(FULL);
+  });
 });
 
 it('makes nothing above 85 %, in a pool that is down, or that nobody has looked at', async () => {

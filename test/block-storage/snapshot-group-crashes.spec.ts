@@ -22,7 +22,9 @@ const group = async (name: string) => {
   return { id, volumes };
 };
 const cut = (volumeGroupId: string) =>
-  untilDone(() => house.snapshotGroups.create(house.caller(), { volumeGroupId, name: 'g', description: '' }));
+  untilDone(() =>
+    house.snapshotGroups.create(house.caller(), { volumeGroupId, name: 'g', description: '', config: {} }),
+  );
 
 describe('snapshot_group.create', () => {
   // Without what is only passed after a failure or with a writer; what was left is discarded from the second attempt on.

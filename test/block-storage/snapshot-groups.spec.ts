@@ -33,7 +33,7 @@ describe.each([
   const volumeGroup = (name: string, changes = {}) =>
     house.volumeGroups.create(house.caller(), { name, description: '', config: {}, ...changes });
   const cut = (volumeGroupId: string, name: string) =>
-    house.snapshotGroups.create(house.caller(), { name, volumeGroupId, description: '' });
+    house.snapshotGroups.create(house.caller(), { name, volumeGroupId, description: '', config: {} });
   const member = (name: string, volumeGroupId: string) => house.volume(name, { sizeBytes: MIB, volumeGroupId });
   const group = async (name: string, members = 3) => {
     const { id } = await volumeGroup(name);
@@ -249,7 +249,9 @@ describe.each([
       const { id, volumes } = await group('held', 1);
       const made = await cut(id, 'g');
       const removeIt = () => house.volumeGroups.delete(house.caller(), id);
-      expect((await house.volumeGroups.get(house.caller(), id)).volumeIds).toEqual([volumes[0]!.id]);
+      expect((await house.volumeGroups.get(house.caller(), id)).volumes.map(volume => volume.id)).toEqual([
+        volumes[0]!.id,
+      ]);
       await expect(removeIt()).rejects.toMatchObject({ kind: 'failed_precondition', field: 'volumes' });
       await house.volumes.update(house.caller(), volumes[0]!.id, { volumeGroupId: null });
       await expect(removeIt()).rejects.toMatchObject({ kind: 'failed_precondition', field: 'snapshot_groups' });

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { HTTP_STATUSES } from '#csp/csp-errors';
+import { REFUSED_OF_GROUPS, REFUSED_OF_VOLUMES } from '#csp/refused-parameters';
 import { DRIVER_KEYS, EDITABLE_KEYS } from '#csp/volume-changes';
 import { PACKAGE_ROOT } from '#platform/package-root';
 
@@ -21,6 +22,7 @@ function tableOf(head: string): string[][] {
   );
 }
 
+const callers = readFileSync(join(PACKAGE_ROOT, 'docs', 'callers.md'), 'utf8');
 const code = (text = ''): string[] => [...text.matchAll(/`([^`]+)`/g)].map(([, inner]) => inner as string);
 
 describe("README's block volumes", () => {
@@ -42,4 +44,16 @@ describe("README's block volumes", () => {
         key,
       ).toBe(true);
   });
+});
+
+it('docs/callers.md has every parameter that is refused, with the words', () => {
+  const refusals = callers.split('\n').filter(line => line.includes('refused'));
+  const words = callers.replace(/\s+/g, ' ');
+  for (const [name, { why }] of [...REFUSED_OF_VOLUMES, ...REFUSED_OF_GROUPS]) {
+    expect(
+      refusals.some(line => code(line).includes(name)),
+      name,
+    ).toBe(true);
+    expect(words).toContain(why);
+  }
 });

@@ -6,6 +6,7 @@ import { editCases } from '#test/csp/conformance/edit-cases';
 import { groupCases } from '#test/csp/conformance/group-cases';
 import { hostCases } from '#test/csp/conformance/host-cases';
 import { httpCases } from '#test/csp/conformance/http-cases';
+import { parameterCases } from '#test/csp/conformance/parameter-cases';
 import { publishCases } from '#test/csp/conformance/publish-cases';
 import { snapshotCases } from '#test/csp/conformance/snapshot-cases';
 import { specExampleCases } from '#test/csp/conformance/spec-example-cases';
@@ -35,6 +36,7 @@ export function describeCsp(name: string, setup: CspSetup): void {
     hostCases(context);
     volumeCases(context);
     editCases(context);
+    parameterCases(context);
     publishCases(context);
     snapshotCases(context);
     groupCases(context);

@@ -80,7 +80,11 @@ export class RealDriver {
     const existing = await this.volumeNamed(name);
     if (existing) {
       if (existing.size !== size) throw new DriverError(409, `volume ${name} exists with size ${existing.size}`);
-      return this.ifComplete(existing);
+      const found = this.ifComplete(existing);
+      // Else the answer names no content source, and the provisioner deletes the volume and begins anew.
+      if (Object.keys(from).length > 0 && found.config.background_operation_status !== 'Completed')
+        throw new DriverError(0, `volume ${name} is not known to be made from anything`);
+      return found;
     }
     const wanted = { name, size, config: { multi_initiator: false, ...config }, volume_group_id: '' };
     if (from.snapshotId !== undefined) {

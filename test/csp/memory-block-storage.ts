@@ -91,19 +91,20 @@ export class MemoryBlockStorage implements BlockStorage {
 
   async createVolume(caller: BlockCaller, request: VolumeRequest): Promise<VolumeView> {
     await this.before('createVolume', caller);
+    const found = (await this.findVolume(caller, request.name)) as Volume | undefined;
+    if (found) {
+      const { source } = request;
+      const baseId = source && ('volumeId' in source ? source.volumeId : source.snapshotId);
+      const sameSize = (request.sizeBytes ?? found.sizeBytes) === found.sizeBytes;
+      if (sameSize && found.baseId === baseId && found.thick === request.thick) return found;
+      throw new StorageError('already_exists', `volume ${request.name} already exists with other parameters`);
+    }
     const origin = this.originOf(caller, request);
     const sizeBytes = request.sizeBytes ?? origin?.sizeBytes ?? DEFAULT_SIZE;
     if (origin && sizeBytes < origin.sizeBytes) throw invalid('size', 'must not be smaller than the source');
     if (request.encrypted) throw invalid('config.encrypted', 'this backend cannot encrypt');
     const pool = request.pool ?? 'default';
     if (pool !== 'default') throw invalid('config.pool', `there is no pool ${pool}`);
-    const found = await this.findVolume(caller, request.name);
-    if (found) {
-      const same =
-        found.sizeBytes === sizeBytes && (found as Volume).baseId === origin?.id && found.thick === request.thick;
-      if (same) return found;
-      throw new StorageError('already_exists', `volume ${request.name} already exists with other parameters`);
-    }
     if (request.volumeGroupId !== undefined) this.groupOf(caller, request.volumeGroupId);
     this.reserve(sizeBytes);
     const snapshot = origin?.snapshot;
@@ -130,6 +131,22 @@ export class MemoryBlockStorage implements BlockStorage {
     };
     this.volumes.set(volume.id, volume);
     return volume;
+  }
+
+  async importVolume(caller: BlockCaller, imported: string, request: VolumeRequest): Promise<VolumeView> {
+    await this.before('importVolume', caller);
+    const known = await this.findVolume(caller, request.name);
+    if (known && known.config.import_volume_name !== imported)
+      throw new StorageError('already_exists', `volume ${request.name} exists`);
+    const found = (known ?? (await this.findVolume(caller, imported))) as Volume | undefined;
+    if (!found) throw invalid('config.import_volume_name', `no volume is named "${imported}" here`);
+    if (found.published) throw forbidden(`volume ${imported} is published`, 'published');
+    if (request.sizeBytes !== undefined && request.sizeBytes !== found.sizeBytes)
+      throw invalid('size', `volume ${imported} has ${found.sizeBytes} bytes`);
+    Object.assign(found, { name: request.name, config: { ...found.config, ...request.config } });
+    for (const snapshot of this.snapshots.values())
+      if (snapshot.volumeId === found.id) snapshot.volumeName = found.name;
+    return found;
   }
 
   async updateVolume(caller: BlockCaller, volumeId: string, changes: VolumeChanges): Promise<VolumeView> {
@@ -168,6 +185,9 @@ export class MemoryBlockStorage implements BlockStorage {
     if (!this.accessProtocols.includes(request.accessProtocol))
       throw invalid('access_protocol', `this backend has no ${request.accessProtocol} port`);
     if (volume.background) throw forbidden(`volume ${volume.name} is not complete yet`, 'background');
+    const another = [...volume.hosts].some(id => id !== host.id);
+    if (another && String(volume.config.multi_initiator) === 'false')
+      throw forbidden(`volume ${volume.name} is of one host at a time (multi_initiator: false)`, 'published');
     volume.hosts.add(host.id);
     volume.published = true;
     return {
@@ -239,14 +259,16 @@ export class MemoryBlockStorage implements BlockStorage {
   async createVolumeGroup(caller: BlockCaller, request: VolumeGroupRequest): Promise<VolumeGroupView> {
     const [found] = await this.listVolumeGroups(caller, { name: request.name });
     if (found) return found;
-    const group = { ...request, id: randomUUID(), volumeIds: [], scope: scopeOf(caller) };
+    const group = { ...request, id: randomUUID(), createdAt: new Date(), volumes: [], scope: scopeOf(caller) };
+    if (request.protectionTemplate === 'no-such-template')
+      throw invalid('protection_template', 'no protection template is named so');
     this.groups.set(group.id, group);
     return group;
   }
 
   async deleteVolumeGroup(caller: BlockCaller, groupId: string): Promise<void> {
     const group = await this.getVolumeGroup(caller, groupId);
-    if (group.volumeIds.length > 0) throw forbidden(`group ${group.name} has members`, 'members');
+    if (group.volumes.length > 0) throw forbidden(`group ${group.name} has members`, 'members');
     if ((await this.listSnapshotGroups(caller, { volumeGroupId: groupId })).length > 0)
       throw forbidden(`group ${group.name} has snapshot groups`, 'snapshot_groups');
     this.groups.delete(groupId);
@@ -269,13 +291,19 @@ export class MemoryBlockStorage implements BlockStorage {
 
   async createSnapshotGroup(caller: BlockCaller, request: SnapshotGroupRequest): Promise<SnapshotGroupView> {
     await this.before('createSnapshotGroup', caller);
-    const { volumeIds } = this.groupOf(caller, request.volumeGroupId);
+    const { volumes, name } = this.groupOf(caller, request.volumeGroupId);
     const same = await this.listSnapshotGroups(caller, request);
     const found = same.find(({ name }) => name === request.name);
     if (found) return found;
-    const group = { ...request, id: randomUUID(), createdAt: new Date(), scope: scopeOf(caller) };
+    const group = {
+      ...request,
+      id: randomUUID(),
+      volumeGroupName: name,
+      createdAt: new Date(),
+      scope: scopeOf(caller),
+    };
     this.snapshotGroups.set(group.id, group);
-    for (const volumeId of volumeIds) {
+    for (const { id: volumeId } of volumes) {
       const volume = this.volumeOf(caller, volumeId);
       const wish = { name: `${request.name}-${volume.name}`, volumeId, description: request.description, config: {} };
       this.cut(caller, volume, wish).groupId = group.id;
@@ -336,7 +364,7 @@ export class MemoryBlockStorage implements BlockStorage {
     const group = this.groups.get(id);
     if (group?.scope !== scopeOf(caller)) return missing('volume group', id);
     const members = [...this.volumes.values()].filter(({ volumeGroupId }) => volumeGroupId === id);
-    return { ...group, volumeIds: members.map(volume => volume.id) };
+    return { ...group, volumes: members.map(({ id, name }) => ({ id, name })) };
   }
 
   private reserve(bytes: bigint): void {

@@ -183,6 +183,26 @@ describe.skipIf(!chromiumPath())('ways through the page', () => {
     await keyboard.press('Enter');
     await button('Log in').waitFor();
   });
+
+  it('empties the recycle bin at once, by the tenant’s name', async () => {
+    const at = `/tenants/${house.acme.name}/volumes`;
+    const ids: string[] = [];
+    for (const name of ['bin-1', 'bin-2', 'bin-3']) {
+      ids.push(idOf(await makeVolume(house, house.acme, name)));
+      expect((await house.change(house.acme.admin, 'DELETE', `${at}/${ids.at(-1)}`)).status).toBe(204);
+    }
+    const visitor = await visit();
+    const { page } = visitor;
+    await visitor.logIn(house.acme.admin, `/tenants/${house.acme.name}/recycle-bin`);
+    await page.getByRole('link', { name: 'bin-3' }).waitFor();
+    await page.getByRole('button', { name: 'Empty the recycle bin' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel(`Type ${house.acme.name} to confirm`).fill(house.acme.name);
+    await dialog.getByRole('button', { name: 'Empty the recycle bin' }).click();
+    await page.getByText('The recycle bin is empty.').waitFor();
+    const left = await house.query("SELECT FROM trivet.volume WHERE id = ANY ($1) AND state = 'binned'", [ids]);
+    expect(left).toEqual([]);
+  });
 });
 
 /** Looked for by name, with the id in the address. */

@@ -66,7 +66,11 @@ function checkAuthentication(number: number): void {
     case AUTHENTICATION_NUMBERS.IAM:
       throw invalid('authentication_type', 'IAM is not supported by this backend, use Key');
     case 0:
-      throw invalid('authentication_type', 'required, must not be UnknownAuthenticationType');
+      // The stock sidecar sends what it does not know by its exact constant as unknown, KEY of old examples too.
+      throw invalid(
+        'authentication_type',
+        'UnknownAuthenticationType is no type: write "authenticationType: Key" in the BucketAccessClass, not KEY',
+      );
     default:
       throw invalid('authentication_type', `unknown authentication type number ${number}`);
   }

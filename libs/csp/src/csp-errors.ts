@@ -57,6 +57,14 @@ export class BadToken extends CspRefusal {
 export const unexpectedArgument = (name: string): CspRefusal =>
   new CspRefusal(400, `The request could not be understood by the server. Unexpected argument '${name}'.`);
 
+/**
+ * For deletions whose callers repeat them until they succeed, without a look before: HPE's library takes 404 for a failure
+ * there (common-host-libs, DeleteVolumeGroup and DeleteSnapshotGroup).
+ */
+export function unlessGone(error: unknown): void {
+  if (!isStorageError(error) || error.kind !== 'not_found') throw error;
+}
+
 export interface ErrorBody {
   errors: { code: string; message: string }[];
 }

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { config, textOf } from '#csp/config-values';
+import { refuseGroupParameters } from '#csp/refused-parameters';
 import { description, id, name } from '#csp/request-body';
 import { ourId } from '#csp/resource-id';
-import { seconds, toSnapshot } from '#csp/snapshot-messages';
-import { invalid } from '#platform/errors';
+import { readOnly, seconds, toSnapshot } from '#csp/snapshot-messages';
 import type {
   SnapshotGroupRequest,
   SnapshotGroupView,
@@ -11,29 +11,37 @@ import type {
   VolumeGroupView,
 } from '#storage/block-storage';
 
+/** As the driver writes keys, and as HPE's VolumeGroupClass has it. */
+const TEMPLATE_KEYS = ['protection_template', 'protectionTemplate'];
+
 export const volumeGroupBody = z.object({ name, description: description.optional(), config });
 
 export function toVolumeGroupRequest(body: z.output<typeof volumeGroupBody>): VolumeGroupRequest {
-  // Kept and not followed, it would look as if the members were protected.
-  if (textOf(body.config, 'protection_template'))
-    throw invalid('config.protection_template', 'templates protect volumes: give it to each volume of the group');
-  return { name: body.name, description: body.description ?? '', config: body.config };
+  refuseGroupParameters(body.config);
+  return {
+    name: body.name,
+    description: body.description ?? '',
+    protectionTemplate: TEMPLATE_KEYS.map(key => textOf(body.config, key)).find(Boolean),
+    config: body.config,
+  };
 }
 
 export const toVolumeGroup = (view: VolumeGroupView) => ({
   id: view.id,
   name: view.name,
   description: view.description,
+  volumes: view.volumes,
+  creation_time: seconds(view.createdAt),
   config: view.config,
-  volume_ids: view.volumeIds,
 });
 
-export const snapshotGroupBody = z.object({ name, volume_group_id: id, description: description.optional() });
+export const snapshotGroupBody = z.object({ name, volume_group_id: id, description: description.optional(), config });
 
 export const toSnapshotGroupRequest = (body: z.output<typeof snapshotGroupBody>): SnapshotGroupRequest => ({
   name: body.name,
   volumeGroupId: ourId('Volume group', body.volume_group_id),
   description: body.description ?? '',
+  config: readOnly(body.config),
 });
 
 export const toSnapshotGroup = (view: SnapshotGroupView) => ({
@@ -41,6 +49,8 @@ export const toSnapshotGroup = (view: SnapshotGroupView) => ({
   name: view.name,
   description: view.description,
   volume_group_id: view.volumeGroupId,
+  volume_group_name: view.volumeGroupName,
   creation_time: seconds(view.createdAt),
+  config: view.config,
   snapshots: view.snapshots.map(toSnapshot),
 });

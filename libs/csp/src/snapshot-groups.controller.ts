@@ -1,6 +1,7 @@
 import { Body, Delete, Get, HttpCode, Inject, Param, Post, UseGuards } from '@nestjs/common';
 import type { z } from 'zod';
 import { Call, type CspCall, Rules } from '#csp/csp-call';
+import { unlessGone } from '#csp/csp-errors';
 import { CSP_OPTIONS, type CspOptions } from '#csp/csp-options';
 import { snapshotGroupBody, toSnapshotGroup, toSnapshotGroupRequest } from '#csp/group-messages';
 import { bodyOf } from '#csp/request-body';
@@ -48,6 +49,6 @@ export class SnapshotGroupsController {
   @Delete(':id')
   @HttpCode(204)
   async delete(@Call() call: CspCall, @Param('id') id: string): Promise<void> {
-    await this.storage.deleteSnapshotGroup(call.caller, ourId('Snapshot group', id));
+    if (isUuid(id)) await this.storage.deleteSnapshotGroup(call.caller, id).catch(unlessGone);
   }
 }

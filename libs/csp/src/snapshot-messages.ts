@@ -17,10 +17,13 @@ export const toSnapshotRequest = (body: z.output<typeof snapshotBody>): Snapshot
   config: readOnly(body.config),
 });
 
-/** The specification's two keys of snapshots: what no backend here can do is refused, not kept as if it held. */
-function readOnly(map: VolumeConfig): VolumeConfig {
-  for (const key of ['online', 'writable'])
-    if (booleanOf(map, key)) throw invalid(`config.${key}`, 'snapshots are read-only and not exported; clone it');
+const READ_ONLY = 'snapshots are read-only and not exported; clone it';
+
+/** What no backend here can do is refused, not kept as if it held. */
+export function readOnly(map: VolumeConfig): VolumeConfig {
+  for (const key of ['online', 'writable']) if (booleanOf(map, key)) throw invalid(`config.${key}`, READ_ONLY);
+  // Of HPE's classes for 3PAR and its successors.
+  if (booleanOf(map, 'read_only') === false) throw invalid('config.read_only', READ_ONLY);
   return map;
 }
 

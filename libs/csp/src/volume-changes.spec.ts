@@ -52,7 +52,8 @@ describe('changes of a volume', () => {
 
   it('may be of every key that is listed, and of those of driver and CO', () => {
     const value = (key: string) =>
-      ({ destroy_on_delete: true, sync_on_detach: true, limit_iops: -1, limit_mbps: -1 })[key] ?? 'x';
+      ({ destroy_on_delete: true, sync_on_detach: true, multi_initiator: true, limit_iops: -1, limit_mbps: -1 })[key] ??
+      'x';
     for (const key of [...EDITABLE_KEYS, ...DRIVER_KEYS, 'csi.storage.k8s.io/pvc/name', 'nfs_mount_options'])
       expect(changesOf({ config: { [key]: value(key) } })?.config).toEqual({ [key]: value(key) });
   });

@@ -26,6 +26,7 @@ export const EDITABLE_KEYS = [
   'sync_on_detach',
   'limit_iops',
   'limit_mbps',
+  'multi_initiator',
 ] as const;
 
 /** Keys that the driver keeps in `config` for itself and its node service; Trivet stores and echoes them. */
@@ -43,7 +44,6 @@ export const DRIVER_KEYS = [
   'host_encryption_secret_name',
   'host_encryption_secret_namespace',
   'mount_flags',
-  'multi_initiator',
 ] as const;
 
 /** Of driver and CO, in any number. */
@@ -88,6 +88,7 @@ function groupOf(body: UpdateVolumeBody): Pick<VolumeChanges, 'volumeGroupId'> {
 function settingsOf(map: VolumeConfig): VolumeChanges {
   if (Object.keys(map).length === 0) return {};
   booleanOf(map, 'sync_on_detach');
+  booleanOf(map, 'multi_initiator');
   requireBlock(map);
   const changes: VolumeChanges = { config: map };
   const policy = textOf(map, 'performance_policy');

@@ -1,13 +1,14 @@
 import { Body, Delete, Get, HttpCode, Inject, Param, Post, UseGuards } from '@nestjs/common';
 import type { z } from 'zod';
 import { Call, type CspCall } from '#csp/csp-call';
-import { CspRefusal } from '#csp/csp-errors';
+import { CspRefusal, unlessGone } from '#csp/csp-errors';
 import { CSP_OPTIONS, type CspOptions } from '#csp/csp-options';
 import { toVolumeGroup, toVolumeGroupRequest, volumeGroupBody } from '#csp/group-messages';
 import { bodyOf, isName } from '#csp/request-body';
 import { Query, type RequestQuery } from '#csp/request-query';
 import { ourId } from '#csp/resource-id';
 import { TokenGuard } from '#csp/token.guard';
+import { isUuid } from '#platform/uuid';
 import type { BlockStorage } from '#storage/block-storage';
 
 /** `/volume_groups`. A volume joins and leaves by an edit of the volume. */
@@ -46,6 +47,6 @@ export class VolumeGroupsController {
   @Delete(':id')
   @HttpCode(204)
   async delete(@Call() call: CspCall, @Param('id') id: string): Promise<void> {
-    await this.storage.deleteVolumeGroup(call.caller, ourId('Volume group', id));
+    if (isUuid(id)) await this.storage.deleteVolumeGroup(call.caller, id).catch(unlessGone);
   }
 }

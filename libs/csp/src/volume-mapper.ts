@@ -44,8 +44,17 @@ function toConfig(view: VolumeView): VolumeConfig {
     clone_of: view.cloneOf,
     // Each volume has its own target: nodes may log out of it (reference/csp.md 5).
     target_scope: 'volume',
-    ...(view.background ? { background_operation_status: view.background } : {}),
+    ...backgroundOf(view),
   };
+}
+
+/**
+ * The driver (3.x) waits while a status is there that is not Completed. Of a volume that it finds when it asks again, it
+ * says what it was made from only when that says Completed; without, its provisioner deletes the clone and begins anew.
+ */
+function backgroundOf({ background, cloneOf }: VolumeView): VolumeConfig {
+  if (background) return { background_operation_status: background };
+  return cloneOf === '' ? {} : { background_operation_status: 'Completed' };
 }
 
 const ACCESS_PROTOCOLS = ['iscsi', 'fc', 'nvmetcp'] as const;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { byteSize } from '#csp/byte-size';
 import { booleanOf, config, limitOf, requireBlock, textOf } from '#csp/config-values';
+import { refuseVolumeParameters } from '#csp/refused-parameters';
 import { description, id, name } from '#csp/request-body';
 import { ourId } from '#csp/resource-id';
 import { invalid } from '#platform/errors';
@@ -31,6 +32,7 @@ export interface CreateVolume {
 export function toVolumeRequest(body: CreateVolumeBody): CreateVolume {
   const { config: map } = body;
   requireBlock(map);
+  refuseVolumeParameters(map);
   const { source, snapshotOf } = sourceOf(body);
   const request: VolumeRequest = {
     name: body.name,
@@ -53,6 +55,7 @@ export function toVolumeRequest(body: CreateVolumeBody): CreateVolume {
   };
   // Without a replication partner there is nothing to sync; it must be understood all the same.
   booleanOf(map, 'sync_on_detach');
+  booleanOf(map, 'multi_initiator');
   return { request, snapshotOf };
 }
 

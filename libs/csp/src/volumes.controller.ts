@@ -6,6 +6,7 @@ import { CspRefusal, unexpectedArgument } from '#csp/csp-errors';
 import { CSP_OPTIONS, type CspOptions } from '#csp/csp-options';
 import { hostOf, publishBody, unpublishBody } from '#csp/host-reference';
 import { sendList } from '#csp/json-list';
+import { isImport, namedVolumeOf, sourceNamed } from '#csp/named-volumes';
 import { bodyOf, isName } from '#csp/request-body';
 import { Query, type RequestQuery } from '#csp/request-query';
 import { ourId } from '#csp/resource-id';
@@ -50,6 +51,13 @@ export class VolumesController {
       const snapshot = await this.storage.getSnapshot(call.caller, request.source.snapshotId);
       if (snapshot.volumeId !== snapshotOf)
         throw invalid('parent_volume_id', `snapshot ${snapshot.name} is of another volume, ${snapshot.volumeName}`);
+    }
+    const named = namedVolumeOf(body);
+    if (named && isImport(named))
+      return call.reply(toVolume(await this.storage.importVolume(call.caller, named.name, request)));
+    if (named) {
+      call.waitAs('cloneVolume');
+      request.source = await sourceNamed(this.storage, call.caller, request, named);
     }
     return call.reply(toVolume(await this.storage.createVolume(call.caller, request)));
   }

@@ -15,6 +15,8 @@ import { Health1795651260000 } from '#platform/migrations/0008-health';
 import { LeanOperations1795737600000 } from '#platform/migrations/0009-lean-operations';
 import { BucketIdentity1795824000000 } from '#platform/migrations/0010-bucket-identity';
 import { TargetIdentity1795910400000 } from '#platform/migrations/0011-target-identity';
+import { GivingWay1795996800000 } from '#platform/migrations/0012-giving-way';
+import { GroupProtection1796083200000 } from '#platform/migrations/0013-group-protection';
 import type { Statement } from '#platform/sql';
 import { isUuid } from '#platform/uuid';
 
@@ -30,6 +32,8 @@ export const MIGRATIONS = [
   LeanOperations1795737600000,
   BucketIdentity1795824000000,
   TargetIdentity1795910400000,
+  GivingWay1795996800000,
+  GroupProtection1796083200000,
 ];
 /** What readiness compares with the database: TypeORM reads it from the class's name. */
 export const SCHEMA_VERSION = Math.max(...MIGRATIONS.map(migration => Number(migration.name.slice(-13))));

@@ -75,6 +75,10 @@ export class BlockStorageService implements BlockAdministration {
     return this.volumes.create(caller, request);
   }
 
+  importVolume(caller: BlockCaller, imported: string, request: VolumeRequest): Promise<VolumeView> {
+    return this.volumes.import(caller, imported, request);
+  }
+
   updateVolume(caller: BlockCaller, volumeId: string, changes: VolumeChanges): Promise<VolumeView> {
     return this.volumes.update(caller, volumeId, changes);
   }

@@ -25,6 +25,11 @@ export interface BlockStorage {
    * `already_exists`. Not done at the deadline: the view has `background`, and the work goes on.
    */
   createVolume(caller: BlockCaller, request: VolumeRequest): Promise<VolumeView>;
+  /**
+   * The volume `imported` as `request.name`: it keeps id, data and snapshots, and the rest is as requested. Not there, of
+   * another size, pool, folder or thickness: `invalid_argument`; published: `failed_precondition`. A repeat answers it.
+   */
+  importVolume(caller: BlockCaller, imported: string, request: VolumeRequest): Promise<VolumeView>;
   /** All of the changes or none. Smaller than now: `invalid_argument`, field `size`. */
   updateVolume(caller: BlockCaller, volumeId: string, changes: VolumeChanges): Promise<VolumeView>;
   /**
@@ -227,22 +232,28 @@ export interface SnapshotView {
 export interface VolumeGroupRequest {
   name: string;
   description: string;
+  /** Of each member that has none of its own. */
+  protectionTemplate?: string;
   config: VolumeConfig;
 }
 
-export interface VolumeGroupView extends VolumeGroupRequest {
+export interface VolumeGroupView extends Omit<VolumeGroupRequest, 'protectionTemplate'> {
   id: string;
-  volumeIds: readonly string[];
+  createdAt: Date;
+  /** By name. */
+  volumes: readonly { id: string; name: string }[];
 }
 
 export interface SnapshotGroupRequest {
   name: string;
   volumeGroupId: string;
   description: string;
+  config: VolumeConfig;
 }
 
 export interface SnapshotGroupView extends SnapshotGroupRequest {
   id: string;
+  volumeGroupName: string;
   createdAt: Date;
   snapshots: readonly SnapshotView[];
 }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { until } from '#test/support/parts';
 import { type CommandLine, rows } from './command-line.js';
 
 /** What a tenant has: backends, sockets, volumes. */
@@ -136,5 +137,42 @@ export function describeBackends(line: CommandLine): void {
         /^no volumes yet/,
       );
     });
+  });
+
+  it('trivet volume purge empties the recycle bin, and touches nothing beside it', async () => {
+    const { acme } = line.house;
+    const make = async (name: string) => {
+      const made = await line.house.call(acme.operator, 'POST', '/tenants/acme/volumes', {
+        body: { name, size: '1048576' },
+        headers: { prefer: 'wait=30' },
+      });
+      return { id: made.body.id as string, etag: String(made.headers.etag) };
+    };
+    const [kept, one, two, three] = [await make('kept'), await make('p1'), await make('p2'), await make('p3')];
+    for (const { id, etag } of [one, two, three]) {
+      const headers = { 'if-match': etag, prefer: 'wait=30' };
+      const deleted = await line.house.call(acme.admin, 'DELETE', `/tenants/acme/volumes/${id}`, { headers });
+      expect(deleted.status).toBe(204);
+    }
+    const purge = (...args: string[]) => run(['volume', 'purge', '--tenant', 'acme', ...args]);
+    expect(await purge(kept.id)).toMatchObject({
+      code: 65,
+      stderr: expect.stringMatching(/is not in the recycle bin/),
+    });
+    expect(await purge()).toMatchObject({ code: 65, stderr: expect.stringMatching(/or --all/) });
+    expect(await trivet(['volume', 'purge', one.id, '--tenant', 'acme'])).toBe(
+      `p1 (${one.id}) is being deleted for good\n`,
+    );
+    expect((await json(['volume', 'purge', '--all', '--tenant', 'acme'])).sort()).toEqual([two.id, three.id].sort());
+    await until('they are gone', async () => {
+      const gone = await line.house.query(`SELECT FROM trivet.volume WHERE id = ANY ($1) AND state = 'gone'`, [
+        [one.id, two.id, three.id],
+      ]);
+      return gone.length === 3;
+    });
+    expect(await trivet(['volume', 'purge', '--all', '--tenant', 'acme'])).toBe('the recycle bin is empty\n');
+    expect(await line.house.query('SELECT state FROM trivet.volume WHERE id = $1', [kept.id])).toEqual([
+      { state: 'ready' },
+    ]);
   });
 }

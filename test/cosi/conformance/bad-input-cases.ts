@@ -82,7 +82,7 @@ export function badInputCases(context: Context): void {
       [
         'authentication UnknownAuthenticationType',
         { authentication_type: 'UnknownAuthenticationType' },
-        'authentication_type',
+        'authentication_type: .*write "authenticationType: Key" in the BucketAccessClass, not KEY',
       ],
       ['authentication IAM', { authentication_type: 'IAM' }, 'authentication_type'],
       ['authentication number 77', { authentication_type: 77 }, 'authentication_type'],
@@ -93,7 +93,7 @@ export function badInputCases(context: Context): void {
     ])('%s', async (_, change, field) => {
       const bucket = await context.anyBucket();
       const request = { ...grantRequest('v1alpha1', context.access(), [[bucket, 'READ_WRITE']]), ...change };
-      await refused('v1alpha1', GRANT, request, new RegExp(`^${field}: `));
+      await refused('v1alpha1', GRANT, request, new RegExp(`^${field}(: |$)`));
     });
   });
 

@@ -79,6 +79,21 @@ export function publishCases(context: Context): void {
       await context.ok('bare', 'DELETE', `/volumes/${volume.id}`);
     });
 
+    it.each([false, 'false'])('with multi_initiator %j: to one host at a time', async multi_initiator => {
+      const volume = await context.volume('bare', { config: { multi_initiator } });
+      const [one, two] = [await context.host('bare'), await context.host('bare')];
+      const first = await publish('bare', volume.id, { host_uuid: one.uuid });
+      expect(await publish('bare', volume.id, { host_uuid: one.uuid })).toEqual(first);
+      const path = `/volumes/${volume.id}/actions/publish`;
+      const second = { host_uuid: two.uuid, access_protocol: 'iscsi' };
+      await context.refuse('bare', 'PUT', path, second, 409, /of one host at a time \(multi_initiator: false\)/);
+      await unpublish('bare', volume.id, { host_uuid: one.uuid });
+      await publish('bare', volume.id, second);
+      await context.ok('bare', 'PUT', `/volumes/${volume.id}`, { config: { multi_initiator: true } });
+      await publish('bare', volume.id, { host_uuid: one.uuid });
+      for (const host_uuid of [one.uuid, two.uuid]) await unpublish('bare', volume.id, { host_uuid });
+    });
+
     it('end with a deletion by force', async () => {
       const volume = await context.volume('bare');
       const host = await context.host('bare');

@@ -119,6 +119,7 @@ export function volumeCases(context: Context): void {
       ['config.dedupe_enabled', { config: { dedupe_enabled: '' } }],
       ['config.destroy_on_delete', { config: { destroy_on_delete: 0 } }],
       ['config.sync_on_detach', { config: { sync_on_detach: 'maybe' } }],
+      ['config.multi_initiator', { config: { multi_initiator: 'maybe' } }],
       ['config.limit_iops', { config: { limit_iops: 'many' } }],
       ['config.limit_iops', { config: { limit_iops: 0 } }],
       ['config.limit_mbps', { config: { limit_mbps: 1.5 } }],

@@ -119,8 +119,10 @@ export async function forgetReader(api: ReaderApi, { clone, hostUuid }: ReaderNa
 async function isComplete(api: ReaderApi, volumeId: string): Promise<void> {
   for (const end = Date.now() + CLONE_MS; ; ) {
     const volume = await api.csp<VolumeReply>('GET', `volumes/${volumeId}`);
-    if (volume.config.background_operation_status === undefined) return;
+    if ((volume.config.background_operation_status ?? COMPLETED) === COMPLETED) return;
     if (Date.now() > end) throw new LauncherError('the clone of the snapshot does not become complete');
     await delay(POLL_MS);
   }
 }
+
+const COMPLETED = 'Completed';

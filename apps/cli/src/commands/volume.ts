@@ -8,7 +8,7 @@ import { DEFAULT_TENANT } from '#tenancy/login-name';
 import { findTenant } from '#tenancy/users';
 import type { ApiClient } from '../api/api-client.js';
 import { inTenant, ofTenant, type TenantOptions } from '../api/api-command.js';
-import { limitOf, listed, showPage } from '../api/output.js';
+import { limitOf, listed, say, sayJson, showPage } from '../api/output.js';
 import { humanBytes } from '../human-bytes.js';
 import { asOperator, type Operator } from '../operator.js';
 import { show } from '../show.js';
@@ -89,9 +89,36 @@ export function register(program: Command): void {
         process.stdout.write(`${id} is back; publish it as before\n`);
       }),
     );
+  ofTenant(volume.command('purge').description('delete volumes of the recycle bin for good, before their time'))
+    .argument('[id...]', 'as `volume bin` shows them')
+    .option('--all', 'everything that is in the bin')
+    .action((ids: string[], { all, json, ...options }: TenantOptions & { all?: boolean }) =>
+      inTenant(options, async (api, tenant) => {
+        if (ids.length === 0 ? !all : all) throw invalid('id', 'say ids that `volume bin` shows, or --all');
+        const purged: string[] = [];
+        for (const id of all ? await idsInBin(api, tenant) : ids) {
+          const params = { tenant, volume: id };
+          const { reply, etag } = await api.call(volumeRoutes.get, { params });
+          if (reply.state !== 'binned') throw invalid('id', `${reply.name} (${id}) is not in the recycle bin`);
+          // The removal goes on by itself, and what it held is free for others from now on.
+          await api.call(volumeRoutes.delete, { params, query: {}, ifMatch: etag, waitSeconds: 0 });
+          purged.push(id);
+          if (!json) say(`${reply.name} (${id}) is being deleted for good`);
+        }
+        if (json) sayJson(purged);
+        else if (purged.length === 0) say('the recycle bin is empty');
+      }),
+    );
+}
+
+async function idsInBin(api: ApiClient, tenant: string): Promise<string[]> {
+  const sent = { params: { tenant }, query: { state: 'binned' as const } };
+  const { items } = await listed<VolumeReply, typeof volumeRoutes.list>(api, volumeRoutes.list, sent, MOST_BINNED);
+  return items.map(({ id }) => id);
 }
 
 type Publication = ReplyOf<typeof publicationRoutes.list>['items'][number];
+const MOST_BINNED = 100_000;
 /** Nobody reads more of them in a table. */
 const MOST_PUBLICATIONS = 10_000;
 

@@ -8,6 +8,7 @@ import { To } from '../parts/links';
 import { ListPage } from '../parts/list-page';
 import { Empty } from '../parts/page';
 import { useTenant } from '../shell/tenant';
+import { EmptyBin } from './empty-bin';
 
 const fields = [{ name: 'search', label: 'Name', placeholder: 'part of it' }];
 
@@ -22,7 +23,8 @@ export function RecycleBinPage() {
       params={{ tenant }}
       query={{ state: 'binned' }}
       fields={fields}
-      intro="Deleted volumes keep their data until their time here is over. They count in the quotas."
+      actions={<EmptyBin tenant={tenant} />}
+      intro="Deleted volumes keep their data until their time here is over. New volumes that need their place end it early. They count in the quotas."
       empty={<Empty what="The recycle bin is empty." command="trivet volume list" />}
       columns={[
         { head: 'Name', cell: ({ id, name }) => <To to={`/tenants/${tenant}/volumes/${id}`}>{name}</To> },

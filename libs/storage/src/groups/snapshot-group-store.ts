@@ -2,7 +2,7 @@ import type { Tx } from '#platform/database';
 import { StorageError } from '#platform/errors';
 import { sql } from '#platform/sql';
 import { isUuid } from '#platform/uuid';
-import type { SnapshotGroupRequest, SnapshotGroupView } from '#storage/block-storage';
+import type { SnapshotGroupRequest, SnapshotGroupView, VolumeConfig } from '#storage/block-storage';
 import type { SnapshotOwner, SnapshotRow } from '#storage/snapshots/snapshot-store';
 import { snapshotView } from '#storage/snapshots/snapshot-store';
 
@@ -10,15 +10,18 @@ export interface SnapshotGroupRow {
   id: string;
   name: string;
   description: string;
+  config: VolumeConfig;
   volumeGroupId: string;
+  volumeGroupName: string;
   state: 'creating' | 'ready' | 'deleting' | 'gone';
   activeOperation: string | null;
   createdAt: Date;
 }
 
-const ROW = `SELECT id, name, description, volume_group_id AS "volumeGroupId", state,
+const ROW = `SELECT id, name, description, config, volume_group_id AS "volumeGroupId", state,
+  (SELECT v.name FROM trivet.volume_group v WHERE v.tenant_id = g.tenant_id AND v.id = g.volume_group_id) AS "volumeGroupName",
   active_operation AS "activeOperation", created_at AS "createdAt"
-  FROM trivet.snapshot_group WHERE tenant_id = $1 AND backend_id = $2`;
+  FROM trivet.snapshot_group g WHERE tenant_id = $1 AND backend_id = $2`;
 const BY_ID = `${ROW} AND id = $3 AND state <> 'gone'`;
 const FIND = sql('snapshot_group_find', BY_ID);
 const LOCK_BY_ID = sql('snapshot_group_lock_by_id', `${BY_ID} FOR UPDATE`);
@@ -29,8 +32,9 @@ const LOCK_BY_NAME = sql(
 const LIST = sql('snapshot_group_list', `${ROW} AND volume_group_id = $3 AND state = 'ready' ORDER BY id`);
 const INSERT = sql(
   'snapshot_group_insert',
-  `INSERT INTO trivet.snapshot_group (tenant_id, backend_id, id, volume_group_id, name, description, state, active_operation)
-   VALUES ($1, $2, $3, $4, $5, $6, 'creating', $7)`,
+  `INSERT INTO trivet.snapshot_group (tenant_id, backend_id, id, volume_group_id, name, description, config, state,
+                                      active_operation)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, 'creating', $8)`,
 );
 const SET_DELETING = sql(
   'snapshot_group_set_deleting',
@@ -69,8 +73,9 @@ export async function insertSnapshotGroup(
   { tenantId, backendId }: SnapshotOwner,
   group: SnapshotGroupRequest & { id: string; operationId: string },
 ): Promise<void> {
-  const { id, volumeGroupId, name, description, operationId } = group;
-  await tx.query(INSERT, [tenantId, backendId, id, volumeGroupId, name, description, operationId]);
+  const { id, volumeGroupId, name, description, config, operationId } = group;
+  const values = [tenantId, backendId, id, volumeGroupId, name, description, JSON.stringify(config)];
+  await tx.query(INSERT, [...values, operationId]);
 }
 
 export async function setGroupDeleting(tx: Tx, tenantId: string, id: string, operationId: string): Promise<void> {
@@ -110,6 +115,8 @@ export const snapshotGroupView = (row: SnapshotGroupRow, snapshots: readonly Sna
     name: row.name,
     description: row.description,
     volumeGroupId: row.volumeGroupId,
+    volumeGroupName: row.volumeGroupName,
+    config: row.config,
     createdAt: views[0]?.createdAt ?? row.createdAt,
     snapshots: views,
   };

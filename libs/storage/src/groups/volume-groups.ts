@@ -6,27 +6,29 @@ import { isUuid, uuidv7 } from '#platform/uuid';
 import type { BlockParts } from '#storage/block-parts';
 import type { BlockCaller, VolumeConfig, VolumeGroupRequest, VolumeGroupView } from '#storage/block-storage';
 import { canonical } from '#storage/desired-state';
+import { requireTemplate } from '#storage/protection/protect';
 
 interface GroupRow {
   id: string;
   name: string;
   description: string;
   config: VolumeConfig;
-  volumeIds: string[];
+  createdAt: Date;
+  volumes: { id: string; name: string }[];
 }
 
-const ROW = `SELECT g.id, g.name, g.description, g.config,
-  ARRAY(SELECT v.id FROM trivet.volume v
+const ROW = `SELECT g.id, g.name, g.description, g.config, g.created_at AS "createdAt",
+  ARRAY(SELECT jsonb_build_object('id', v.id, 'name', v.name) FROM trivet.volume v
          WHERE v.tenant_id = g.tenant_id AND v.volume_group_id = g.id AND v.state IN ('creating', 'ready')
-         ORDER BY v.name) AS "volumeIds"
+         ORDER BY v.name) AS volumes
   FROM trivet.volume_group g WHERE g.tenant_id = $1 AND g.backend_id = $2`;
 const LIST = sql('volume_group_list', `${ROW} ORDER BY g.name`);
 const BY_NAME = sql('volume_group_by_name', `${ROW} AND g.name = $3`);
 const BY_ID = sql('volume_group_by_id', `${ROW} AND g.id = $3`);
 const INSERT = sql(
   'volume_group_insert',
-  `INSERT INTO trivet.volume_group (tenant_id, backend_id, id, name, description, config)
-   VALUES ($1, $2, $3, $4, $5, $6)
+  `INSERT INTO trivet.volume_group (tenant_id, backend_id, id, name, description, config, protection_template)
+   VALUES ($1, $2, $3, $4, $5, $6, $7)
    ON CONFLICT (tenant_id, backend_id, name) DO NOTHING
    RETURNING id`,
 );
@@ -85,10 +87,12 @@ export class VolumeGroups {
   /** The name is the key: the same group again is answered, another description or config is another group. */
   create(caller: BlockCaller, request: VolumeGroupRequest): Promise<VolumeGroupView> {
     const { tenantId, backendId } = caller;
-    const { name, description, config } = request;
+    const { name, description, config, protectionTemplate } = request;
     const resource = `volume group ${name}`;
     return this.parts.database.withTenant(tenantId, async tx => {
-      await tx.query(INSERT, [tenantId, backendId, uuidv7(), name, description, JSON.stringify(config)]);
+      if (protectionTemplate !== undefined) await requireTemplate(tx, tenantId, protectionTemplate);
+      const values = [tenantId, backendId, uuidv7(), name, description, JSON.stringify(config)];
+      await tx.query(INSERT, [...values, protectionTemplate ?? null]);
       const [row] = await tx.query<GroupRow>(BY_NAME, [tenantId, backendId, name]);
       if (!row) throw new StorageError('aborted', `${resource} is being deleted; try again`, { resource });
       if (row.description !== description || canonical(row.config) !== canonical(config))

@@ -1,3 +1,4 @@
+import { counted } from '#platform/counted';
 import type { Tx } from '#platform/database';
 import { StorageError } from '#platform/errors';
 import { sql } from '#platform/sql';
@@ -43,11 +44,12 @@ const ONE_AT_A_TIME = sql(
   'pool_reserve_lock',
   `SELECT pg_advisory_xact_lock(hashtextextended(concat_ws('/', 'pool', $1::uuid, $2::uuid, $3::text), 0))`,
 );
-/** What is in the recycle bin counts until it is gone, and an expansion from its acceptance. */
+/** What is in the recycle bin counts until it leaves it, and an expansion from its acceptance. */
 const PROMISED = sql(
   'pool_promised',
   `SELECT (coalesce((SELECT sum(size_bytes) FROM trivet.volume
-                      WHERE tenant_id = $1 AND backend_id = $2 AND pool = $3 AND state <> 'gone'), 0)
+                      WHERE tenant_id = $1 AND backend_id = $2 AND pool = $3 AND state <> 'gone'
+                        AND NOT trivet.leaves_bin(state, binned_until)), 0)
          + coalesce((SELECT sum(greatest((o.request ->> 'sizeBytes')::numeric - v.size_bytes, 0))
                        FROM trivet.operation o
                        JOIN trivet.volume v ON v.tenant_id = o.tenant_id AND v.id = o.resource_id
@@ -58,6 +60,13 @@ const PROMISED = sql(
 const PROMISED_TO_OTHERS = sql(
   'pool_promised_to_others',
   'SELECT bytes::text FROM trivet.promised_to_others($1, $2, $3)',
+);
+
+const GIVES_WAY = sql('pool_bin_gives_way', 'SELECT trivet.bin_gives_way($1, $2, $3, $4, $5)::text AS bytes');
+const BINNED = sql(
+  'pool_binned',
+  `SELECT count(*)::int AS volumes FROM trivet.volume
+    WHERE tenant_id = $1 AND backend_id = $2 AND pool = $3 AND state = 'binned'`,
 );
 
 /**
@@ -71,7 +80,8 @@ export async function requireRoom(tx: Tx, owner: PoolOwner, pool: string, purpos
 
 /**
  * Room for `sizeBytes` more to be promised: call it before the volume's row is written or grown, in the transaction that
- * does so. The sizes of all volumes may reach `thin_ratio` times the pool. Throws as `requireRoom` does.
+ * does so. The sizes of all volumes may reach `thin_ratio` times the pool. Where only the recycle bin is in the way, its
+ * oldest volumes leave it. Throws as `requireRoom` does.
  */
 export async function reserve(
   tx: Tx,
@@ -82,21 +92,28 @@ export async function reserve(
 ): Promise<void> {
   const { tenantId, backendId } = owner;
   const place = [tenantId, backendId, pool];
-  const room = await roomOf(tx, owner, pool, purpose);
-  await tx.query(ONE_AT_A_TIME, room.sharedFrom === null ? place : [null, room.sharedFrom, pool]);
+  const { sharedFrom, ...room } = await roomOf(tx, owner, pool, purpose);
+  await tx.query(ONE_AT_A_TIME, sharedFrom === null ? place : [null, sharedFrom, pool]);
   const [promised] = await tx.query<{ bytes: string }>(PROMISED, place);
-  const others =
-    room.sharedFrom === null
-      ? 0n
-      : BigInt((await tx.query<{ bytes: string }>(PROMISED_TO_OTHERS, [room.sharedFrom, backendId, pool]))[0]!.bytes);
-  const wanted = BigInt(promised!.bytes) + others + sizeBytes;
+  const [others] =
+    sharedFrom === null
+      ? [{ bytes: '0' }]
+      : await tx.query<{ bytes: string }>(PROMISED_TO_OTHERS, [sharedFrom, backendId, pool]);
   const limit = BigInt(Math.floor(Number(room.totalBytes) * room.thinRatio));
-  if (wanted > limit)
-    throw new StorageError(
-      'resource_exhausted',
-      `insufficient storage space: pool ${pool} promises at most ${limit} bytes${room.sharedFrom === null ? '' : ' to all who share it'}, ${promised!.bytes} are promised, those in the recycle bin included, and ${sizeBytes} more were asked for`,
-      { resource: `pool ${pool}` },
-    );
+  const free = limit - BigInt(promised!.bytes) - BigInt(others!.bytes);
+  const missing = sizeBytes - free;
+  if (missing <= 0n) return;
+  const [bin] = await tx.query<{ bytes: string }>(GIVES_WAY, [tenantId, backendId, sharedFrom, pool, `${missing}`]);
+  const given = BigInt(bin!.bytes);
+  if (given >= missing) return;
+  const most = free + given;
+  throw new StorageError(
+    'resource_exhausted',
+    `insufficient storage space: pool ${pool} may promise ${limit} bytes to volumes${sharedFrom === null ? '' : ' of all who share it'}, ` +
+      `of which ${most > 0n ? most : 0n} are left${given > 0n ? ' with the recycle bin emptied' : ''}, and ${sizeBytes} more were asked for; ` +
+      `what helps: delete volumes, a larger pool, or a higher thin ratio (trivet pool thin)`,
+    { resource: `pool ${pool}` },
+  );
 }
 
 async function roomOf(tx: Tx, { tenantId, backendId }: PoolOwner, pool: string, purpose: Purpose): Promise<Room> {
@@ -111,12 +128,19 @@ async function roomOf(tx: Tx, { tenantId, backendId }: PoolOwner, pool: string, 
   if (room.state === 'down')
     throw new StorageError('unavailable', `${resource} is down: ${room.reason ?? 'no reason known'}`, { resource });
   const used = Number(room.usedBytes) / Number(room.totalBytes);
-  if (!(used <= FULL_AT))
+  if (!(used <= FULL_AT)) {
+    const [bin] = await tx.query<{ volumes: number }>(BINNED, [tenantId, backendId, pool]);
+    const deleted =
+      bin!.volumes > 0
+        ? `purge the recycle bin, which has ${counted(bin!.volumes, 'volume')} of this pool (trivet volume purge), `
+        : '';
     throw new StorageError(
       'resource_exhausted',
-      `insufficient storage space: ${resource} is ${percent(used)} used, and nothing new is made above ${percent(FULL_AT)}`,
+      `insufficient storage space: ${resource} is ${percent(used)} used, and nothing new is made above ${percent(FULL_AT)}; ` +
+        `what helps: ${deleted}delete volumes or snapshots, or a larger pool`,
       { resource },
     );
+  }
   return room;
 }
 

@@ -15,10 +15,20 @@ const UNPROTECT = sql(
 );
 const PROTECT = sql(
   'protection_protect',
-  `INSERT INTO trivet.volume_protection (tenant_id, volume_id, schedule, template_id, next_run_at)
-   SELECT $1, $2, s.schedule, $3, s.next_run_at
+  `INSERT INTO trivet.volume_protection AS p (tenant_id, volume_id, schedule, template_id, next_run_at, by_group)
+   SELECT $1, $2, s.schedule, $3, s.next_run_at, $6
      FROM unnest($4::text[], $5::timestamptz[]) AS s (schedule, next_run_at)
-   ON CONFLICT (tenant_id, volume_id, schedule) DO NOTHING`,
+   ON CONFLICT (tenant_id, volume_id, schedule) DO UPDATE SET by_group = excluded.by_group
+    WHERE p.by_group <> excluded.by_group`,
+);
+const OF_GROUP = sql(
+  'protection_of_group',
+  `SELECT g.protection_template AS template,
+          EXISTS (SELECT FROM trivet.volume_protection p
+                   WHERE p.tenant_id = v.tenant_id AND p.volume_id = v.id AND NOT p.by_group) AS own
+     FROM trivet.volume v
+     LEFT JOIN trivet.volume_group g ON g.tenant_id = v.tenant_id AND g.id = v.volume_group_id
+    WHERE v.tenant_id = $1 AND v.id = $2`,
 );
 const FIND_POLICY = sql(
   'performance_policy_find',
@@ -30,18 +40,18 @@ const FIND_POLICY = sql(
  * and a repeat changes nothing. Snapshots that another template made stay until somebody deletes them. Needs the
  * volume's row. Unknown: `invalid_argument`, field `protection_template`.
  */
-export async function protect(tx: Tx, tenantId: string, volumeId: string, templateName: string | null): Promise<void> {
+export async function protect(
+  tx: Tx,
+  tenantId: string,
+  volumeId: string,
+  templateName: string | null,
+  { byGroup = false } = {},
+): Promise<void> {
   if (templateName === null) {
     await tx.query(UNPROTECT, [tenantId, volumeId, null]);
     return;
   }
-  const [template] = await tx.query<{ id: string; schedules: Schedule[]; now: Date }>(FIND_TEMPLATE, [
-    tenantId,
-    templateName,
-  ]);
-  if (!template)
-    throw invalid('protection_template', `no protection template is named "${templateName}" (trivet protection list)`);
-  const { id, schedules, now } = template;
+  const { id, schedules, now } = await requireTemplate(tx, tenantId, templateName);
   await tx.query(UNPROTECT, [tenantId, volumeId, id]);
   await tx.query(PROTECT, [
     tenantId,
@@ -49,7 +59,26 @@ export async function protect(tx: Tx, tenantId: string, volumeId: string, templa
     id,
     schedules.map(schedule => schedule.name),
     schedules.map(schedule => nextPeriod(schedule, now)),
+    byGroup,
   ]);
+}
+
+/** After the volume's row has its group, or none any more: the group's template, unless the volume has its own. */
+export async function protectByGroup(tx: Tx, tenantId: string, volumeId: string): Promise<void> {
+  const [found] = await tx.query<{ template: string | null; own: boolean }>(OF_GROUP, [tenantId, volumeId]);
+  if (found && !found.own) await protect(tx, tenantId, volumeId, found.template, { byGroup: true });
+}
+
+interface Template {
+  id: string;
+  schedules: Schedule[];
+  now: Date;
+}
+
+export async function requireTemplate(tx: Tx, tenantId: string, name: string): Promise<Template> {
+  const [template] = await tx.query<Template>(FIND_TEMPLATE, [tenantId, name]);
+  if (template) return template;
+  throw invalid('protection_template', `no protection template is named "${name}" (trivet protection list)`);
 }
 
 /**

@@ -46,7 +46,9 @@ const LET_GO = sql(
 );
 const USED = sql(
   'protection_used',
-  `SELECT count(DISTINCT volume_id)::integer AS volumes FROM trivet.volume_protection
+  `SELECT count(DISTINCT volume_id)::integer AS volumes,
+          (SELECT count(*)::integer FROM trivet.volume_group WHERE tenant_id = $1 AND protection_template = $3) AS groups
+     FROM trivet.volume_protection
     WHERE tenant_id = $1 AND template_id = $2`,
 );
 const REMOVE = sql('protection_remove', 'DELETE FROM trivet.protection_template WHERE tenant_id = $1 AND id = $2');
@@ -90,7 +92,7 @@ export class ProtectionTemplates {
     }
   }
 
-  /** Snapshots that it made stay. Used by a volume, or shipped: `failed_precondition`. */
+  /** Snapshots that it made stay. Used by a volume or a volume group, or shipped: `failed_precondition`. */
   async remove(name: string, witness?: Witness): Promise<void> {
     const { tenantId } = this;
     const resource = `protection template ${name}`;
@@ -101,11 +103,14 @@ export class ProtectionTemplates {
       if (template.shipped)
         throw new StorageError('failed_precondition', `${resource} is shipped and stays`, { resource });
       await tx.query(LET_GO, [tenantId, template.id]);
-      const [used] = await tx.query<{ volumes: number }>(USED, [tenantId, template.id]);
-      if (used!.volumes > 0)
-        throw new StorageError('failed_precondition', `${resource} protects ${counted(used!.volumes, 'volume')}`, {
-          resource,
-        });
+      const [used] = await tx.query<{ volumes: number; groups: number }>(USED, [tenantId, template.id, name]);
+      const { volumes, groups } = used!;
+      if (volumes + groups > 0)
+        throw new StorageError(
+          'failed_precondition',
+          `${resource} protects ${volumes > 0 ? counted(volumes, 'volume') : counted(groups, 'volume group')}`,
+          { resource },
+        );
       await tx.query(REMOVE, [tenantId, template.id]);
       await witness?.note(tx, { resourceId: template.id, resourceName: name });
     });

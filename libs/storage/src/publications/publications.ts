@@ -5,7 +5,7 @@ import { decodeSealed } from '#platform/secrets';
 import { sql } from '#platform/sql';
 import { uuidv7 } from '#platform/uuid';
 import { type BlockParts, submit } from '#storage/block-parts';
-import type { BlockCaller, PublicationView, PublishRequest } from '#storage/block-storage';
+import type { BlockCaller, PublicationView, PublishRequest, VolumeConfig } from '#storage/block-storage';
 import { findHost, type HostRow } from '#storage/hosts/host-store';
 import { readPools } from '#storage/pools/pool-store';
 import {
@@ -20,7 +20,7 @@ import {
 import { LUN, newTargetIdentity } from '#storage/publications/target-identity';
 import { chapPlace } from '#storage/publications/target-work';
 import { VOLUME_SLOTS } from '#storage/volumes/volume-slots';
-import { lockUsableVolume, lockVolume, volumeNotFound } from '#storage/volumes/volume-store';
+import { lockUsableVolume, lockVolume, type VolumeRow, volumeNotFound } from '#storage/volumes/volume-store';
 
 const FIND = sql(
   'publication_find',
@@ -36,12 +36,12 @@ const REMOVING = sql(
   'publication_removing',
   `UPDATE trivet.publication SET state = 'removing', active_operation = $3 WHERE tenant_id = $1 AND id = $2`,
 );
-/** Whether the hosts that have the volume already give a CHAP account. */
+/** Which other hosts have the volume, and whether they give a CHAP account. */
 const OTHERS = sql(
   'publication_others',
-  `SELECT h.name, h.chap_user IS NOT NULL AS chap
+  `SELECT h.name, h.chap_user IS NOT NULL AS chap, p.state = 'removing' AS leaves
      FROM trivet.publication p JOIN trivet.host h ON h.tenant_id = p.tenant_id AND h.id = p.host_id
-    WHERE p.tenant_id = $1 AND p.volume_id = $2 AND p.state <> 'removing' AND p.host_id <> $3`,
+    WHERE p.tenant_id = $1 AND p.volume_id = $2 AND p.host_id <> $3 ORDER BY leaves, h.name`,
 );
 const TARGET = sql(
   'volume_take_target',
@@ -163,7 +163,7 @@ export class Publications {
   private async checkHost(
     tx: Tx,
     caller: BlockCaller,
-    volume: { id: string; name: string; pool: string },
+    volume: Pick<VolumeRow, 'id' | 'name' | 'pool' | 'config'>,
     host: HostRow,
   ): Promise<void> {
     const chap = host.chapUser !== null;
@@ -185,8 +185,9 @@ export class Publications {
         `pool ${pool.name} ${nodesCannotCome(pool.portals)}: ${SERVE_NODES}`,
       );
     if (!chap && !servesWithoutChap(pool)) throw new StorageError('failed_precondition', chapNeeded(host.name));
-    const others = await tx.query<{ name: string; chap: boolean }>(OTHERS, [caller.tenantId, volume.id, host.id]);
-    const other = others.find(candidate => candidate.chap !== chap);
+    const others = await tx.query<OtherHost>(OTHERS, [caller.tenantId, volume.id, host.id]);
+    if (others[0] && isOfOneHost(volume.config)) throw hasItsHost(volume.name, others[0]);
+    const other = others.find(candidate => !candidate.leaves && candidate.chap !== chap);
     if (other)
       throw new StorageError(
         'failed_precondition',
@@ -221,6 +222,24 @@ export class Publications {
     return view;
   }
 }
+
+interface OtherHost {
+  name: string;
+  chap: boolean;
+  leaves: boolean;
+}
+
+/** The driver says it of every volume whose claim is for one node (ReadWriteOnce): two would destroy its file system. */
+const isOfOneHost = ({ multi_initiator: several }: VolumeConfig): boolean => several === false || several === 'false';
+
+const hasItsHost = (volume: string, { name, leaves }: OtherHost): StorageError =>
+  leaves
+    ? new StorageError('aborted', `volume ${volume} is being unpublished from host ${name}; try again`)
+    : new StorageError(
+        'failed_precondition',
+        `volume ${volume} is published to host ${name}, and is of one host at a time (multi_initiator: false)`,
+        { field: 'published' },
+      );
 
 const publicationSlots = (publicationId: string, volumeId: string) => [
   { resource: publicationId, slot: 'lifecycle', own: true },

@@ -9,6 +9,8 @@ import { acceptInBackground } from '#storage/background-operation';
 import { type BlockParts, submit } from '#storage/block-parts';
 import type { BlockCaller } from '#storage/block-storage';
 import { eachBlockBackend, type RegisteredBlockBackend } from '#storage/pools/block-backends';
+import { reserve } from '#storage/pools/pool-room';
+import { protectByGroup } from '#storage/protection/protect';
 import { deletion } from '#storage/volumes/volume-deletion';
 import type { BlockDirectory } from '#storage/volumes/volume-handlers';
 import { setVolumeState } from '#storage/volumes/volume-store';
@@ -49,7 +51,9 @@ const OLDEST = sql(
 );
 const LOCK = sql(
   'bin_lock',
-  `SELECT id, name, state FROM trivet.volume WHERE tenant_id = $1 AND id = $2 AND state = 'binned' FOR UPDATE`,
+  `SELECT id, name, state, backend_id AS "backendId", pool, size_bytes::text AS "sizeBytes",
+          trivet.leaves_bin(state, binned_until) AS leaves
+     FROM trivet.volume WHERE tenant_id = $1 AND id = $2 AND state = 'binned' FOR UPDATE`,
 );
 const RESTORE = sql(
   'bin_restore',
@@ -82,6 +86,11 @@ const NO_ID = '00000000-0000-0000-0000-000000000000';
 
 interface BinnedRow extends Leaving {
   state: string;
+  backendId: string;
+  pool: string;
+  sizeBytes: string;
+  /** Its place may be promised to another volume by now. */
+  leaves: boolean;
 }
 
 interface CrowdedPool {
@@ -100,7 +109,10 @@ export interface BinnedVolume {
   binnedUntil: Date;
 }
 
-/** Deleted volumes whose images are still there: they count in quotas, their names are free. */
+/**
+ * Deleted volumes whose images are still there: they count in quotas, their names are free, and their places are for new
+ * volumes that need them (pool-room.ts).
+ */
 export class RecycleBin {
   private doneAt = Number.NEGATIVE_INFINITY;
   /** By where the pool is: when volumes last left its bin before their time. */
@@ -201,6 +213,7 @@ export async function restoreFromBin(
     const [row] = isUuid(volumeId) ? await tx.query<BinnedRow>(LOCK, [tenantId, volumeId]) : [];
     if (!row) throw notInBin(volumeId);
     const name = as ?? row.name;
+    if (row.leaves) await reserve(tx, { tenantId, backendId: row.backendId }, row.pool, BigInt(row.sizeBytes), 'more');
     const restored = await tx.query(RESTORE, [tenantId, volumeId, name]).catch(error => {
       if (!isUniqueViolation(error)) throw error;
       return [];
@@ -213,6 +226,8 @@ export async function restoreFromBin(
           field: 'name',
         },
       );
+    // Its group is not its group any more.
+    await protectByGroup(tx, tenantId, row.id);
     await witness?.note(tx, { resourceId: row.id, resourceName: name });
   });
 }

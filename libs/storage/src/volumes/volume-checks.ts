@@ -15,13 +15,17 @@ export function checkCloneSize(source: VolumeSource, sizeBytes: bigint, pool: st
     throw invalid('config.pool', `a clone stays in the pool of its source, ${source.image.pool}`);
 }
 
-const refuse = (field: string, what: string) => invalid(`config.${field}`, `this backend ${what}`);
+/** `line`: of a StorageClass, by which the driver asks for it. */
+const refuse = (field: string, what: string, line: string) =>
+  invalid(`config.${field}`, `this backend ${what}; remove the line ${line} from the StorageClass`);
 
 /** What a backend cannot enforce is refused, not accepted and ignored. */
 export function checkCapabilities(request: VolumeRequest, capabilities: BlockCapabilities): void {
-  if (request.thick && !capabilities.thick) throw refuse('thick', 'cannot reserve space');
-  if (request.encrypted && !capabilities.encryption) throw refuse('encrypted', 'does not encrypt volumes');
-  if (request.deduplication && !capabilities.deduplication) throw refuse('dedupe_enabled', 'does not deduplicate');
+  if (request.thick && !capabilities.thick) throw refuse('thick', 'cannot reserve space', 'thick: "true"');
+  if (request.encrypted && !capabilities.encryption)
+    throw refuse('encrypted', 'does not encrypt volumes', 'encrypted: "true"');
+  if (request.deduplication && !capabilities.deduplication)
+    throw refuse('dedupe_enabled', 'does not deduplicate', 'dedupeEnabled: "true"');
   checkLimits(request, capabilities);
 }
 
@@ -29,6 +33,7 @@ export function checkLimits(
   { limitIops = -1, limitMbps = -1 }: Pick<VolumeChanges, 'limitIops' | 'limitMbps'>,
   capabilities: BlockCapabilities,
 ): void {
-  if (limitIops !== -1 && !capabilities.limitIops) throw refuse('limit_iops', 'cannot limit operations a second');
-  if (limitMbps !== -1 && !capabilities.limitMbps) throw refuse('limit_mbps', 'cannot limit throughput');
+  if (limitIops !== -1 && !capabilities.limitIops)
+    throw refuse('limit_iops', 'cannot limit operations a second', 'limitIops');
+  if (limitMbps !== -1 && !capabilities.limitMbps) throw refuse('limit_mbps', 'cannot limit throughput', 'limitMbps');
 }

@@ -2,15 +2,17 @@ import { throwUnlessSucceeded } from '#operations/operations';
 import type { Tx } from '#platform/database';
 import { invalid, StorageError } from '#platform/errors';
 import { sql } from '#platform/sql';
-import { isUuid, uuidv7 } from '#platform/uuid';
+import { uuidv7 } from '#platform/uuid';
 import { type BlockParts, submit } from '#storage/block-parts';
 import type { BlockCaller, VolumeChanges, VolumeRequest, VolumeView } from '#storage/block-storage';
 import { desiredVolume, differences, fingerprint } from '#storage/desired-state';
 import { reserve } from '#storage/pools/pool-room';
 import { choosePool, readPools } from '#storage/pools/pool-store';
-import { protect } from '#storage/protection/protect';
-import { checkCapabilities, checkCloneSize, checkLimits, checkSize } from '#storage/volumes/volume-checks';
+import { protect, protectByGroup } from '#storage/protection/protect';
+import { checkCapabilities, checkCloneSize, checkSize } from '#storage/volumes/volume-checks';
 import { checkDependants, deletion, UNPUBLISH_ALL } from '#storage/volumes/volume-deletion';
+import { editVolume, requireGroup } from '#storage/volumes/volume-edit';
+import { importVolume } from '#storage/volumes/volume-import';
 import { changesByPolicy, requestByPolicy } from '#storage/volumes/volume-policy';
 import { VolumeReader } from '#storage/volumes/volume-reader';
 import { VOLUME_SLOTS, wholeVolume } from '#storage/volumes/volume-slots';
@@ -36,17 +38,6 @@ const INSERT = sql(
    VALUES ($1, $2, $3, $4, 'creating', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
    ON CONFLICT (tenant_id, backend_id, name) WHERE state NOT IN ('binned', 'gone') DO NOTHING
    RETURNING id`,
-);
-const GROUP = sql(
-  'volume_group_exists',
-  'SELECT FROM trivet.volume_group WHERE tenant_id = $1 AND backend_id = $2 AND id = $3 FOR SHARE',
-);
-const EDIT = sql(
-  'volume_edit',
-  `UPDATE trivet.volume
-      SET description = coalesce($3, description), destroy_on_delete = coalesce($4, destroy_on_delete),
-          config = config || $5, volume_group_id = CASE WHEN $6 THEN $7 ELSE volume_group_id END, updated_at = now()
-    WHERE tenant_id = $1 AND id = $2`,
 );
 const PUBLICATION = sql(
   'volume_publication',
@@ -139,6 +130,7 @@ export class Volumes {
         throw new StorageError('aborted', `${resource} changed meanwhile; try again`, { resource });
       }
       if (request.protectionTemplate) await protect(tx, caller.tenantId, id, request.protectionTemplate);
+      else if (request.volumeGroupId) await protectByGroup(tx, caller.tenantId, id);
       await begin({
         kind: source ? 'volume.clone' : 'volume.create',
         class: source || thick ? 'copy' : 'fast',
@@ -174,7 +166,7 @@ export class Volumes {
           throw invalid('size', `${changes.sizeBytes} is below the current ${row.sizeBytes} bytes; volumes only grow`);
         await reserve(tx, caller, row.pool, changes.sizeBytes! - BigInt(row.sizeBytes), 'more');
       }
-      await this.edit(tx, caller, row, await changesByPolicy(tx, caller.tenantId, row, changes));
+      await editVolume(tx, caller, capabilities, row, await changesByPolicy(tx, caller.tenantId, row, changes));
       if (!grows) {
         await caller.witness?.note(tx, { resourceId: row.id, resourceName: row.name });
         return { value: undefined };
@@ -199,20 +191,8 @@ export class Volumes {
     return this.get(caller, volumeId);
   }
 
-  private async edit(tx: Tx, caller: BlockCaller, row: VolumeRow, changes: VolumeChanges): Promise<void> {
-    const { volumeGroupId, protectionTemplate } = changes;
-    checkLimits(changes, this.parts.kindOf(caller).capabilities);
-    if (volumeGroupId) await requireGroup(tx, caller, volumeGroupId);
-    if (protectionTemplate !== undefined) await protect(tx, caller.tenantId, row.id, protectionTemplate);
-    await tx.query(EDIT, [
-      caller.tenantId,
-      row.id,
-      changes.description ?? null,
-      changes.destroyOnDelete ?? null,
-      JSON.stringify(changes.config ?? {}),
-      volumeGroupId !== undefined,
-      volumeGroupId ?? null,
-    ]);
+  async import(caller: BlockCaller, imported: string, request: VolumeRequest): Promise<VolumeView> {
+    return this.get(caller, await importVolume(this.parts, caller, imported, request));
   }
 
   /** The image goes to the recycle bin unless it shall be destroyed; what never became ready is always removed. */
@@ -275,10 +255,4 @@ async function requireStill(tx: Tx, caller: BlockCaller, source: VolumeSource): 
       { field: 'published' },
     );
   return true;
-}
-
-async function requireGroup(tx: Tx, caller: BlockCaller, groupId: string): Promise<void> {
-  const rows = isUuid(groupId) ? await tx.query(GROUP, [caller.tenantId, caller.backendId, groupId]) : [];
-  if (rows.length === 0)
-    throw new StorageError('not_found', `Volume group with id ${groupId} not found.`, { field: 'volume_group_id' });
 }

@@ -1,0 +1,51 @@
+import type { BlockCapabilities } from '#backends/block-backend';
+import type { Tx } from '#platform/database';
+import { StorageError } from '#platform/errors';
+import { sql } from '#platform/sql';
+import { isUuid } from '#platform/uuid';
+import type { BlockCaller, VolumeChanges } from '#storage/block-storage';
+import { protect, protectByGroup } from '#storage/protection/protect';
+import { checkLimits } from '#storage/volumes/volume-checks';
+import type { VolumeRow } from '#storage/volumes/volume-store';
+
+const GROUP = sql(
+  'volume_group_exists',
+  'SELECT FROM trivet.volume_group WHERE tenant_id = $1 AND backend_id = $2 AND id = $3 FOR SHARE',
+);
+const EDIT = sql(
+  'volume_edit',
+  `UPDATE trivet.volume
+      SET description = coalesce($3, description), destroy_on_delete = coalesce($4, destroy_on_delete),
+          config = config || $5, volume_group_id = CASE WHEN $6 THEN $7 ELSE volume_group_id END, updated_at = now()
+    WHERE tenant_id = $1 AND id = $2`,
+);
+
+/** Everything of a change but the size. Needs the volume's row. */
+export async function editVolume(
+  tx: Tx,
+  caller: BlockCaller,
+  capabilities: BlockCapabilities,
+  row: Pick<VolumeRow, 'id'>,
+  changes: VolumeChanges,
+): Promise<void> {
+  const { volumeGroupId, protectionTemplate } = changes;
+  checkLimits(changes, capabilities);
+  if (volumeGroupId) await requireGroup(tx, caller, volumeGroupId);
+  if (protectionTemplate !== undefined) await protect(tx, caller.tenantId, row.id, protectionTemplate);
+  await tx.query(EDIT, [
+    caller.tenantId,
+    row.id,
+    changes.description ?? null,
+    changes.destroyOnDelete ?? null,
+    JSON.stringify(changes.config ?? {}),
+    volumeGroupId !== undefined,
+    volumeGroupId ?? null,
+  ]);
+  if (volumeGroupId !== undefined || protectionTemplate === null) await protectByGroup(tx, caller.tenantId, row.id);
+}
+
+export async function requireGroup(tx: Tx, caller: BlockCaller, groupId: string): Promise<void> {
+  const rows = isUuid(groupId) ? await tx.query(GROUP, [caller.tenantId, caller.backendId, groupId]) : [];
+  if (rows.length === 0)
+    throw new StorageError('not_found', `Volume group with id ${groupId} not found.`, { field: 'volume_group_id' });
+}

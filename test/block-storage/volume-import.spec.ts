@@ -1,0 +1,82 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { BlockHouse, volumeRequest } from '#test/block-storage/block-house';
+
+/** A volume that a caller takes over under another name; what its answers look like is in test/csp. */
+describe('an import', () => {
+  let house: BlockHouse;
+  beforeAll(async () => {
+    house = await BlockHouse.create({ morePools: ['slow'] });
+  });
+  afterAll(() => house?.close());
+
+  const importAs = (imported: string, name: string, changes = {}) =>
+    house.volumes.import(house.caller(), imported, {
+      ...volumeRequest(name),
+      config: { import_volume_name: imported },
+      ...changes,
+    });
+
+  it('asked for by many at once under one name is one, under many names the first one', async () => {
+    const { id } = await house.volume('shop');
+    const same = await Promise.all(Array.from({ length: 10 }, () => importAs('shop', 'pvc-shop')));
+    expect(new Set(same.map(volume => volume.id))).toEqual(new Set([id]));
+    const raced = await Promise.allSettled(Array.from({ length: 10 }, (_, n) => importAs('pvc-shop', `pvc-${n}`)));
+    const [won, ...others] = raced.filter(({ status }) => status === 'fulfilled');
+    expect({ won: won?.status, others }).toEqual({ won: 'fulfilled', others: [] });
+    for (const one of raced)
+      if (one.status === 'rejected') expect(one.reason).toMatchObject({ kind: 'invalid_argument' });
+  });
+
+  it('and a publication that come together: one of them is refused', async () => {
+    const host = await house.host('node-a', { chap: { user: 'node-a', password: 'twelve-chars' } });
+    for (let n = 0; n < 10; n++) {
+      const { id } = await house.volume(`race-${n}`);
+      const published = house.publications
+        .publish(house.caller(), id, { host: host.uuid, accessProtocol: 'iscsi' })
+        .then(() => true);
+      const imported = await importAs(`race-${n}`, `pvc-race-${n}`).then(
+        () => true,
+        error => {
+          expect(error).toMatchObject({ kind: 'failed_precondition', field: 'published' });
+          return false;
+        },
+      );
+      await published;
+      expect((await house.volumes.get(house.caller(), id)).name).toBe(imported ? `pvc-race-${n}` : `race-${n}`);
+    }
+  });
+
+  it('keeps what the request leaves open, and refuses what would move it', async () => {
+    const kept = await house.volume('kept', { description: 'of the shop', destroyOnDelete: false });
+    const refused = (changes: object, field: string) =>
+      expect(importAs('kept', 'pvc-kept', changes)).rejects.toMatchObject({ kind: 'invalid_argument', field });
+    await refused({ pool: 'slow' }, 'config.pool');
+    await refused({ folder: 'db', config: { folder: 'db' } }, 'config.folder');
+    await refused({ thick: true, config: { thick: 'true' } }, 'config.thick');
+    await refused({ protectionTemplate: 'nothing' }, 'protection_template');
+    expect(await importAs('kept', 'pvc-kept')).toMatchObject({
+      id: kept.id,
+      description: 'of the shop',
+      destroyOnDelete: false,
+    });
+    // Recognised as what it is now: an ordinary creation of that name and size is answered with it.
+    expect((await house.volume('pvc-kept')).id).toBe(kept.id);
+    await expect(importAs('other', 'pvc-kept')).rejects.toMatchObject({ kind: 'already_exists' });
+  });
+});
+
+it('what HPE asks for in its sample, and no file system does, is refused with the line to remove', async () => {
+  const house = await BlockHouse.create();
+  try {
+    await expect(house.volume('dedupe', { deduplication: true })).rejects.toMatchObject({
+      field: 'config.dedupe_enabled',
+      message: expect.stringContaining('remove the line dedupeEnabled: "true" from the StorageClass'),
+    });
+    await expect(house.volume('encrypted', { encrypted: true })).rejects.toMatchObject({
+      field: 'config.encrypted',
+      message: expect.stringContaining('remove the line encrypted: "true" from the StorageClass'),
+    });
+  } finally {
+    await house.close();
+  }
+});
