@@ -5,11 +5,12 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { DaemonRef, Initiator, TargetSpec } from '#backends/exporter';
+import { unleased } from '#platform/lease-signal';
 import { hasLibiscsi, hasTgt, openTgtHarness, type TgtHarness } from '#test/exporter/tgt-harness';
 import { QemuInitiator } from '#test/support/initiator';
 
 const run = promisify(execFile);
-const soon = () => AbortSignal.timeout(60_000);
+const soon = () => unleased(AbortSignal.timeout(60_000));
 const SIZE = 64 * 2 ** 20;
 const HOST = 'iqn.2026-01.example:host';
 const chap = { user: 'alice', password: `canary-${randomUUID()}` };

@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import type { ImageRef } from '#backends/block-backend';
 import type { AppliedTarget, DaemonRef, Exporter, Initiator, ObservedTarget, TargetSpec } from '#backends/exporter';
 import type { ErrorKind } from '#platform/errors';
+import { unleased } from '#platform/lease-signal';
 
 /** A host's session on one unit. */
 export interface ExporterSession {
@@ -39,7 +40,7 @@ export interface ExporterHarness {
 
 export const MIB = 2 ** 20;
 export const SIZE = 64 * MIB;
-export const soon = () => AbortSignal.timeout(60_000);
+export const soon = () => unleased(AbortSignal.timeout(60_000));
 
 /** Tids are unique over the appliance. */
 let lastTid = 100;
