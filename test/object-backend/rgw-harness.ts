@@ -14,7 +14,7 @@ import {
   S3Client,
 } from '@aws-sdk/client-s3';
 import type { ObjectBackendHarness } from '#backends/conformance/object-backend.conformance';
-import type { ObjectBackend } from '#backends/object-backend';
+import type { ApplianceIdentity, ObjectBackend } from '#backends/object-backend';
 import { AdminOps } from '#backends/rgw/admin-ops';
 import { readPolicy } from '#backends/rgw/bucket-grants';
 import { emptyPortion } from '#backends/rgw/bucket-purge';
@@ -48,6 +48,8 @@ export interface RgwHarness extends ObjectBackendHarness {
   foreignUid: string;
   ownerUid: string;
   open(tenantId: string): ObjectBackend;
+  /** What `backend` was opened with, for another process. */
+  opened: { config: object; credentials: Record<string, string>; owner: ApplianceIdentity };
   /** As an administrator does who gives a bucket to another user. */
   linkBucket(name: string, uid: string): Promise<void>;
 }
@@ -121,6 +123,11 @@ export async function openRgwHarness(rgw: RgwParts, rgwTenant = ''): Promise<Rgw
     foreignUid,
     ownerUid,
     open,
+    opened: {
+      config: { endpoint: rgw.endpoint, region: rgw.region, ownerUid, rgwTenant },
+      credentials,
+      owner: { applianceId: `appliance-${run}`, tenantId: 'default' },
+    },
     linkBucket: async (name, uid) => {
       const qualified = qualifiedBucket(rgwTenant, name);
       const bucket = await admin.getBucket(qualified, signal());
