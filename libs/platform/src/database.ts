@@ -15,6 +15,7 @@ import { Identities1795651200000 } from '#platform/migrations/0007-identities';
 import { Health1795651260000 } from '#platform/migrations/0008-health';
 import { LeanOperations1795737600000 } from '#platform/migrations/0009-lean-operations';
 import { BucketIdentity1795824000000 } from '#platform/migrations/0010-bucket-identity';
+import { WaitingForBackends1796256000000 } from '#platform/migrations/0015-waiting-for-backends';
 import type { Statement } from '#platform/sql';
 import { isUuid } from '#platform/uuid';
 
@@ -29,6 +30,7 @@ export const MIGRATIONS = [
   Health1795651260000,
   LeanOperations1795737600000,
   BucketIdentity1795824000000,
+  WaitingForBackends1796256000000,
 ];
 /** What readiness compares with the database: TypeORM reads it from the class's name. */
 export const SCHEMA_VERSION = Math.max(...MIGRATIONS.map(migration => Number(migration.name.slice(-13))));
