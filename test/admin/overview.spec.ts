@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { OperationReply } from '#admin/contract/operations';
 import { Overview } from '#admin/overview/overview';
+import { readEngineFigures } from '#operations/figures';
 import { uuidv7 } from '#platform/uuid';
+import { reportBackends } from '#storage/pools/pool-report';
 import { PoolSampler } from '#storage/pools/pool-sampler';
 import { AdminHouse, type HouseTenant } from '#test/admin/admin-house';
 import { until } from '#test/support/parts';
@@ -153,6 +156,49 @@ describe('what a person has to look at', () => {
     const away = whats(await glance(tenant));
     expect(away).toContain('Backend fake of tenant stuck does not answer: no answer.');
     expect(away).not.toContain('have failed more than three times');
+  });
+
+  it('tells what waits for a backend from what is about to run', async () => {
+    const tenant = await house.tenant('patient');
+    const id = await operation(tenant, { state: 'pending', name: 'held', attempt: 0 });
+    await operation(tenant, { state: 'pending', name: 'held-2', attempt: 0 });
+    await operation(tenant, { state: 'succeeded', finished: new Date() });
+    const read = async () => (await house.call(tenant.viewer, 'GET', `/operations/${id}`)).body;
+    expect(await read()).toMatchObject({ waitsForBackend: null, nextRunAt: expect.any(String), advice: null });
+    const circuit = (set: string) =>
+      house.query(
+        `INSERT INTO trivet.backend_circuit AS c (tenant_id, backend_id, failures, open_until, reason, detail, probed_at)
+         VALUES ($1, $2, 3, now() + interval '1 hour', 'for callers', 'connection refused', now())
+         ON CONFLICT (tenant_id, backend_id) DO UPDATE SET ${set}`,
+        [tenant.id, tenant.backends.fake],
+      );
+    await circuit('failures = 3');
+    const held = await read();
+    expect(held).toMatchObject({
+      state: 'pending',
+      nextRunAt: null,
+      waitsForBackend: { reason: 'connection refused' },
+      advice: expect.stringContaining('goes on by itself once a probe is answered: connection refused'),
+    });
+    expect(Math.abs(Date.parse(held.waitsForBackend.nextProbeAt) - Date.now())).toBeLessThan(5_000);
+    const { body } = await house.call(tenant.viewer, 'GET', '/operations', { query: { kind: 'bucket.create' } });
+    expect(body.items.map((one: OperationReply) => [one.state, one.waitsForBackend !== null])).toEqual([
+      ['succeeded', false],
+      ['pending', true],
+      ['pending', true],
+    ]);
+    const glimpse = await until('the pulse has seen it', async () => {
+      const seen = await glance(tenant);
+      return seen.operations.waitingForBackend > 0 ? seen : undefined;
+    });
+    expect(glimpse.operations).toMatchObject({ waiting: 2, waitingForBackend: 2, stuck: 0 });
+    expect(glimpse.attention.map(({ means }) => means).join()).toContain('2 operations for it wait and go on by');
+    expect(
+      (await reportBackends(house.database)).find(one => one.tenant === 'patient' && one.name === 'fake'),
+    ).toMatchObject({ waiting: 2 });
+    expect((await readEngineFigures(house.database)).waitingForBackend).toBe(2);
+    await circuit('open_until = NULL');
+    expect(await read()).toMatchObject({ waitsForBackend: null, nextRunAt: expect.any(String) });
   });
 
   it('counts what is beyond the largest causes', async () => {

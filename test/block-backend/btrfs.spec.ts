@@ -11,6 +11,7 @@ import { describeExtentHistory } from '#backends/conformance/extent-history.conf
 import { describeExtentSource } from '#backends/conformance/extent-source.conformance';
 import { EXTENT_ENCODED, readExtents } from '#backends/linux/fiemap';
 import { isInPlace } from '#backends/linux/inode-flags';
+import { unleased } from '#platform/lease-signal';
 import { describeOwnFileSystem } from '#test/block-backend/describe-own-file-system';
 import { describeSharing } from '#test/block-backend/describe-sharing';
 import { extentHarness, HISTORIES } from '#test/block-backend/extent-harness';
@@ -86,7 +87,7 @@ describe.skipIf(!parts().btrfs)('btrfs', () => {
         await harness.punch(volume, 100 * BLOCK, round * BLOCK);
         const target = await bench.snapshot(volume);
         await bench.expectTold(base, target);
-        await bench.backend.removeImage(base, bench.nextFence(), AbortSignal.timeout(10_000));
+        await bench.backend.removeImage(base, bench.nextFence(), unleased(AbortSignal.timeout(10_000)));
         base = target;
       }
     });
@@ -129,8 +130,12 @@ describe.skipIf(!parts().btrfs)('btrfs', () => {
       from(harness.backend, flag);
       const [one, two] = [await bench.snapshot(volume), bench.image('snapshot')];
       const cut = { stage: bench.stageRef(two), source: volume };
-      await harness.backend.stageTogether([cut], { pids: [], deadlineMs: 10_000 }, AbortSignal.timeout(30_000));
-      await harness.backend.commit(cut.stage, two, { readOnly: true }, AbortSignal.timeout(30_000));
+      await harness.backend.stageTogether(
+        [cut],
+        { pids: [], deadlineMs: 10_000 },
+        unleased(AbortSignal.timeout(30_000)),
+      );
+      await harness.backend.commit(cut.stage, two, { readOnly: true }, unleased(AbortSignal.timeout(30_000)));
       await bench.harness.write(volume, 0, Buffer.from('behind'));
       expect([await bench.text(one, 6), await bench.text(two, 6)]).toEqual(['before', 'before']);
     });

@@ -11,12 +11,13 @@ import {
 } from '#backends/conformance/block-backend.conformance';
 import { identityOf, threadsOf } from '#backends/linux/process-state';
 import { ReflinkBackend } from '#backends/reflink/reflink-backend';
+import { unleased } from '#platform/lease-signal';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { OWNER, ownFolder, pool, readFrom, removeFolder, writeTo } from '#test/block-backend/file-harness';
 import { until } from '#test/support/parts';
 
 const SCRIPTS = join(PACKAGE_ROOT, 'dist', 'test', 'block-backend');
-const soon = () => AbortSignal.timeout(60_000);
+const soon = () => unleased(AbortSignal.timeout(60_000));
 
 const isStopped = (pid: number): boolean => {
   const states = [...threadsOf(pid).values()].map(({ state }) => state);
@@ -195,7 +196,11 @@ export function describeCuts(name: string, below: () => string | undefined): voi
       const small = await bench.volume('');
       const pid = await writerOn(small);
       const abort = new AbortController();
-      const cut = backend.stageTogether(cutsOf(small, slow), { pids: [pid], deadlineMs: 30_000 }, abort.signal);
+      const cut = backend.stageTogether(
+        cutsOf(small, slow),
+        { pids: [pid], deadlineMs: 30_000 },
+        unleased(abort.signal),
+      );
       const failure = failsWith(cut, 'timeout');
       await until('the writer is stopped', () => isStopped(pid));
       abort.abort();

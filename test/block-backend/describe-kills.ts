@@ -10,12 +10,13 @@ import {
   MIB,
 } from '#backends/conformance/block-backend.conformance';
 import { ReflinkBackend } from '#backends/reflink/reflink-backend';
+import { unleased } from '#platform/lease-signal';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { OWNER, ownFolder, pool, readFrom, removeFolder, writeTo } from '#test/block-backend/file-harness';
 import { until } from '#test/support/parts';
 
 const SCRIPT = join(PACKAGE_ROOT, 'dist', 'test', 'block-backend', 'stage-child.js');
-const soon = () => AbortSignal.timeout(60_000);
+const soon = () => unleased(AbortSignal.timeout(60_000));
 
 /** A worker dies while it makes an image (hard-cases F1), on a file system of either kind. */
 export function describeKills(name: string, below: () => string | undefined): void {
@@ -122,7 +123,7 @@ export function describeKills(name: string, below: () => string | undefined): vo
       const image = bench.image();
       const abort = new AbortController();
       const content = { kind: 'copy', source, thick: false } as const;
-      const call = backend.stage(bench.stageRef(image), content, abort.signal);
+      const call = backend.stage(bench.stageRef(image), content, unleased(abort.signal));
       const failure = failsWith(call, 'timeout');
       await until('the copy is being made', async () => (await bench.temporaries()).length > 0);
       const begin = performance.now();

@@ -22,10 +22,11 @@ import {
 } from '#backends/conformance/block-backend.conformance';
 import { fileSystemUuid, UUID_PROBES } from '#backends/linux/file-system-id';
 import { ReflinkBackend } from '#backends/reflink/reflink-backend';
+import { unleased } from '#platform/lease-signal';
 import { OWNER, ownFolder, pool, readFrom, writeTo } from '#test/block-backend/file-harness';
 import { DiskImage, SMALL_IMAGE } from '#test/support/disk-image';
 
-const soon = () => AbortSignal.timeout(60_000);
+const soon = () => unleased(AbortSignal.timeout(60_000));
 const NO_SPACE = /insufficient storage space/;
 
 /** What only a pool can show that is filled, unmounted and mounted again. Needs root. */

@@ -7,10 +7,11 @@ import { describeBlockCopies } from '#backends/conformance/block-copies.conforma
 import { checkCallLog } from '#backends/fake/call-log-check';
 import { FakeBlockControl } from '#backends/fake-block/fake-block-control';
 import { fakeBlockKind } from '#backends/fake-block/fake-block-kind';
+import { type LeaseSignal, unleased } from '#platform/lease-signal';
 import { fileHarness, OWNER, ownFolder, pool } from '#test/block-backend/file-harness';
 import { until } from '#test/support/parts';
 
-const soon = () => AbortSignal.timeout(20_000);
+const soon = () => unleased(AbortSignal.timeout(20_000));
 const stores: BlockStore[] = [];
 const folder = ownFolder();
 afterAll(() => {
@@ -74,12 +75,12 @@ describe('faults of the fake block store', () => {
   it('hang before and after the effect, until the signal', async () => {
     const image = await make();
     control.addFault({ method: 'growImage', mode: 'hang' });
-    const grow = (signal: AbortSignal) =>
+    const grow = (signal: LeaseSignal) =>
       volumes.growImage(image, { sizeBytes: 8_192n, thick: false }, bench.nextFence(), signal);
-    await failsWith(grow(AbortSignal.timeout(50)), 'timeout');
+    await failsWith(grow(unleased(AbortSignal.timeout(50))), 'timeout');
     expect(await volumes.inspectImage(image, soon())).toMatchObject({ sizeBytes: 4_096n });
     control.addFault({ method: 'growImage', mode: 'hang-after' });
-    await failsWith(grow(AbortSignal.timeout(200)), 'timeout');
+    await failsWith(grow(unleased(AbortSignal.timeout(200))), 'timeout');
     expect(await volumes.inspectImage(image, soon())).toMatchObject({ sizeBytes: 8_192n });
   });
 

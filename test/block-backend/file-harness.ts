@@ -6,6 +6,7 @@ import type { BlockBackend, ImageRef, PoolConfig } from '#backends/block-backend
 import type { BlockBackendHarness } from '#backends/conformance/block-backend.conformance';
 import type { ApplianceIdentity } from '#backends/object-backend';
 import { ReflinkBackend } from '#backends/reflink/reflink-backend';
+import { unleased } from '#platform/lease-signal';
 import { parts } from '#test/support/parts';
 
 /** Without an XFS image these tests have nothing to say; TRIVET_REQUIRE decides whether that may be. */
@@ -20,7 +21,7 @@ export const ownFolder = (below = tmpdir()): string => mkdtempSync(join(below, '
 
 /** Immutable snapshots must lose that first, which the adapter does best. */
 export async function removeFolder(folder: string, backend: BlockBackend, pools: readonly string[]): Promise<void> {
-  const signal = AbortSignal.timeout(30_000);
+  const signal = unleased(AbortSignal.timeout(30_000));
   for (const name of pools) {
     const found: ImageRef[] = [];
     for await (const { kind, id, folder: inPool } of backend.listImages(name, signal))
@@ -59,7 +60,7 @@ export async function fileHarness(
   for (const { path } of pools) mkdirSync(path);
   pools.push(pool('down', join(folder, 'not-there')));
   const backend = wrap(pools, OWNER);
-  await backend.preparePool('pool', AbortSignal.timeout(10_000));
+  await backend.preparePool('pool', unleased(AbortSignal.timeout(10_000)));
   return {
     backend,
     pool: 'pool',

@@ -11,11 +11,12 @@ import {
 } from '#backends/conformance/block-backend.conformance';
 import { reserve } from '#backends/reflink/file-content';
 import { ReflinkBackend } from '#backends/reflink/reflink-backend';
+import { unleased } from '#platform/lease-signal';
 import { describeOwnFileSystem } from '#test/block-backend/describe-own-file-system';
 import { OWNER, ownFolder, pool, readFrom, writeTo, xfsFolder } from '#test/block-backend/file-harness';
 import { DiskImage, SMALL_IMAGE } from '#test/support/disk-image';
 
-const soon = () => AbortSignal.timeout(60_000);
+const soon = () => unleased(AbortSignal.timeout(60_000));
 const NO_SPACE = /insufficient storage space/;
 
 describe.skipIf(!xfsFolder())('XFS', () => describeOwnFileSystem('xfs'));

@@ -7,9 +7,10 @@ import type { BlockBackend } from '#backends/block-backend';
 import { ReflinkBackend } from '#backends/reflink/reflink-backend';
 import type { ReflinkConfig } from '#backends/reflink/reflink-config';
 import { reflinkKind } from '#backends/reflink/reflink-kind';
+import { unleased } from '#platform/lease-signal';
 import { uuidv7 } from '#platform/uuid';
 
-const signal = () => AbortSignal.timeout(20_000);
+const signal = () => unleased(AbortSignal.timeout(20_000));
 const applianceId = randomUUID();
 const ownerId = uuidv7();
 const { registration } = reflinkKind;

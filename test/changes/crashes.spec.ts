@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { changeHandlers } from '#changes/change-handlers';
+import { IndexKeeper } from '#changes/index-keeper';
 import { StorageError } from '#platform/errors';
 import { EndedAttempts, pointsOf } from '#test/block-storage/ended-attempts';
 import { BLOCK, ChangesHouse, collect, type Taken } from '#test/changes/changes-house';
@@ -97,6 +98,36 @@ describe('changes.index', () => {
     expect(overtaken).toBe(2);
     expect(await house.expectDelta(s1, s2)).toBe('index');
     expect(await stepsOf(s1.volumeId)).toEqual([{ state: 'ready', ranges: '2', chunks: 1, stored: 1 }]);
+  });
+
+  it.each([
+    ['before it began', 'begin'],
+    ['while it reads', 'read'],
+  ])('is cancelled when its volume is deleted %s', async (_, when) => {
+    const [, s2] = await pair();
+    const { volumes } = house.house;
+    const remove = () => volumes.delete(house.house.caller(), s2.volumeId, { force: true });
+    const ofIt = () =>
+      house.query<{ state: string; error: unknown }>(
+        "SELECT state, error FROM trivet.operation WHERE kind = 'changes.index' AND resource_id = $1",
+        [s2.id],
+      );
+    if (when === 'begin') {
+      await house.query("UPDATE trivet.queue SET paused = true WHERE class = 'index'");
+      await new IndexKeeper(house.database).round(AbortSignal.timeout(10_000));
+      await remove();
+      expect(await ofIt()).toMatchObject([{ state: 'pending' }]);
+      await house.query("UPDATE trivet.queue SET paused = false WHERE class = 'index'");
+    } else {
+      const { extents } = house.house.store;
+      const changed = extents.changed.bind(extents);
+      vi.spyOn(extents, 'changed').mockImplementationOnce(async function* (...asked) {
+        await remove();
+        yield* changed(...asked);
+      });
+    }
+    await house.index();
+    expect(await ofIt()).toEqual([{ state: 'cancelled', error: null }]);
   });
 
   it('has one builder, however many workers look', async () => {

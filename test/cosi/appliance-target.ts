@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { CreateBucketCommand, ListBucketsCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { AdminOps } from '#backends/rgw/admin-ops';
-import { openTransport } from '#backends/rgw/http-transport';
+import { HttpTransport } from '#backends/rgw/http-transport';
+import { unleased } from '#platform/lease-signal';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import type { CosiSettings, CosiSetup, CosiTarget, StoreControl } from '#test/cosi/target';
 import { TcpProxy } from '#test/deploy/tcp-proxy';
@@ -66,13 +67,13 @@ export const openOnRgw: CosiSetup = async (settings = {}) => {
     env: { ...settingsEnv(settings), TRIVET_RGW_PUBLIC_ENDPOINT: rgw.endpoint },
     rgwEndpoint: endpoint,
   });
-  const transport = openTransport(rgw.endpoint);
+  const transport = new HttpTransport(rgw.endpoint, rgw.region);
   const keys = {
     accessKeyId: readFileSync(rgw.accessKeyFile, 'utf8').trim(),
     secretAccessKey: readFileSync(rgw.secretKeyFile, 'utf8').trim(),
   };
-  const admin = new AdminOps(transport, keys, rgw.region);
-  const never = AbortSignal.timeout(600_000);
+  const admin = new AdminOps(transport, keys);
+  const never = unleased(AbortSignal.timeout(600_000));
   const clientOf = (credentials: typeof keys) =>
     new S3Client({
       endpoint: rgw.endpoint,
@@ -129,7 +130,7 @@ export const openOnRgw: CosiSetup = async (settings = {}) => {
     ...openTarget(appliance, prefix, control),
     close: async () => {
       await appliance.close();
-      transport.handler.destroy();
+      transport.close();
       await relay.close();
     },
   };

@@ -11,10 +11,11 @@ import { IscsiSession } from '#backends/tgt/iscsi-session';
 import { TgtClient } from '#backends/tgt/tgt-client';
 import * as requests from '#backends/tgt/tgt-request';
 import { parsePortals, parseTargets } from '#backends/tgt/tgt-show';
+import { unleased } from '#platform/lease-signal';
 import { freePort, hasTgt, openTgtHarness, type TgtHarness } from '#test/exporter/tgt-harness';
 import { until } from '#test/support/parts';
 
-const soon = () => AbortSignal.timeout(60_000);
+const soon = () => unleased(AbortSignal.timeout(60_000));
 const SIZE = 64 * 2 ** 20;
 const IDENTITY: UnitIdentity = { vendor: 'TRIVET', product: 'VOLUME', unitSerial: 'naa' };
 
@@ -224,7 +225,7 @@ describe.skipIf(!hasTgt())('tgtd', () => {
     it('requests that came while it was stopped are done before what is asked next', async () => {
       const { daemon, client } = await started();
       process.kill(await harness.pidOf(daemon), 'SIGSTOP');
-      const late = client.ask(requests.newTarget(9, 'iqn.2026-01.dev.trivet:late'), AbortSignal.timeout(100));
+      const late = client.ask(requests.newTarget(9, 'iqn.2026-01.dev.trivet:late'), unleased(AbortSignal.timeout(100)));
       await expect(late).rejects.toMatchObject({ kind: 'timeout' });
       await harness.exporter.ensureDaemon(daemon, soon());
       const shown = parseTargets(await client.ask(requests.showTargets(), soon()));
@@ -241,7 +242,7 @@ describe.skipIf(!hasTgt())('tgtd', () => {
     const gone = IscsiSession.open(
       { host, port: Number(port) },
       { initiator: 'iqn.x', target: 'iqn.y' },
-      AbortSignal.timeout(2000),
+      unleased(AbortSignal.timeout(2000)),
     );
     await expect(gone).rejects.toThrow();
     await session.write(0, Buffer.alloc(512, 1));
@@ -259,7 +260,7 @@ function startElsewhere(harness: TgtHarness, code: string, values: object) {
     import { join } from 'node:path';
     const { folder, root, daemon, spec } = JSON.parse(process.env.VALUES);
     const say = word => process.stdout.write(word + '\\n');
-    const soon = () => AbortSignal.timeout(60000);
+    const soon = () => unleased(AbortSignal.timeout(60000));
     const pathOf = image => join(root, image.id);
     const exporter = new TgtExporter({ folder, fences: new HostFences(join(root, 'fences')), volumes: {
       pathOf, inspectImage: async image => ({ state: 'present', sizeBytes: statSync(pathOf(image), { bigint: true }).size, allocatedBytes: 0n, readOnly: false }),

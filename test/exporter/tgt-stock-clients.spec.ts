@@ -5,11 +5,12 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { DaemonRef, Initiator, TargetSpec, UnitIdentity } from '#backends/exporter';
+import { unleased } from '#platform/lease-signal';
 import { hasLibiscsi, hasTgt, openTgtHarness, type TgtHarness } from '#test/exporter/tgt-harness';
 import { type InitiatorSession, QemuInitiator } from '#test/support/initiator';
 
 const run = promisify(execFile);
-const soon = () => AbortSignal.timeout(60_000);
+const soon = () => unleased(AbortSignal.timeout(60_000));
 const SIZE = 64 * 2 ** 20;
 const NEW: UnitIdentity = { vendor: 'TrueNAS', product: 'iSCSI Disk', unitSerial: 'naa' };
 const OLD: UnitIdentity = { vendor: 'TRIVET', product: 'VOLUME', unitSerial: 'uuid' };

@@ -35,10 +35,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { AccessMode, BucketRef, Grant, Principal } from '#backends/object-backend';
 import { errorCode } from '#backends/rgw/errors';
 import { rgwKind } from '#backends/rgw/rgw-kind';
+import { unleased } from '#platform/lease-signal';
 import { openRgwHarness, type RgwHarness, rgwParts } from '#test/object-backend/rgw-harness';
 
 const parts = rgwParts();
-const soon = () => AbortSignal.timeout(60_000);
+const soon = () => unleased(AbortSignal.timeout(60_000));
 const spec = rgwKind.parseBucketParameters({ versioning: 'true' });
 
 interface World {

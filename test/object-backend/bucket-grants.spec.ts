@@ -5,10 +5,11 @@ import type { BucketRef, Grant } from '#backends/object-backend';
 import { MAX_POLICY_BYTES, readPolicy, writeGrants } from '#backends/rgw/bucket-grants';
 import { rgwKind } from '#backends/rgw/rgw-kind';
 import { grantsOf, MAX_UID_LENGTH } from '#backends/s3/bucket-policy';
+import { unleased } from '#platform/lease-signal';
 import { openRgwHarness, type RgwHarness, rgwParts } from '#test/object-backend/rgw-harness';
 
 const parts = rgwParts();
-const soon = () => AbortSignal.timeout(60_000);
+const soon = () => unleased(AbortSignal.timeout(60_000));
 const spec = rgwKind.parseBucketParameters({});
 
 describe.skipIf(!parts)('bucket policies on RGW', () => {
@@ -75,7 +76,9 @@ describe.skipIf(!parts)('bucket policies on RGW', () => {
     const Policy = JSON.stringify({ Version: '2012-10-17', Statement });
     await owner.send(new PutBucketPolicyCommand({ Bucket: ref.name, Policy }));
     await harness.backend.putGrants(ref, [{ uid: 'trivet-a', mode: 'write_only' }], soon());
-    const withOurs = JSON.parse((await readPolicy(owner, ref.name, soon()))!) as { Statement: { Sid: string }[] };
+    const withOurs = JSON.parse((await readPolicy(await harness.userOf(owner), ref.name, soon()))!) as {
+      Statement: { Sid: string }[];
+    };
     expect(withOurs.Statement.map(statement => statement.Sid)).toEqual([
       'first',
       'second',
@@ -84,7 +87,10 @@ describe.skipIf(!parts)('bucket policies on RGW', () => {
     ]);
     await harness.foreignClient.send(new ListObjectsV2Command({ Bucket: ref.name }));
     await harness.backend.putGrants(ref, [], soon());
-    expect(JSON.parse((await readPolicy(owner, ref.name, soon()))!)).toEqual({ Version: '2012-10-17', Statement });
+    expect(JSON.parse((await readPolicy(await harness.userOf(owner), ref.name, soon()))!)).toEqual({
+      Version: '2012-10-17',
+      Statement,
+    });
   });
 
   it('leaves no policy behind when nothing is left to say', async () => {
@@ -111,7 +117,7 @@ describe.skipIf(!parts)('bucket policies on RGW', () => {
     };
     const scope = { bucket: ref.name, tenant: '' };
     const grants: Grant[] = [{ uid: 'trivet-a', mode: 'read_only' }];
-    await expect(writeGrants(owner, scope, grants, readVersion, soon())).rejects.toMatchObject({
+    await expect(writeGrants(await harness.userOf(owner), scope, grants, readVersion, soon())).rejects.toMatchObject({
       kind: 'failed_precondition',
     });
   });
@@ -125,7 +131,7 @@ describe.skipIf(!parts)('bucket policies on RGW', () => {
     while (bytes(count + 1) <= MAX_POLICY_BYTES) count += 1;
     const grants: Grant[] = Array.from({ length: count }, (_, n) => ({ uid: uid(n), mode: 'read_write' }));
     await harness.backend.putGrants(ref, grants, soon());
-    const policy = (await readPolicy(await harness.ownerClient(), ref.name, soon()))!;
+    const policy = (await readPolicy(await harness.userOf(await harness.ownerClient()), ref.name, soon()))!;
     expect(grantsOf(policy)).toHaveLength(count);
     expect(Buffer.byteLength(policy)).toBeLessThanOrEqual(bytes(count));
     await harness.backend.putGrants(ref, grants.slice(0, 1), soon());

@@ -11,10 +11,11 @@ import {
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { BucketRef } from '#backends/object-backend';
 import { rgwKind } from '#backends/rgw/rgw-kind';
+import { unleased } from '#platform/lease-signal';
 import { openRgwHarness, type RgwHarness, rgwParts } from '#test/object-backend/rgw-harness';
 
 const parts = rgwParts();
-const soon = () => AbortSignal.timeout(60_000);
+const soon = () => unleased(AbortSignal.timeout(60_000));
 
 describe.skipIf(!parts)('emptying a bucket on RGW', () => {
   let harness: RgwHarness;

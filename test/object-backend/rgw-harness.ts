@@ -14,16 +14,18 @@ import {
   S3Client,
 } from '@aws-sdk/client-s3';
 import type { ObjectBackendHarness } from '#backends/conformance/object-backend.conformance';
-import type { ObjectBackend } from '#backends/object-backend';
+import type { ApplianceIdentity, ObjectBackend } from '#backends/object-backend';
 import { AdminOps } from '#backends/rgw/admin-ops';
 import { readPolicy } from '#backends/rgw/bucket-grants';
 import { emptyPortion } from '#backends/rgw/bucket-purge';
 import { errorCode } from '#backends/rgw/errors';
-import { openTransport } from '#backends/rgw/http-transport';
+import { HttpTransport } from '#backends/rgw/http-transport';
 import { qualifiedBucket, qualifiedUid } from '#backends/rgw/rgw-config';
 import { rgwKind } from '#backends/rgw/rgw-kind';
+import { S3User } from '#backends/rgw/s3-user';
 import { grantsOf } from '#backends/s3/bucket-policy';
 import { TAG_PREFIX } from '#backends/s3/bucket-tags';
+import { unleased } from '#platform/lease-signal';
 import { type Parts, parts } from '#test/support/parts';
 
 export type RgwParts = NonNullable<Parts['rgw']>;
@@ -37,6 +39,8 @@ export interface RgwHarness extends ObjectBackendHarness {
   credentials: { accessKeyId: string; secretAccessKey: string };
   /** As the stock client of a user with these keys would be set up. */
   clientFor(keys: { accessKeyId: string; secretAccessKey: string }): S3Client;
+  /** Whom a client acts as, in the adapter's own way. */
+  userOf(client: S3Client): Promise<S3User>;
   /** Acts as our own bucket owner. */
   ownerClient(): Promise<S3Client>;
   /** Acts as somebody who has nothing to do with Trivet. */
@@ -44,11 +48,13 @@ export interface RgwHarness extends ObjectBackendHarness {
   foreignUid: string;
   ownerUid: string;
   open(tenantId: string): ObjectBackend;
+  /** What `backend` was opened with, for another process. */
+  opened: { config: object; credentials: Record<string, string>; owner: ApplianceIdentity };
   /** As an administrator does who gives a bucket to another user. */
   linkBucket(name: string, uid: string): Promise<void>;
 }
 
-const signal = () => AbortSignal.timeout(60_000);
+const signal = () => unleased(AbortSignal.timeout(60_000));
 /** Of locked objects: long enough to be refused, short enough for the clean-up to wait for. */
 const LOCK_MS = 4_000;
 
@@ -67,8 +73,8 @@ export async function openRgwHarness(rgw: RgwParts, rgwTenant = ''): Promise<Rgw
     return rgwKind.open(config, keys, { applianceId: `appliance-${run}`, tenantId });
   };
   const backend = open('default');
-  const transport = openTransport(rgw.endpoint);
-  const admin = new AdminOps(transport, credentials, rgw.region);
+  const transport = new HttpTransport(rgw.endpoint, rgw.region);
+  const admin = new AdminOps(transport, credentials);
   const clients: S3Client[] = [];
   const clientFor = (keys: { accessKeyId: string; secretAccessKey: string }): S3Client => {
     const client = new S3Client({
@@ -83,6 +89,7 @@ export async function openRgwHarness(rgw: RgwParts, rgwTenant = ''): Promise<Rgw
     clients.push(client);
     return client;
   };
+  const userOf = async (client: S3Client) => new S3User(transport, await client.config.credentials());
   const clientOfUser = async (uid: string): Promise<S3Client> => {
     const key = (await admin.getUser(qualifiedUid(rgwTenant, uid), signal()))?.keys[0];
     if (!key) throw new Error(`user ${uid} has no key`);
@@ -110,16 +117,22 @@ export async function openRgwHarness(rgw: RgwParts, rgwTenant = ''): Promise<Rgw
     admin,
     credentials,
     clientFor,
+    userOf,
     ownerClient,
     foreignClient,
     foreignUid,
     ownerUid,
     open,
+    opened: {
+      config: { endpoint: rgw.endpoint, region: rgw.region, ownerUid, rgwTenant },
+      credentials,
+      owner: { applianceId: `appliance-${run}`, tenantId: 'default' },
+    },
     linkBucket: async (name, uid) => {
       const qualified = qualifiedBucket(rgwTenant, name);
       const bucket = await admin.getBucket(qualified, signal());
       const query = { bucket: qualified, 'bucket-id': bucket!.id, uid: qualifiedUid(rgwTenant, uid) };
-      await admin.send('PUT', '/admin/bucket', query, signal());
+      await admin.change('PUT', '/admin/bucket', query, signal());
     },
     seedForeignBucket: async Bucket => {
       await foreignClient.send(new CreateBucketCommand({ Bucket }));
@@ -165,35 +178,35 @@ export async function openRgwHarness(rgw: RgwParts, rgwTenant = ''): Promise<Rgw
       const user = await admin.getUser(qualifiedUid(rgwTenant, uid), signal());
       return user?.keys.map(key => ({ accessKeyId: key.access_key, secretAccessKey: key.secret_key }));
     },
-    grants: async name => grantsOf(await readPolicy(await clientOf(name), name, signal())),
+    grants: async name => grantsOf(await readPolicy(await userOf(await clientOf(name)), name, signal())),
     close: async () => {
-      await removeBuckets(foreignClient, prefix);
-      if (await admin.getUser(qualifiedUid(rgwTenant, ownerUid), signal()))
-        await removeBuckets(await ownerClient(), prefix);
+      const remove = async (client: S3Client) => removeBuckets(client, await userOf(client), prefix);
+      await remove(foreignClient);
+      if (await admin.getUser(qualifiedUid(rgwTenant, ownerUid), signal())) await remove(await ownerClient());
       for (const uid of [foreignUid, ownerUid, `${ownerUid}-other`])
         await admin.deleteUser(qualifiedUid(rgwTenant, uid), signal()).catch(ignoreMissing);
       for (const client of clients) client.destroy();
-      transport.handler.destroy();
+      transport.close();
       backend.close();
     },
   };
 }
 
-async function removeBuckets(client: S3Client, prefix: string): Promise<void> {
+async function removeBuckets(client: S3Client, user: S3User, prefix: string): Promise<void> {
   const { Buckets } = await client.send(new ListBucketsCommand({}));
   for (const { Name } of Buckets ?? []) {
     if (!Name?.startsWith(prefix)) continue;
-    await emptyUnlocked(client, Name);
+    await emptyUnlocked(user, Name);
     await client.send(new DeleteBucketCommand({ Bucket: Name }));
   }
 }
 
 /** Waits out the retention of locked objects. */
-async function emptyUnlocked(client: S3Client, name: string): Promise<void> {
+async function emptyUnlocked(user: S3User, name: string): Promise<void> {
   const end = Date.now() + 2 * LOCK_MS;
   for (;;) {
     try {
-      if ((await emptyPortion(client, name, signal())).done) return;
+      if ((await emptyPortion(user, name, signal())).done) return;
     } catch (error) {
       if ((error as { kind?: string }).kind !== 'failed_precondition' || Date.now() > end) throw error;
       await new Promise(resolve => setTimeout(resolve, 250));

@@ -4,10 +4,11 @@ import { DeleteBucketCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ObjectBackend } from '#backends/object-backend';
 import { rgwKind } from '#backends/rgw/rgw-kind';
+import { unleased } from '#platform/lease-signal';
 import { openRgwHarness, type RgwHarness, rgwParts } from '#test/object-backend/rgw-harness';
 
 const parts = rgwParts();
-const soon = () => AbortSignal.timeout(60_000);
+const soon = () => unleased(AbortSignal.timeout(60_000));
 const plain = rgwKind.parseBucketParameters({});
 
 describe.skipIf(!parts)('owner and location of buckets on RGW', () => {
@@ -172,7 +173,7 @@ describe.skipIf(!parts)('owner and location of buckets on RGW', () => {
 
   it('sees that a principal was suspended by hand, and gives it its use back', async () => {
     const user = { ...(await ordinaryUser()), displayName: 'ordinary' };
-    await harness.admin.send('POST', '/admin/user', { uid: user.uid, suspended: '1' }, soon());
+    await harness.admin.change('POST', '/admin/user', { uid: user.uid, suspended: '1' }, soon());
     expect(await harness.backend.holdsPrincipal(user, soon())).toBe(false);
     await harness.backend.putPrincipal(user, soon());
     expect(await harness.backend.holdsPrincipal(user, soon())).toBe(true);

@@ -5,14 +5,15 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ObjectBackend, Principal } from '#backends/object-backend';
 import { AdminOps } from '#backends/rgw/admin-ops';
 import type { RgwError } from '#backends/rgw/errors';
-import { openTransport } from '#backends/rgw/http-transport';
+import { HttpTransport } from '#backends/rgw/http-transport';
 import { rgwKind } from '#backends/rgw/rgw-kind';
 import { parseS3BucketParameters } from '#backends/s3/bucket-parameters';
+import { unleased } from '#platform/lease-signal';
 import { uuidv7 } from '#platform/uuid';
 import { rgwParts } from '#test/object-backend/rgw-harness';
 
 const parts = rgwParts();
-const signal = () => AbortSignal.timeout(60_000);
+const signal = () => unleased(AbortSignal.timeout(60_000));
 
 interface Sharer {
   backend: ObjectBackend;
@@ -60,10 +61,10 @@ describe.skipIf(!parts)('an RGW that two tenants share', () => {
         requestChecksumCalculation: 'WHEN_REQUIRED',
         responseChecksumValidation: 'WHEN_REQUIRED',
       });
-      const transport = openTransport(endpoint);
-      const signed = new AdminOps(transport, { accessKeyId, secretAccessKey }, region);
+      const transport = new HttpTransport(endpoint, region);
+      const signed = new AdminOps(transport, { accessKeyId, secretAccessKey });
       const ask = (path: string) =>
-        signed.send('GET', path, {}, signal()).then(
+        signed.read(path, {}, signal()).then(
           text => ({ status: 200, text }),
           (error: RgwError) => ({ status: error.status, text: error.code }),
         );

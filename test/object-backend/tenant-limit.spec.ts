@@ -4,11 +4,12 @@ import { PutObjectCommand } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { errorCode } from '#backends/rgw/errors';
 import { rgwKind } from '#backends/rgw/rgw-kind';
+import { unleased } from '#platform/lease-signal';
 import { openRgwHarness, type RgwHarness, rgwParts } from '#test/object-backend/rgw-harness';
 import { until } from '#test/support/parts';
 
 const parts = rgwParts();
-const soon = () => AbortSignal.timeout(60_000);
+const soon = () => unleased(AbortSignal.timeout(60_000));
 
 describe.skipIf(!parts).each([
   ['outside', ''],

@@ -12,6 +12,7 @@ import {
 } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readPolicy } from '#backends/rgw/bucket-grants';
+import { unleased } from '#platform/lease-signal';
 import { importBucket } from '#test/cosi/appliance-target';
 import type { CosiClient, Reply } from '#test/cosi/client';
 import { openRgwHarness, type RgwHarness, rgwParts } from '#test/object-backend/rgw-harness';
@@ -95,10 +96,10 @@ describe('the main job on a real RGW', () => {
 
   /** As its owner reads it. */
   async function policyOf(bucket: string): Promise<string | undefined> {
-    const signal = AbortSignal.timeout(30_000);
+    const signal = unleased(AbortSignal.timeout(30_000));
     const { owner } = (await store.admin.getBucket(bucket, signal))!;
     const [key] = (await store.principalKeys(owner))!;
-    return readPolicy(store.clientFor(key!), bucket, signal);
+    return readPolicy(await store.userOf(store.clientFor(key!)), bucket, signal);
   }
 
   it('reads and writes with what was granted, until it is revoked', async () => {

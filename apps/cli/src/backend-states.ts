@@ -21,6 +21,8 @@ export interface BackendState {
   /** Only of other tenants than the first. */
   tenant?: string;
   pools?: PoolState[];
+  /** Operations that wait for it, while it does not answer. */
+  waiting?: number;
 }
 
 const DATABASE_MS = 5_000;
@@ -52,8 +54,8 @@ async function readReports(url: string): Promise<BackendReport[]> {
   }
 }
 
-async function stateOf({ tenant, name, kind, config, pools }: BackendReport): Promise<BackendState> {
-  const owner = tenant === DEFAULT_TENANT ? {} : { tenant };
+async function stateOf({ tenant, name, kind, config, pools, waiting }: BackendReport): Promise<BackendState> {
+  const owner = { ...(tenant === DEFAULT_TENANT ? {} : { tenant }), ...(waiting > 0 ? { waiting } : {}) };
   if (typeof config.endpoint === 'string')
     return { name, kind, state: await reach(config.endpoint), capabilities: ['object'], ...owner };
   const configured = (config.pools ?? []) as { name: string }[];

@@ -101,22 +101,24 @@ describe('the HTTP door', () => {
       let text = '';
       for await (const chunk of socket) text += chunk;
       const [head, body] = text.split('\r\n\r\n');
+      expect(head).toContain('Content-Type: application/problem+json');
       return [head!.split('\r\n')[0]!, JSON.parse(body!)];
     };
-    expect(await answerTo('GET /a b HTTP/1.1\r\n\r\n')).toEqual([
-      'HTTP/1.1 400 Bad Request',
-      { errors: [{ code: 'Bad Request', message: 'the request is not valid HTTP' }] },
-    ]);
-    expect(await answerTo(`GET /livez HTTP/1.1\r\nx-long: ${'x'.repeat(maxHeaderSize)}\r\n\r\n`)).toEqual([
-      'HTTP/1.1 431 Request Header Fields Too Large',
-      {
-        errors: [
-          {
-            code: 'Request Header Fields Too Large',
-            message: `the address and the headers of the request have more than ${maxHeaderSize} bytes`,
-          },
-        ],
-      },
-    ]);
+    const refusal = (status: number, code: string, words: string, detail: string) => [
+      `HTTP/1.1 ${status} ${words}`,
+      expect.objectContaining({
+        ...{ status, code, detail, instance: expect.any(String), type: `/docs/problems#${code}`, retryable: false },
+        // What clients of CSP read.
+        errors: [{ pointer: '/header', code: words, message: detail }],
+      }),
+    ];
+    expect(await answerTo('GET /a b HTTP/1.1\r\n\r\n')).toEqual(
+      refusal(400, 'invalid_argument', 'Bad Request', 'the request is not valid HTTP'),
+    );
+    const long = `the address and the headers of the request have more than ${maxHeaderSize} bytes`;
+    for (const path of ['/livez', '/api/v1/operations'])
+      expect(await answerTo(`GET ${path} HTTP/1.1\r\nx-long: ${'x'.repeat(maxHeaderSize)}\r\n\r\n`)).toEqual(
+        refusal(431, 'headers_too_large', 'Request Header Fields Too Large', long),
+      );
   });
 });

@@ -1,4 +1,3 @@
-import { maxHeaderSize, STATUS_CODES } from 'node:http';
 import { BadRequestException, NotFoundException, StandardSchemaValidationPipe } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
@@ -8,6 +7,7 @@ import { sendProblem } from '#admin/problem.filter';
 import type { ProcessContext } from '#platform/boot';
 import { listenError } from '#platform/health-http';
 import { NestLogger } from '#platform/nest-logger';
+import { CONNECTION_LIMITS, refuseConnection, serverOptions } from './connection-limits.js';
 import { gatewayModule, type HttpParts } from './gateway.module.js';
 import { traceRequests } from './http-tracing.js';
 import { listenHttps } from './https.js';
@@ -55,27 +55,13 @@ const refuseUrl: FastifyServerOptions['frameworkErrors'] = (_error, request, rep
   (reply as FastifyReply).status(404).send(errors('Not Found', 'there is no such path'));
 };
 
-const NO_REQUEST: Readonly<Record<string, readonly [status: number, why: string]>> = {
-  ERR_HTTP_REQUEST_TIMEOUT: [408, 'the request did not come to its end in time'],
-  HPE_HEADER_OVERFLOW: [431, `the address and the headers of the request have more than ${maxHeaderSize} bytes`],
-};
-/** Not HTTP at all, or no end of it: no route sees such a request. */
-const refuseConnection: FastifyServerOptions['clientErrorHandler'] = (error, socket) => {
-  if (error.code === 'ECONNRESET' || socket.destroyed) return;
-  const [status, why] = NO_REQUEST[error.code] ?? [400, 'the request is not valid HTTP'];
-  const code = STATUS_CODES[status] as string;
-  const body = JSON.stringify(errors(code, why));
-  const head = `HTTP/1.1 ${status} ${code}\r\nConnection: close\r\nContent-Type: application/json\r\n`;
-  if (socket.writable) socket.write(`${head}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
-  socket.destroy(error);
-};
-
 /** The application without a socket, as the boot test uses it too. */
-export async function createHttp(parts: HttpParts): Promise<NestFastifyApplication> {
+export async function createHttp(parts: HttpParts, limits = CONNECTION_LIMITS): Promise<NestFastifyApplication> {
   const adapter = new FastifyAdapter({
     bodyLimit: BODY_LIMIT,
     forceCloseConnections: 'idle',
-    requestTimeout: 30_000,
+    http: serverOptions(limits),
+    requestTimeout: limits.requestMs,
     // Contexts are pasted before paths as they stand, with and without a slash at their end.
     routerOptions: { ignoreTrailingSlash: true, ignoreDuplicateSlashes: true, maxParamLength: MAX_PARAMETER },
     frameworkErrors: refuseUrl,

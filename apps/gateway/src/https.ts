@@ -5,6 +5,7 @@ import type { ProcessContext } from '#platform/boot';
 import { listenError } from '#platform/health-http';
 import { type CertificateSource, certificateSource, type KeyPair } from './certificate.js';
 import { certificateNames } from './certificate-names.js';
+import { CONNECTION_LIMITS, refuseConnection, serverOptions } from './connection-limits.js';
 
 /** A renewed certificate is used at most this much later. */
 const RELOAD_MS = 30_000;
@@ -14,6 +15,7 @@ const CLOSE_IDLE_MS = 50;
 export async function listenHttps(
   listener: RequestListener,
   { config, log, shutdown }: Pick<ProcessContext, 'config' | 'log' | 'shutdown'>,
+  limits = CONNECTION_LIMITS,
 ): Promise<void> {
   const listen = config.TRIVET_HTTPS_LISTEN;
   if (listen === 'none') return;
@@ -24,7 +26,11 @@ export async function listenHttps(
     names: certificateNames(config),
   });
   const pair = source.read();
-  const server = createServer({ ...pair, minVersion: 'TLSv1.2', requestTimeout: 30_000 }, listener);
+  const server = createServer(
+    { ...pair, ...serverOptions(limits), minVersion: 'TLSv1.2', handshakeTimeout: limits.handshakeMs },
+    listener,
+  );
+  server.on('clientError', refuseConnection);
   await new Promise<void>((resolve, reject) => {
     server.once('error', error => reject(listenError('TRIVET_HTTPS_LISTEN', listen, error)));
     server.listen(listen.port, listen.host, resolve);

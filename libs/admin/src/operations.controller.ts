@@ -156,7 +156,11 @@ const shown = (row: NamedRow): OperationReply => ({
   createdAt: row.createdAt.toISOString(),
   startedAt: row.startedAt?.toISOString() ?? null,
   finishedAt: row.finishedAt?.toISOString() ?? null,
-  nextRunAt: row.nextRunAt?.toISOString() ?? null,
+  nextRunAt: (!row.waitsForBackend && row.nextRunAt?.toISOString()) || null,
+  waitsForBackend: row.waitsForBackend && {
+    reason: row.waitsForBackend.reason,
+    nextProbeAt: new Date(row.waitsForBackend.nextProbeAt).toISOString(),
+  },
 });
 
 const shownEvent = (

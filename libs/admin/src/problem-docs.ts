@@ -51,6 +51,10 @@ export const PROBLEM_DOCS: Readonly<Record<ProblemCode, ProblemDoc>> = {
     means: 'If-Match names a version that is no longer the current one: somebody changed the object after it was read.',
     todo: 'Read it again, see what has changed, and send the change with the new ETag.',
   },
+  request_timeout: {
+    means: 'The connection was open, but the rest of the request did not come.',
+    todo: 'Send the request at once; look at the network between.',
+  },
   payload_too_large: {
     means: 'The body is larger than any call needs.',
     todo: 'Send less at once.',
@@ -75,6 +79,10 @@ export const PROBLEM_DOCS: Readonly<Record<ProblemCode, ProblemDoc>> = {
   too_many_streams: {
     means: 'This user has as many event streams open as one may have.',
     todo: 'Close those that nobody reads; one stream tells everything, and filters can be applied to what it tells.',
+  },
+  headers_too_large: {
+    means: 'Address and headers of the request together are longer than any call needs.',
+    todo: 'Send fewer filters, or shorter ones; take a cursor as it was given.',
   },
   resource_exhausted: {
     means: 'A quota of the tenant is used up, or the pool or store has no room. Nothing was made.',

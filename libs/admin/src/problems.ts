@@ -23,12 +23,14 @@ export const PROBLEMS = {
   aborted: { status: 409, title: 'Another operation is under way' },
   idempotency_key_reused: { status: 409, title: 'The Idempotency-Key belongs to another request' },
   precondition_failed: { status: 412, title: 'It was changed meanwhile' },
+  request_timeout: { status: 408, title: 'The request did not come to its end' },
   payload_too_large: { status: 413, title: 'The body is too large' },
   unsupported_media_type: { status: 415, title: 'The body is not JSON' },
   out_of_range: { status: 400, title: 'Out of range' },
   precondition_required: { status: 428, title: 'If-Match is missing' },
   too_many_logins: { status: 429, title: 'Too many failed logins' },
   too_many_streams: { status: 429, title: 'Too many event streams' },
+  headers_too_large: { status: 431, title: 'The address or the headers are too long' },
   resource_exhausted: { status: 507, title: 'A quota or the capacity is used up' },
   internal: { status: 500, title: 'A defect' },
   unimplemented: { status: 501, title: 'The backend cannot do it' },
@@ -85,17 +87,21 @@ export interface Answer {
   retryAfterSeconds?: number;
 }
 
+export const problemOf = (code: ProblemCode, detail: string, instance: string): Problem => ({
+  type: `/docs/problems#${code}`,
+  title: PROBLEMS[code].title,
+  status: PROBLEMS[code].status,
+  detail: detail.length > MAX_DETAIL ? `${detail.slice(0, MAX_DETAIL - 1).toWellFormed()}…` : detail,
+  instance,
+  code,
+  retryable: false,
+  operation: null,
+});
+
 /** Any thrown thing as an answer; a defect is logged with the id that the answer quotes. */
 export function toProblem(error: unknown, instance: string): Answer {
   const made = (code: ProblemCode, detail: string, more: Partial<Problem> = {}): Problem => ({
-    type: `/docs/problems#${code}`,
-    title: PROBLEMS[code].title,
-    status: PROBLEMS[code].status,
-    detail: detail.length > MAX_DETAIL ? `${detail.slice(0, MAX_DETAIL - 1).toWellFormed()}…` : detail,
-    instance,
-    code,
-    retryable: false,
-    operation: null,
+    ...problemOf(code, detail, instance),
     ...more,
   });
   if (error instanceof OfOperation) {

@@ -2,6 +2,7 @@ import type { Exporter } from '#backends/exporter';
 import type { ExtentSource } from '#backends/extent-source';
 import type { ApplianceIdentity, BackendCredentials } from '#backends/object-backend';
 import type { Registration } from '#backends/registration';
+import type { LeaseSignal } from '#platform/lease-signal';
 
 /**
  * The port for block volumes. Desired state lives in Postgres; an adapter makes the pool match it. Rules for every method:
@@ -39,7 +40,7 @@ export interface BlockBackend {
    * A source that shrinks, moves or is missing: `failed_precondition`; so is one that is written while a pool that cannot
    * clone copies it (retried later): its writers have to pause, by `stageTogether`.
    */
-  stage(stage: StageRef, content: StageContent, signal: AbortSignal): Promise<void>;
+  stage(stage: StageRef, content: StageContent, signal: LeaseSignal): Promise<void>;
 
   /**
    * Stages several images as of one instant: `pause` says which processes must not write meanwhile, and for how long they
@@ -49,28 +50,28 @@ export interface BlockBackend {
   stageTogether(
     cuts: readonly { stage: StageRef; source: ImageRef }[],
     pause: { pids: readonly number[]; deadlineMs: number },
-    signal: AbortSignal,
+    signal: LeaseSignal,
   ): Promise<{ pausedMs: number }>;
 
   /**
    * Gives the staged content its name, atomically and without replacing, then drops the temporary. Already there and no
    * temporary left: a repeat, fine. There already by an earlier attempt: that one stays, and the temporary goes. `readOnly`: nobody may write it any more, and it refuses to be changed.
    */
-  commit(stage: StageRef, image: ImageRef, options: { readOnly: boolean }, signal: AbortSignal): Promise<void>;
+  commit(stage: StageRef, image: ImageRef, options: { readOnly: boolean }, signal: LeaseSignal): Promise<void>;
 
   /** Removes all temporaries of this image, of whatever operation. Nothing there: fine. */
-  discardStages(image: ImageRef, fence: string, signal: AbortSignal): Promise<void>;
+  discardStages(image: ImageRef, fence: string, signal: LeaseSignal): Promise<void>;
 
   /** Grows to exactly so many bytes, never shrinks; `thick` allocates the new part. Unbounded. A repeat is harmless. */
   growImage(
     image: ImageRef,
     size: { sizeBytes: bigint; thick: boolean },
     fence: string,
-    signal: AbortSignal,
+    signal: LeaseSignal,
   ): Promise<void>;
 
   /** Unbounded for images of many extents. A missing image is not an error. */
-  removeImage(image: ImageRef, fence: string, signal: AbortSignal): Promise<void>;
+  removeImage(image: ImageRef, fence: string, signal: LeaseSignal): Promise<void>;
 
   /** Every image and temporary under the pool that carries a name of ours; for the audit. */
   listImages(pool: string, signal: AbortSignal): AsyncIterable<ListedImage>;

@@ -1,4 +1,5 @@
 import type { ImageRef } from '#backends/block-backend';
+import type { LeaseSignal } from '#platform/lease-signal';
 
 /**
  * The port for what serves volumes to hosts. A target's whole state follows from Postgres and is applied as a whole:
@@ -24,17 +25,17 @@ export interface Exporter {
    * (hard-cases I2); a unit that was left offline goes online (I3). A missing image: `failed_precondition`,
    * field `image`, and no target.
    */
-  applyTarget(target: TargetSpec, fence: string, signal: AbortSignal): Promise<AppliedTarget>;
+  applyTarget(target: TargetSpec, fence: string, signal: LeaseSignal): Promise<AppliedTarget>;
 
   /** Has the exporter see the new size of the image, under I/O and without an error to any session (hard-cases I3). */
-  resizeTarget(target: TargetRef, image: ImageRef, fence: string, signal: AbortSignal): Promise<void>;
+  resizeTarget(target: TargetRef, image: ImageRef, fence: string, signal: LeaseSignal): Promise<void>;
 
   /** `force` ends its sessions; without it a target with sessions stays: `in_use`. A missing one is not an error. */
   removeTarget(
     target: TargetRef,
     options: { force: boolean },
     fence: string,
-    signal: AbortSignal,
+    signal: LeaseSignal,
   ): Promise<'removed' | 'absent' | 'in_use'>;
 
   /** All targets with their sessions; empty when the daemon does not run. For the audit and the dashboard. */

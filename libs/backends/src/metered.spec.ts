@@ -5,6 +5,7 @@ import { FakeControl } from '#backends/fake/fake-control';
 import { meteredExtents } from '#backends/metered-extents';
 import { BackendRegistry, objectBackendKinds } from '#backends/registry';
 import { StorageError } from '#platform/errors';
+import { unleased } from '#platform/lease-signal';
 import { backendCallDuration, backendCallsTotal } from '#platform/metrics';
 
 describe('calls to a backend of the registry', () => {
@@ -14,10 +15,10 @@ describe('calls to a backend of the registry', () => {
     const config = { file: ':memory:metered' };
     const row = { tenantId: 't1', backendId: 'b1', version: 1, kind: 'fake', config, credentials: {} };
     const backend = registry.open(row);
-    await backend.inspectBucket('a', AbortSignal.timeout(5_000));
-    await backend.inspectBucket('b', AbortSignal.timeout(5_000));
+    await backend.inspectBucket('a', unleased(AbortSignal.timeout(5_000)));
+    await backend.inspectBucket('b', unleased(AbortSignal.timeout(5_000)));
     control.addFault({ method: 'removePrincipal', mode: 'fail-before', error: 'unavailable' });
-    await expect(backend.removePrincipal('u', AbortSignal.timeout(5_000))).rejects.toMatchObject({
+    await expect(backend.removePrincipal('u', unleased(AbortSignal.timeout(5_000)))).rejects.toMatchObject({
       kind: 'unavailable',
     });
     registry.close();

@@ -1,10 +1,12 @@
 import type { BackendCheck, Registration } from '#backends/registration';
 import { StorageError } from '#platform/errors';
+import type { LeaseSignal } from '#platform/lease-signal';
 
 /**
  * The port for object stores. Desired state lives in Postgres; an adapter makes the store match it and remembers
  * nothing. Rules that hold for every method:
  *  - `signal` ends the call; the adapter rejects with StorageError `timeout` then, and the effect counts as unknown.
+ *  - Each request that changes something is made only if the signal's lease still covers it (`mayChange`).
  *  - It makes no retries of its own: the engine retries, and must know of each attempt.
  *  - It throws StorageError only: the store's own errors are translated here, where their cause is known.
  *    Unreachable: `unavailable`. Our credentials refused: `unauthenticated`; known but not allowed: `permission_denied`.
@@ -25,31 +27,31 @@ export interface ObjectBackend {
    * Makes the bucket as Trivet's own user. Call it only after `inspectBucket` said absent and that was committed:
    * RGW answers 200 to the owner of an existing bucket. Held by somebody else: `already_exists`.
    */
-  createBucket(bucket: BucketRef, spec: BucketSpec, signal: AbortSignal): Promise<void>;
+  createBucket(bucket: BucketRef, spec: BucketSpec, signal: LeaseSignal): Promise<void>;
 
   /** Writes ownership and user tags, versioning, quota and public-access block. A repeat is harmless. */
-  configureBucket(bucket: BucketRef, spec: BucketSpec, signal: AbortSignal): Promise<void>;
+  configureBucket(bucket: BucketRef, spec: BucketSpec, signal: LeaseSignal): Promise<void>;
 
   /**
    * Removes one bounded portion of what the bucket holds (versions, markers, uploads), as its owner, without reading
    * an object. `done` once nothing was left. A locked object: `failed_precondition` that names it.
    */
-  emptyBucket(bucket: BucketRef, signal: AbortSignal): Promise<{ done: boolean; removed: number }>;
+  emptyBucket(bucket: BucketRef, signal: LeaseSignal): Promise<{ done: boolean; removed: number }>;
 
   /** Deletes an empty bucket of ours after checking its incarnation tag once more. */
-  deleteBucket(bucket: BucketRef, signal: AbortSignal): Promise<'deleted' | 'absent' | 'not_empty' | 'foreign'>;
+  deleteBucket(bucket: BucketRef, signal: LeaseSignal): Promise<'deleted' | 'absent' | 'not_empty' | 'foreign'>;
 
   /** Makes the principal and its one key exist exactly as given. A repeat is harmless. */
-  putPrincipal(principal: Principal, signal: AbortSignal): Promise<void>;
+  putPrincipal(principal: Principal, signal: LeaseSignal): Promise<void>;
 
   /** Whether the principal and its one key exist exactly as given. Without effect; for the audit. */
   holdsPrincipal(principal: Principal, signal: AbortSignal): Promise<boolean>;
 
   /** Takes the key away, so that nothing new can be signed with it. A missing key or principal is not an error. */
-  removeKey(principal: PrincipalRef, signal: AbortSignal): Promise<void>;
+  removeKey(principal: PrincipalRef, signal: LeaseSignal): Promise<void>;
 
   /** A missing principal is not an error. */
-  removePrincipal(uid: string, signal: AbortSignal): Promise<void>;
+  removePrincipal(uid: string, signal: LeaseSignal): Promise<void>;
 
   /**
    * Makes our statements in the bucket's policy say exactly `grants`, and leaves all other statements as they are.
@@ -57,7 +59,7 @@ export interface ObjectBackend {
    * the name of a registered one: ReplacedBucket. A policy that cannot be parsed, or that changed while we wrote:
    * `failed_precondition`. Too large: `resource_exhausted`.
    */
-  putGrants(bucket: GrantTarget, grants: readonly Grant[], signal: AbortSignal): Promise<void>;
+  putGrants(bucket: GrantTarget, grants: readonly Grant[], signal: LeaseSignal): Promise<void>;
 
   /** Whether our statements in the bucket's policy say exactly `grants`. Without effect; a missing bucket: false. */
   holdsGrants(bucket: GrantTarget, grants: readonly Grant[], signal: AbortSignal): Promise<boolean>;
@@ -72,13 +74,13 @@ export interface ObjectBackend {
    * Has the store refuse writes that would take the tenant's buckets together beyond so many bytes; undefined: no limit. A
    * repeat is harmless. A store that cannot: `unimplemented`, or nothing when there is no limit.
    */
-  limitTenant(bytes: bigint | undefined, signal: AbortSignal): Promise<void>;
+  limitTenant(bytes: bigint | undefined, signal: LeaseSignal): Promise<void>;
 
   /**
    * Lets go of what was made for the tenant as such, such as the owner of its buckets. It has buckets still:
    * `failed_precondition`. A repeat is harmless.
    */
-  forgetTenant(signal: AbortSignal): Promise<void>;
+  forgetTenant(signal: LeaseSignal): Promise<void>;
 
   /** Lets go of connections; calls under way may still end. */
   close(): void;

@@ -2,8 +2,9 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { FakeControl } from '#backends/fake/fake-control';
 import { fakeKind } from '#backends/fake/fake-kind';
 import { BackendRegistry, type BackendRow, objectBackendKinds } from '#backends/registry';
+import { unleased } from '#platform/lease-signal';
 
-const soon = () => AbortSignal.timeout(10_000);
+const soon = () => unleased(AbortSignal.timeout(10_000));
 const row = (given: Partial<BackendRow> = {}): BackendRow => ({
   tenantId: 't1',
   backendId: 'b1',

@@ -19,15 +19,15 @@ const INDEXED = sql(
  * committed with the place where the next one begins. A base that cannot be read breaks the step and nothing else: the
  * snapshot begins a new chain by its own list. One that cannot be read itself is left out of the chain.
  */
-export function indexHandler(blocks: BlockDirectory): Handler<IndexWork | undefined> {
-  const compare: Step<IndexWork | undefined> = {
+export function indexHandler(blocks: BlockDirectory): Handler<IndexWork> {
+  const compare: Step<IndexWork> = {
     name: 'compare',
     calls: ['changed'],
     portioned: true,
     async run(work, context) {
       const { operation, progress, long } = context;
       const built = builtOf(progress, 'delta');
-      if (!work?.base || built?.done || progress.broken !== undefined) return undefined;
+      if (!work.base || built?.done || progress.broken !== undefined) return undefined;
       const { base, target } = work;
       const { extents } = await blocks.open(operation.tenantId, operation.backendId);
       try {
@@ -42,14 +42,14 @@ export function indexHandler(blocks: BlockDirectory): Handler<IndexWork | undefi
       }
     },
   };
-  const list: Step<IndexWork | undefined> = {
+  const list: Step<IndexWork> = {
     name: 'list',
     calls: ['allocated'],
     portioned: true,
     async run(work, context) {
       const { operation, progress, long } = context;
       const built = builtOf(progress, 'allocated');
-      if (!work || built?.done) return undefined;
+      if (built?.done) return undefined;
       const delta = progress.broken === undefined ? builtOf(progress, 'delta') : undefined;
       if (!built && !needsList(work, delta)) return undefined;
       const { image } = work.target;
@@ -65,7 +65,6 @@ export function indexHandler(blocks: BlockDirectory): Handler<IndexWork | undefi
     begin: readIndexWork,
     steps: [compare, list],
     succeed(writer, operation, work) {
-      if (!work) return undefined;
       const { progress, tenantId, resourceId } = operation;
       const delta = builtOf(progress, 'delta');
       const allocated = builtOf(progress, 'allocated');
@@ -78,7 +77,6 @@ export function indexHandler(blocks: BlockDirectory): Handler<IndexWork | undefi
       return undefined;
     },
     fail(writer, operation, work) {
-      if (!work) return;
       const reason = failureOf(operation)?.message ?? 'its image cannot be read';
       const before = work.base ?? work.gap;
       if (before) breakStep(writer, operation, work, before, reason);

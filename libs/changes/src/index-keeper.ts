@@ -5,6 +5,7 @@ import { sql } from '#platform/sql';
 import { acceptInBackground } from '#storage/background-operation';
 import type { Begin } from '#storage/block-parts';
 import { indexSlot } from '#storage/snapshots/index-slot';
+import { TO_BE_READ } from '#storage/snapshots/kept-images';
 
 const log = createLogger('changes');
 
@@ -22,7 +23,7 @@ const FIND = sql(
      FROM (SELECT DISTINCT ON (p.volume_id) p.* FROM trivet.snapshot p
             WHERE p.tenant_id = $1 AND p.cut IS NOT NULL AND p.index_state = 'pending'
             ORDER BY p.volume_id, p.cut) AS s
-    WHERE NOT ${UNDER_WAY}
+    WHERE s.image_gone_at IS NULL AND ${TO_BE_READ} AND NOT ${UNDER_WAY}
     LIMIT $2`,
 );
 const LOCK = sql(

@@ -1,9 +1,11 @@
 import type { ImageRef } from '#backends/block-backend';
 import { keepBuilt } from '#changes/build-portion';
 import { type NewStep, readLists } from '#changes/index-store';
+import { Cancelled } from '#operations/lease';
 import type { LeasedOperation } from '#operations/operation';
 import type { Tx } from '#platform/database';
 import { sql } from '#platform/sql';
+import { TO_BE_READ } from '#storage/snapshots/kept-images';
 import { snapshotImage } from '#storage/snapshots/snapshot-store';
 
 /** Steps after an allocated list before the next one is kept (hard-cases C5). */
@@ -14,7 +16,7 @@ const TARGET = sql(
   `SELECT s.id, s.name, s.pool, s.folder, s.cut::float8 AS cut, s.size_bytes::float8 AS "sizeBytes",
           s.volume_id AS "volumeId"
      FROM trivet.snapshot s
-    WHERE s.tenant_id = $1 AND s.id = $2 AND s.cut IS NOT NULL AND s.index_state = 'pending'`,
+    WHERE s.tenant_id = $1 AND s.id = $2 AND s.image_gone_at IS NULL AND ${TO_BE_READ}`,
 );
 /** The newest indexed cut before it, and the newest of them whose image is there. Broken ones are in no chain. */
 const BASES = sql(
@@ -73,13 +75,14 @@ const cutImage = (row: CutRow): CutImage => ({
 });
 
 /**
- * Undefined: the snapshot left the chain, there is nothing to do. The base's image stays as long as this is not done
+ * A snapshot that left the chain, or is leaving it with its volume, ends the operation as cancelled: before it began, or when
+ * it could not be read and is looked at again. The base's image stays as long as this is not done
  * (#storage/snapshots/kept-images), and nobody gives it up meanwhile: that needs the slot which this operation has.
  */
-export async function readIndexWork(tx: Tx, operation: LeasedOperation): Promise<IndexWork | undefined> {
+export async function readIndexWork(tx: Tx, operation: LeasedOperation): Promise<IndexWork> {
   const { tenantId } = operation;
   const [row] = await tx.query<CutRow & { volumeId: string }>(TARGET, [tenantId, operation.resourceId]);
-  if (!row) return undefined;
+  if (!row) throw new Cancelled();
   const { volumeId } = row;
   const rows = await tx.query<CutRow>(BASES, [tenantId, volumeId, row.cut]);
   const [before, base] = rows.map(cutImage);

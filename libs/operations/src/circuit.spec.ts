@@ -48,7 +48,9 @@ it('takes a probe that never ends for one that failed', async () => {
     const probed = circuits.probeOpen();
     await vi.advanceTimersByTimeAsync(60_000);
     await probed;
-    expect(params(engine, 'circuit_open')).toMatchObject([['tenant', 'deaf', 3, expect.anything(), expect.anything()]]);
+    expect(params(engine, 'circuit_open')).toMatchObject([
+      ['tenant', 'deaf', 3, expect.anything(), expect.anything(), 'no answer'],
+    ]);
     expect(params(engine, 'circuit_close')).toEqual([]);
   } finally {
     vi.useRealTimers();

@@ -8,7 +8,7 @@ const log = createLogger('circuit');
 const FAILURES_TO_OPEN = 3;
 /** Longer than the time between two probes, so that an open circuit stays open while its backend is down. */
 const OPEN_MS = 15_000;
-const PROBE_EVERY_MS = 1_500;
+export const PROBE_EVERY_MS = 1_500;
 /** Longer than adapters take. One that does not end must not keep the other backends from being probed. */
 const PROBE_BOUND_MS = 5_000;
 /** Of one that answers it is noted when, not more often than so. */
@@ -18,10 +18,10 @@ const REASON = 'the backend does not answer; accepted work goes on by itself whe
 
 const OPEN = sql(
   'circuit_open',
-  `INSERT INTO trivet.backend_circuit AS c (tenant_id, backend_id, failures, open_until, reason)
-   VALUES ($1, $2, $3, now() + $4 * interval '1 ms', $5)
+  `INSERT INTO trivet.backend_circuit AS c (tenant_id, backend_id, failures, open_until, reason, detail)
+   VALUES ($1, $2, $3, now() + $4 * interval '1 ms', $5, $6)
    ON CONFLICT (tenant_id, backend_id) DO UPDATE
-      SET failures = excluded.failures, open_until = excluded.open_until, reason = excluded.reason`,
+      SET failures = excluded.failures, open_until = excluded.open_until, reason = excluded.reason, detail = excluded.detail`,
 );
 const NOTE = sql(
   'circuit_note',
@@ -38,7 +38,7 @@ const CLAIM_PROBES = sql(
 const CLOSE = sql(
   'circuit_close',
   `WITH closed AS (
-     UPDATE trivet.backend_circuit SET failures = 0, open_until = NULL, reason = NULL
+     UPDATE trivet.backend_circuit SET failures = 0, open_until = NULL, reason = NULL, detail = NULL
       WHERE tenant_id = $1 AND backend_id = $2 RETURNING 1
    )
    UPDATE trivet.operation SET next_run_at = now()
@@ -84,7 +84,7 @@ export class Circuits {
     this.failures.delete(backendId);
     log.warn({ backendId, reason }, 'backend does not answer: its operations wait until a probe succeeds');
     // What the call said decides how its operation goes on (a timeout keeps the resource busy); nothing may hide it.
-    await this.database.engine(OPEN, [tenantId, backendId, count, OPEN_MS, REASON]).catch((error: unknown) => {
+    await this.database.engine(OPEN, [tenantId, backendId, count, OPEN_MS, REASON, reason]).catch((error: unknown) => {
       log.warn({ backendId, err: error }, 'could not open a circuit; the next calls without an answer try again');
     });
   }
@@ -98,8 +98,9 @@ export class Circuits {
       open.map(async ({ tenantId, backendId, failures }) => {
         try {
           await bounded(this.probe(tenantId, backendId));
-        } catch {
-          await this.database.engine(OPEN, [tenantId, backendId, failures, OPEN_MS, REASON]);
+        } catch (error) {
+          const detail = error instanceof Error ? error.message : 'no answer';
+          await this.database.engine(OPEN, [tenantId, backendId, failures, OPEN_MS, REASON, detail]);
           return;
         }
         this.failures.delete(backendId);

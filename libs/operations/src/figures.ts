@@ -9,7 +9,9 @@ const FIGURES = sql(
   `SELECT coalesce(extract(epoch FROM now() - min(created_at)
             FILTER (WHERE state IN ('pending', 'running'))), 0)::float8 AS "oldestPendingSeconds",
           count(*) FILTER (WHERE state IN ('pending', 'running'))::int AS pending,
-          count(*) FILTER (WHERE state = 'needs_attention')::int AS "needsAttention"
+          count(*) FILTER (WHERE state = 'needs_attention')::int AS "needsAttention",
+          count(*) FILTER (WHERE state = 'pending' AND backend_id = ANY (ARRAY(
+            SELECT backend_id FROM trivet.backend_circuit WHERE open_until > now())))::int AS "waitingForBackend"
      FROM trivet.operation WHERE finished_at IS NULL`,
 );
 

@@ -1,6 +1,7 @@
 import type { Json, JsonObject, LeasedOperation } from '#operations/operation';
 import type { Tx } from '#platform/database';
 import type { StoredError } from '#platform/errors';
+import type { LeaseSignal } from '#platform/lease-signal';
 import type { Statement } from '#platform/sql';
 
 /**
@@ -63,15 +64,16 @@ export interface StepContext extends Writer {
   readonly progress: JsonObject;
   /**
    * One bounded backend call. It starts only if its bound fits into the remaining lease; without an answer within it the
-   * effect is unknown, and the resource stays busy until the call's horizon has passed.
+   * effect is unknown, and the resource stays busy until the call's horizon has passed. The signal knows the lease: adapters
+   * ask it before each request that changes something.
    */
-  call<T>(method: string, run: (signal: AbortSignal) => Promise<T>, options?: CallOptions): Promise<T>;
+  call<T>(method: string, run: (signal: LeaseSignal) => Promise<T>, options?: CallOptions): Promise<T>;
   /**
    * One call without a bound: a clone, a copy, the removal of a large image. The lease is renewed while it runs; a lost
    * lease and a negation end it. It may touch only what carries this operation and fence, or what its repeat by a
    * successor does too: a worker that was stopped past its lease finishes the call that it is in (hard-cases E5).
    */
-  long<T>(method: string, run: (signal: AbortSignal) => Promise<T>): Promise<T>;
+  long<T>(method: string, run: (signal: LeaseSignal) => Promise<T>): Promise<T>;
 }
 
 export interface CallOptions {

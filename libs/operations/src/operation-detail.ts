@@ -27,8 +27,6 @@ export interface OperationDetail extends OperationRow {
   events: OperationEventRow[];
   /** Before it in line, each with the slot where they meet. */
   waitsFor: { operation: string; kind: string; slot: string }[];
-  /** Why its backend's circuit is open. */
-  circuit: string | null;
   steps: { name: string; state: 'done' | 'current' | 'waiting' }[];
   actions: OperationAction[];
   advice: string | null;
@@ -39,9 +37,7 @@ type Found = Omit<OperationDetail, 'events' | 'waitsFor' | 'steps' | 'actions' |
 const FIND = sql(
   'operation_find',
   `SELECT ${COLUMNS}, o.request, o.result, o.traceparent, o.fence::text AS fence, o.lease_owner AS "leaseOwner",
-          o.lease_until AS "leaseUntil", o.dispatch_no AS "dispatchNo", o.dispatched_at AS "dispatchedAt",
-          (SELECT reason FROM trivet.backend_circuit c
-            WHERE c.tenant_id = o.tenant_id AND c.backend_id = o.backend_id AND c.open_until > now()) AS circuit
+          o.lease_until AS "leaseUntil", o.dispatch_no AS "dispatchNo", o.dispatched_at AS "dispatchedAt"
      FROM trivet.operation o WHERE o.id = $1`,
 );
 const EVENTS = sql(
@@ -112,10 +108,12 @@ function possible({ state, cancelRequested }: Found, kind: OperationKind | undef
 }
 
 function adviceOf(
-  { state, error, circuit, cancelRequested, attempt }: Found,
+  { state, error, waitsForBackend, cancelRequested, attempt }: Found,
   events: readonly OperationEventRow[],
   kind: OperationKind | undefined,
 ): string | null {
+  if (waitsForBackend)
+    return `It waits for its backend, which does not answer, and goes on by itself once a probe is answered: ${waitsForBackend.reason}.`;
   const resolved = events.findLast(({ type }) => type === 'resolved');
   switch (state) {
     case 'needs_attention':
@@ -123,7 +121,6 @@ function adviceOf(
     case 'failed':
       return resolved ? `A person gave it up: ${String(resolved.detail.leaves ?? '')}.` : null;
     case 'pending':
-      if (circuit !== null) return `${circuit}; see the backend.`;
       if (cancelRequested) return 'It was asked to stop, and undoes what it did as soon as a worker has it.';
       if (error && attempt > 3)
         return 'It is tried again by itself, less and less often. If the cause is mended already, retry it now.';

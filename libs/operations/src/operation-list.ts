@@ -1,3 +1,4 @@
+import { PROBE_EVERY_MS } from '#operations/circuit';
 import type { OperationState, QueueClass } from '#operations/operation';
 import type { OperationKinds } from '#operations/operation-kinds';
 import type { StoredError } from '#platform/errors';
@@ -49,16 +50,29 @@ export interface OperationRow {
   startedAt: Date | null;
   finishedAt: Date | null;
   nextRunAt: Date | null;
+  waitsForBackend: WaitsForBackend | null;
+}
+
+/** Its backend does not answer: it stays where it is until a probe is answered, whatever its own time was. */
+export interface WaitsForBackend {
+  reason: string;
+  nextProbeAt: Date;
 }
 
 export const COLUMNS = `o.tenant_id AS "tenantId", o.id, o.kind, o.class, o.state, o.resource_kind AS "resourceKind",
   o.resource_id AS "resourceId", o.resource_name AS "resourceName", o.backend_id AS "backendId", o.actor, o.step, o.attempt,
   o.crashes, o.error, o.cancel_requested_at IS NOT NULL AS "cancelRequested", o.created_at AS "createdAt",
-  o.started_at AS "startedAt", o.finished_at AS "finishedAt", CASE o.state WHEN 'pending' THEN o.next_run_at END AS "nextRunAt"`;
+  o.started_at AS "startedAt", o.finished_at AS "finishedAt", CASE o.state WHEN 'pending' THEN o.next_run_at END AS "nextRunAt",
+  (SELECT json_build_object('reason', coalesce(c.detail, c.reason),
+                            'nextProbeAt', greatest(now(), c.probed_at + interval '${PROBE_EVERY_MS} ms'))
+     FROM trivet.backend_circuit c
+    WHERE c.tenant_id = o.tenant_id AND c.backend_id = o.backend_id AND c.open_until > now()
+      AND (o.state = 'pending' OR o.state = 'running' AND o.lease_until <= now())) AS "waitsForBackend"`;
 
 /** What COLUMNS and filters read: a portion is kept for a moment, and the rest of a row is most of it. */
 const LOOKED_AT = `o.tenant_id, o.id, o.kind, o.class, o.state, o.resource_kind, o.resource_id, o.resource_name, o.backend_id, o.actor,
-  o.step, o.attempt, o.crashes, o.error, o.cancel_requested_at, o.created_at, o.started_at, o.finished_at, o.next_run_at`;
+  o.step, o.attempt, o.crashes, o.error, o.cancel_requested_at, o.created_at, o.started_at, o.finished_at,
+  o.next_run_at, o.lease_until`;
 
 const STUCK = `(o.finished_at IS NULL AND o.error IS NOT NULL AND (o.state = 'needs_attention' OR o.attempt > 3))`;
 

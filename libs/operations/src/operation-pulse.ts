@@ -15,6 +15,8 @@ export interface Pulse {
   parked: number;
   /** Those, and those that have failed more than three times. */
   stuck: number;
+  /** Of those that wait: behind the open circuit of a backend that does not answer. */
+  waitingForBackend: number;
   oldestWaitingMs: number | null;
   /** Ended, over the last minute. */
   perSecond: number;
@@ -36,6 +38,7 @@ interface UnfinishedRow {
   running: number;
   parked: number;
   stuck: number;
+  waitingForBackend: number;
   oldestWaitingMs: number | null;
 }
 
@@ -54,6 +57,8 @@ const UNFINISHED = sql(
           count(*) FILTER (WHERE state = 'running')::int AS running,
           count(*) FILTER (WHERE state = 'needs_attention')::int AS parked,
           count(*) FILTER (WHERE error IS NOT NULL AND (state = 'needs_attention' OR attempt > 3))::int AS stuck,
+          count(*) FILTER (WHERE state = 'pending' AND backend_id = ANY (ARRAY(
+            SELECT backend_id FROM trivet.backend_circuit WHERE open_until > now())))::int AS "waitingForBackend",
           extract(epoch FROM now() - min(created_at) FILTER (WHERE state = 'pending'))::float8 * 1000 AS "oldestWaitingMs"
      FROM trivet.operation WHERE finished_at IS NULL GROUP BY 1`,
 );
@@ -88,7 +93,8 @@ export class OperationPulse {
     const mine = <T extends { tenantId: string }>(rows: readonly T[]) =>
       rows.filter(row => tenantId === undefined || row.tenantId === tenantId);
     const rows = mine(this.unfinished);
-    const sum = (key: 'waiting' | 'running' | 'parked' | 'stuck') => rows.reduce((total, row) => total + row[key], 0);
+    const sum = (key: 'waiting' | 'running' | 'parked' | 'stuck' | 'waitingForBackend') =>
+      rows.reduce((total, row) => total + row[key], 0);
     const oldest = rows.flatMap(({ oldestWaitingMs }) => oldestWaitingMs ?? []);
     const ended = mine([...this.last].map(([id, count]) => ({ tenantId: id, count })));
     const newest = minuteOf(Date.now());
@@ -97,6 +103,7 @@ export class OperationPulse {
       running: sum('running'),
       parked: sum('parked'),
       stuck: sum('stuck'),
+      waitingForBackend: sum('waitingForBackend'),
       oldestWaitingMs: oldest.length > 0 ? Math.max(0, ...oldest) : null,
       perSecond: ended.reduce((total, { count }) => total + count, 0) / 60,
       trend: Array.from({ length: MINUTES }, (_, n) => {

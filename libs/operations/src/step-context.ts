@@ -5,6 +5,7 @@ import type { JsonObject, LeasedOperation } from '#operations/operation';
 import type { Write } from '#platform/database';
 import { isStorageError, StorageError } from '#platform/errors';
 import { failpoint } from '#platform/failpoint';
+import { type LeaseSignal, leaseSignal } from '#platform/lease-signal';
 import type { Statement } from '#platform/sql';
 
 /** What a lease that is renewed each third of its time always has left. */
@@ -36,7 +37,7 @@ export class LeasedContext implements StepContext {
   /** A property, so that steps may take it out of the context. */
   readonly call = async <T>(
     method: string,
-    run: (signal: AbortSignal) => Promise<T>,
+    run: (signal: LeaseSignal) => Promise<T>,
     { boundMs = this.leases.ttlMs * 0.3, horizonMs = boundMs * 2 }: CallOptions = {},
   ): Promise<T> => {
     const { tenantId, backendId, kind } = this.operation;
@@ -47,9 +48,15 @@ export class LeasedContext implements StepContext {
     // The check and the call must not be parted: a worker that was stopped in between would call with a lost lease.
     if (this.lease.remainingMs() < neededMs) throw this.lease.lose();
     const bound = new Bound(boundMs, this.lease.signal);
+    const until = performance.now() + neededMs;
     this.lease.callStarted(horizonMs);
     try {
-      const result = await heeding(bound.signal, run);
+      const signal = leaseSignal(bound.signal, () => {
+        if (this.lease.remainingMs() <= 0) throw this.lease.lose();
+        bound.check();
+        return until - performance.now();
+      });
+      const result = await heeding(signal, run);
       this.lease.callAnswered();
       await failpoint(`${kind}:${method}:answered`);
       this.circuits.answered(tenantId, backendId);
@@ -67,14 +74,19 @@ export class LeasedContext implements StepContext {
     }
   };
 
-  readonly long = async <T>(method: string, run: (signal: AbortSignal) => Promise<T>): Promise<T> => {
+  readonly long = async <T>(method: string, run: (signal: LeaseSignal) => Promise<T>): Promise<T> => {
     const { tenantId, backendId, kind } = this.operation;
     const neededMs = this.leases.ttlMs * 0.3;
     await this.leases.ensure(this.lease, neededMs);
     await failpoint(`${kind}:${method}:call`);
     if (this.lease.remainingMs() < neededMs) throw this.lease.lose();
     try {
-      const result = await heeding(AbortSignal.any([this.lease.signal, this.lease.cancelSignal]), run);
+      const signal = leaseSignal(AbortSignal.any([this.lease.signal, this.lease.cancelSignal]), () => {
+        const remainingMs = this.lease.remainingMs();
+        if (remainingMs <= 0) throw this.lease.lose();
+        return remainingMs;
+      });
+      const result = await heeding(signal, run);
       await failpoint(`${kind}:${method}:answered`);
       this.circuits.answered(tenantId, backendId);
       return result;
@@ -100,6 +112,7 @@ export class LeasedContext implements StepContext {
 class Bound {
   private readonly controller = new AbortController();
   private readonly timer: NodeJS.Timeout;
+  private readonly until: number;
   private readonly lost = () => this.controller.abort(this.lease.reason);
   passed = false;
 
@@ -107,15 +120,24 @@ class Bound {
     ms: number,
     private readonly lease: AbortSignal,
   ) {
-    this.timer = setTimeout(() => {
-      this.passed = true;
-      this.controller.abort(new DOMException('the call has taken longer than its bound', 'TimeoutError'));
-    }, Math.ceil(ms));
+    this.until = performance.now() + ms;
+    this.timer = setTimeout(() => this.pass(), Math.ceil(ms));
     lease.addEventListener('abort', this.lost);
   }
 
   get signal(): AbortSignal {
     return this.controller.signal;
+  }
+
+  /** By the clock: the timer of a process that stood still comes too late. */
+  check(): void {
+    if (performance.now() > this.until) this.pass();
+    this.signal.throwIfAborted();
+  }
+
+  private pass(): void {
+    this.passed = true;
+    this.controller.abort(new DOMException('the call has taken longer than its bound', 'TimeoutError'));
   }
 
   end(): void {
@@ -125,7 +147,7 @@ class Bound {
 }
 
 /** Adapters end at the signal and say why. One that does not must not hold its operation, and a worker's place, for ever. */
-async function heeding<T>(signal: AbortSignal, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
+async function heeding<T>(signal: LeaseSignal, run: (signal: LeaseSignal) => Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   let give: (() => void) | undefined;
   const deaf = new Promise<never>((_, reject) => {

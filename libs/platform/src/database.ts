@@ -3,6 +3,7 @@ import type { Client, Pool, PoolClient } from 'pg';
 import { DataSource } from 'typeorm';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { copyOut } from '#platform/copy-out';
+import { DatabaseClient } from '#platform/database-client';
 import { StorageError } from '#platform/errors';
 import { Foundation1795132800000 } from '#platform/migrations/0001-foundation';
 import { BlockVolumes1795219200000 } from '#platform/migrations/0002-block-volumes';
@@ -17,6 +18,7 @@ import { BucketIdentity1795824000000 } from '#platform/migrations/0010-bucket-id
 import { TargetIdentity1795910400000 } from '#platform/migrations/0011-target-identity';
 import { GivingWay1795996800000 } from '#platform/migrations/0012-giving-way';
 import { GroupProtection1796083200000 } from '#platform/migrations/0013-group-protection';
+import { WaitingForBackends1796256000000 } from '#platform/migrations/0015-waiting-for-backends';
 import type { Statement } from '#platform/sql';
 import { isUuid } from '#platform/uuid';
 
@@ -34,6 +36,7 @@ export const MIGRATIONS = [
   TargetIdentity1795910400000,
   GivingWay1795996800000,
   GroupProtection1796083200000,
+  WaitingForBackends1796256000000,
 ];
 /** What readiness compares with the database: TypeORM reads it from the class's name. */
 export const SCHEMA_VERSION = Math.max(...MIGRATIONS.map(migration => Number(migration.name.slice(-13))));
@@ -126,15 +129,14 @@ export class Database {
     let stopped = false;
     const connect = async (attempt: number): Promise<void> => {
       if (stopped) return;
-      const next = new (pool as unknown as { Client: new (o: unknown) => Client }).Client(pool.options);
+      const next = new DatabaseClient(pool.options);
       let given = false;
       // A connection that ends while LISTEN is under way says so twice; one that follows is enough.
       const retry = () => {
         if (given) return;
         given = true;
         if (client === next) client = undefined;
-        next.removeAllListeners();
-        next.on('error', () => {});
+        next.removeAllListeners('notification');
         next.end().catch(() => {});
         if (!stopped) setTimeout(() => void connect(attempt + 1), Math.min(2_000, 50 * 2 ** attempt)).unref();
       };
@@ -206,6 +208,7 @@ export function source(
     // Idle clients report a restarted server here; the next query opens a new connection.
     poolErrorHandler: () => {},
     extra: {
+      Client: DatabaseClient,
       keepAlive: true,
       // The system's own two hours are how long a listener would wait on a connection that a firewall has forgotten.
       keepAliveInitialDelayMillis: 10_000,
@@ -287,7 +290,7 @@ async function transaction<T>(pool: Pool, begin: string, work: (tx: Tx) => Promi
     const client = await pool.connect().catch(error => {
       throw translate(error);
     });
-    // A client that is checked out has no listener of the pool: a server that goes away would end this process.
+    // The pool does not listen to a client that is checked out; one that broke must not go back to it.
     let broken: Error | undefined;
     const ended = (error: Error) => {
       broken = error;

@@ -99,6 +99,8 @@ export interface EngineFigures {
   oldestPendingSeconds: number;
   pending: number;
   needsAttention: number;
+  /** Behind an open circuit. */
+  waitingForBackend: number;
 }
 
 const engineFigures = new FigureSource<EngineFigures>(registry);
@@ -109,6 +111,11 @@ engineFigures.gauge(
 );
 engineFigures.gauge('trivet_operations_pending', 'Operations that have not ended.', f => f.pending);
 engineFigures.gauge('trivet_operations_needs_attention', 'Operations that wait for a person.', f => f.needsAttention);
+engineFigures.gauge(
+  'trivet_operations_waiting_for_backend',
+  'Operations that wait for a backend which does not answer.',
+  f => f.waitingForBackend,
+);
 
 /** Gives the engine's gauges their source. */
 export const bindEngineFigures = (read: () => Promise<EngineFigures>): void => engineFigures.bind(read);

@@ -10,6 +10,8 @@ export interface BackendCondition {
   isBlock: boolean;
   circuitOpen: boolean | null;
   circuitReason: string | null;
+  /** Operations, while its circuit is open. */
+  waiting: number;
   answeredAt: Date | null;
 }
 
@@ -45,7 +47,8 @@ export interface ResourceCount {
 const BACKENDS = sql(
   'report_backends',
   `SELECT tenant, name, kind, state, is_block AS "isBlock", circuit_open AS "circuitOpen", reason AS "circuitReason",
-          answered_at AS "answeredAt" FROM trivet.health_of_backends($1)`,
+          answered_at AS "answeredAt", coalesce(w.waiting, 0)::int AS waiting
+     FROM trivet.health_of_backends($1) LEFT JOIN trivet.waiting_for_backends($1) w USING (tenant, name)`,
 );
 const POOLS = sql(
   'report_pools',

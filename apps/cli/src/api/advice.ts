@@ -17,6 +17,11 @@ export const ADVICE: Readonly<Record<string, { means: string; todo: string }>> =
   aborted: { means: 'another operation is under way', todo: 'wait for it: `trivet operations watch`; then repeat' },
   precondition_failed: { means: 'somebody changed it meanwhile', todo: 'look at it again, then repeat' },
   precondition_required: { means: 'the call did not say what it had read', todo: 'update this program' },
+  request_timeout: {
+    means: 'the rest of the request did not come',
+    todo: 'look at the network between, and repeat it',
+  },
+  headers_too_large: { means: 'address and headers are too long', todo: 'give fewer or shorter filters' },
   payload_too_large: { means: 'more was sent than is taken', todo: 'send less' },
   unsupported_media_type: { means: 'what was sent is not JSON', todo: 'is there a proxy in between?' },
   out_of_range: { means: 'a number is outside of what is possible', todo: 'the message says what is' },

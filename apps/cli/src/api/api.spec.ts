@@ -142,6 +142,7 @@ describe('what people read', () => {
     createdAt: '2026-11-20T10:00:00Z',
     finishedAt: null,
     nextRunAt: null,
+    waitsForBackend: null,
     steps: [
       { name: 'look', state: 'done' },
       { name: 'make', state: 'current' },
@@ -159,6 +160,9 @@ describe('what people read', () => {
     expect(progressLine(ended, now)).toContain('[████████████████████████] 4/4  succeeded, attempt 2, 30s');
     const waits = { ...operation, state: 'pending', nextRunAt: '2026-11-20T10:00:20Z' } as OperationDetailReply;
     expect(progressLine(waits, now)).toContain('pending, attempt 2, next attempt in 8s, 12s');
+    const waitsForBackend = { reason: 'refused', nextProbeAt: '2026-11-20T10:00:13Z' };
+    const held = { ...operation, state: 'pending', waitsForBackend } as OperationDetailReply;
+    expect(progressLine(held, now)).toContain('pending, attempt 2, waits for its backend, 12s');
   });
 
   it('is written over at a terminal, within its width and height', () => {

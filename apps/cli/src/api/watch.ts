@@ -71,7 +71,7 @@ const WIDTH = 24;
 
 /** `volume.create data  [████████······] 3/5 commit  running, attempt 2, 12s`. */
 export function progressLine(operation: OperationDetailReply, now = Date.now()): string {
-  const { steps, state, kind, resource, attempt, createdAt, finishedAt, nextRunAt } = operation;
+  const { steps, state, kind, resource, attempt, createdAt, finishedAt, nextRunAt, waitsForBackend } = operation;
   const done = state === 'succeeded' ? steps.length : steps.filter(step => step.state === 'done').length;
   const filled = steps.length === 0 ? 0 : Math.round((done / steps.length) * WIDTH);
   const bar =
@@ -82,6 +82,7 @@ export function progressLine(operation: OperationDetailReply, now = Date.now()):
     state,
     attempt > 1 ? `attempt ${attempt}` : '',
     waits > 0 ? `next attempt in ${span(waits)}` : '',
+    waitsForBackend ? 'waits for its backend' : '',
     span((finishedAt ? Date.parse(finishedAt) : now) - Date.parse(createdAt)),
   ].filter(word => word !== '');
   return `${kind} ${printable(resource.name)}${bar}${step && state === 'running' ? ` ${step}` : ''}  ${words.join(', ')}`;

@@ -52,7 +52,7 @@ export function register(program: Command): void {
             TENANT: row => row.tenant,
             KIND: row => row.kind,
             RESOURCE: row => row.resource.name,
-            STATE: row => row.state,
+            STATE: row => (row.waitsForBackend ? 'waits for backend' : row.state),
             ATTEMPT: row => String(row.attempt),
             AGE: row => ago(row.createdAt),
             ERROR: row => row.error?.message ?? '',

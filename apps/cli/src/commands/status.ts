@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { counted } from '#platform/counted';
 import { type BackendState, type PoolState, reach, registeredBackends } from '../backend-states.js';
 import { adminUrl, cbtDoors, cspDoors, describeDoors } from '../doors.js';
 import { Home } from '../home.js';
@@ -124,8 +125,10 @@ function describe(report: StatusReport, home: Home | undefined, state: State | u
     const why = reason === undefined ? '' : `; ${reason.split('\n')[0]}`;
     lines.push(`  ${name.padEnd(12)} ${how}${pid === null ? '' : `, pid ${pid}`}, ${restarts} restarts${why}`);
   }
-  for (const { name, state: how, pools = [] } of report.backends) {
-    lines.push(`  backend ${name}  ${how}`);
+  for (const { name, state: how, pools = [], waiting } of report.backends) {
+    lines.push(
+      `  backend ${name}  ${how}${waiting ? `, ${counted(waiting, 'operation')} wait${waiting === 1 ? 's' : ''} for it` : ''}`,
+    );
     for (const pool of pools) lines.push(`    pool ${pool.name}  ${describePool(pool)}`);
   }
   if (home !== undefined && state !== undefined && report.processes.length > 0) lines.push(describeDoors(home, state));

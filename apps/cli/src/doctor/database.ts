@@ -1,5 +1,5 @@
-import pg from 'pg';
 import { Database, SCHEMA_VERSION } from '#platform/database';
+import { DatabaseClient } from '#platform/database-client';
 import { decodeSealed, type SecretBox } from '#platform/secrets';
 import { sql } from '#platform/sql';
 import { type Finding, fail, findings, ok, warn } from './check.js';
@@ -7,12 +7,11 @@ import { type Finding, fail, findings, ok, warn } from './check.js';
 const CONNECT_MS = 5_000;
 
 async function ask<Row extends object>(url: string, text: string): Promise<Row> {
-  const client = new pg.Client({
+  const client = new DatabaseClient({
     connectionString: url,
     connectionTimeoutMillis: CONNECT_MS,
     statement_timeout: 5_000,
   });
-  client.on('error', () => {});
   await client.connect();
   try {
     return (await client.query<Row>(text)).rows[0] as Row;

@@ -4,7 +4,7 @@ import type { Finding } from './check.js';
 import { clockFinding, clockState } from './clock.js';
 import { engineFindings, schemaFindings, secretFindings } from './database.js';
 import { leftProcesses } from './leftovers.js';
-import { endpointFindings } from './through-api.js';
+import { endpointFindings, operationFinding } from './through-api.js';
 
 const shown = (findings: readonly Finding[]) => findings.map(({ level, detail }) => `${level} ${detail}`);
 
@@ -15,6 +15,22 @@ describe('doctor', () => {
     expect(shown(engineFindings({ ...role, bypasses: true }))[0]).toContain('fail');
     expect(shown(engineFindings({ ...role, operations: false }))[0]).toBe('fail trivet_engine may not read operations');
     expect(shown(engineFindings({ ...role, secrets: true }))[0]).toBe('fail trivet_engine may read secrets');
+  });
+
+  it('tells operations that wait for a backend from stuck ones', () => {
+    const quiet = {
+      waiting: 3,
+      running: 1,
+      stuck: 0,
+      waitingForBackend: 0,
+      oldestWaitingMs: 1,
+      perSecond: 0,
+      trend: [],
+    };
+    const said = (more: object) => shown([operationFinding({ ...quiet, ...more })])[0];
+    expect(said({})).toBe('ok 3 wait, none is stuck');
+    expect(said({ waitingForBackend: 2 })).toBe('warn 2 of 3 that wait do so for a backend that does not answer');
+    expect(said({ waitingForBackend: 2, stuck: 1 })).toMatch(/^warn 1 wait for a person/);
   });
 
   it('tells an older schema from none and from a newer one', () => {

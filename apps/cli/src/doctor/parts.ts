@@ -1,4 +1,4 @@
-import pg from 'pg';
+import { DatabaseClient } from '#platform/database-client';
 import { connectRedis } from '#platform/redis';
 import { type Finding, fail, findings, ok, warn } from './check.js';
 
@@ -8,8 +8,11 @@ const CLOCK_SECONDS = 2;
 
 export function checkPostgres(url: string): Promise<Finding[]> {
   return findings('postgres', 'see the log of postgres, or TRIVET_DATABASE_URL', async () => {
-    const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000, statement_timeout: 5_000 });
-    client.on('error', () => {});
+    const client = new DatabaseClient({
+      connectionString: url,
+      connectionTimeoutMillis: 5_000,
+      statement_timeout: 5_000,
+    });
     await client.connect();
     try {
       const { rows } = await client.query(`

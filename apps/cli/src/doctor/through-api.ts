@@ -1,5 +1,6 @@
 import { type BackendReply, backendRoutes, type EndpointReply, endpointRoutes } from '#admin/contract/backends';
 import { workerRoutes } from '#admin/contract/operations';
+import { type OverviewReply, overviewRoutes } from '#admin/contract/overview';
 import { type TenantReply, tenantRoutes } from '#admin/contract/tenants';
 import type { ApiClient } from '../api/api-client.js';
 import { listed } from '../api/output.js';
@@ -18,6 +19,7 @@ export function checkThroughApi(api: ApiClient): Promise<Finding[]> {
     const names = [APPLIANCE, ...items.map(({ name }) => name)];
     const found: Finding[] = [ok('admin API', `${api.url} answers`)];
     found.push(...(await checkWorkers(api)));
+    found.push(operationFinding((await api.call(overviewRoutes.get)).reply.operations));
     for (const tenant of names) {
       const sent = { params: { tenant } };
       const backends = await listed<BackendReply, typeof backendRoutes.list>(api, backendRoutes.list, sent, MOST);
@@ -53,6 +55,19 @@ export function endpointFindings(tenant: string, { name, state, open, problem, s
   if (state === 'suspended') return [warn(called, 'is suspended', `trivet endpoint resume ${name} --tenant ${tenant}`)];
   if (open) return [ok(called, socket)];
   return [fail(called, problem ?? 'is not open', 'see the log of the gateway; a gateway opens it again by itself')];
+}
+
+/** What waits for a backend is not stuck: the backend's own finding says what to do. */
+export function operationFinding({ waiting, stuck, waitingForBackend }: OverviewReply['operations']): Finding {
+  if (stuck > 0)
+    return warn('operations', `${stuck} wait for a person, or fail again and again`, 'trivet operations list --stuck');
+  if (waitingForBackend > 0)
+    return warn(
+      'operations',
+      `${waitingForBackend} of ${waiting} that wait do so for a backend that does not answer`,
+      'they go on by themselves once it does; trivet operations show ID has the reason and the next probe',
+    );
+  return ok('operations', `${waiting} wait, none is stuck`);
 }
 
 async function checkWorkers(api: ApiClient): Promise<Finding[]> {

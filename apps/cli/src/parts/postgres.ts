@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { chownSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import pg from 'pg';
+
+import { DatabaseClient } from '#platform/database-client';
 import { bareEnvironment } from '../environment.js';
 import { type Home, isRoot, writeWhole } from '../home.js';
 import { workingFolderOf } from '../supervisor/process.js';
@@ -157,8 +158,8 @@ function removeStaleLock(data: string): void {
   rmSync(lock, { force: true });
 }
 
-async function connected<T>(port: number, password: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({
+async function connected<T>(port: number, password: string, work: (client: DatabaseClient) => Promise<T>): Promise<T> {
+  const client = new DatabaseClient({
     host: '127.0.0.1',
     port,
     user: 'postgres',
@@ -166,7 +167,6 @@ async function connected<T>(port: number, password: string, work: (client: pg.Cl
     database: 'postgres',
     connectionTimeoutMillis: 2_000,
   });
-  client.on('error', () => {});
   await client.connect();
   try {
     return await work(client);

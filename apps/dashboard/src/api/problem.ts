@@ -44,6 +44,8 @@ const ADVICE: Readonly<Record<string, Advice>> = {
     todo: 'Look at what is there now, and decide anew.',
   },
   precondition_required: { means: 'The page did not say which version it changes.', todo: 'Load this page anew.' },
+  request_timeout: { means: 'Nothing was changed: the rest of the request did not come.', todo: 'Try it again.' },
+  headers_too_large: { means: 'Nothing was changed: the address is too long.', todo: 'Give fewer or shorter filters.' },
   payload_too_large: { means: 'Nothing was changed: what was sent is too large.', todo: 'Send less at once.' },
   too_many_logins: {
     means: 'This account, from this address, is slowed down; others are not.',

@@ -34,7 +34,13 @@ export const operation = z
     createdAt: time,
     startedAt: time.nullable(),
     finishedAt: time.nullable(),
-    nextRunAt: time.nullable().meta({ description: 'Of an operation that waits for its next attempt' }),
+    nextRunAt: time
+      .nullable()
+      .meta({ description: 'Of an operation that waits for its next attempt; null while it waits for its backend' }),
+    waitsForBackend: z
+      .object({ reason: z.string(), nextProbeAt: time })
+      .nullable()
+      .meta({ description: 'Its backend does not answer: it goes on by itself once a probe is answered' }),
   })
   .meta({ id: 'Operation' });
 export type OperationReply = z.output<typeof operation>;

@@ -25,6 +25,7 @@ export const overview = z
       waiting: count,
       running: count,
       stuck: count.meta({ description: 'Wait for a person, or have failed more than three times' }),
+      waitingForBackend: count.meta({ description: 'Of those that wait: for a backend that does not answer' }),
       oldestWaitingMs: z.number().nullable(),
       perSecond: z.number().meta({ description: 'Ended, over the last minute' }),
       trend: z

@@ -32,7 +32,7 @@ export interface RouteContract {
   cookie?: true;
   /** The answer holds a secret that is shown this once. */
   secret?: true;
-  /** Refusals beyond those that follow from the rest (400, 401, 403, 404, 412, 413, 415, 428, 429, 500, 503). */
+  /** Refusals beyond those that follow from the rest (400, 401, 403, 404, 412, 413, 415, 428, 429, 431, 500, 503). */
   refusals?: readonly (409 | 422 | 502 | 507)[];
   examples: readonly [Example, ...Example[]];
 }

@@ -51,14 +51,14 @@ describe('the OpenAPI document', () => {
   it('says what each route refuses by its form', () => {
     const statuses = (id: string) =>
       Object.keys(operationOf(ROUTES.find(route => route.id === id)!).responses).map(Number);
-    expect(statuses('login')).toEqual([200, 400, 401, 403, 413, 415, 429, 500, 503]);
-    expect(statuses('getProvider')).toEqual([200, 400, 500, 503]);
-    expect(statuses('beginProviderLogin')).toEqual([200, 400, 409, 413, 415, 500, 503]);
-    expect(statuses('finishProviderLogin')).toEqual([200, 400, 401, 403, 409, 413, 415, 429, 500, 503]);
-    expect(statuses('listUsers')).toEqual([200, 400, 401, 403, 404, 500, 503]);
-    expect(statuses('createUser')).toEqual([201, 400, 401, 403, 404, 409, 413, 415, 500, 503]);
-    expect(statuses('changeUser')).toEqual([200, 400, 401, 403, 404, 409, 412, 413, 415, 428, 500, 503]);
-    expect(statuses('getOpenApi')).toEqual([200, 400, 500, 503]);
+    expect(statuses('login')).toEqual([200, 400, 401, 403, 413, 415, 429, 431, 500, 503]);
+    expect(statuses('getProvider')).toEqual([200, 400, 431, 500, 503]);
+    expect(statuses('beginProviderLogin')).toEqual([200, 400, 409, 413, 415, 431, 500, 503]);
+    expect(statuses('finishProviderLogin')).toEqual([200, 400, 401, 403, 409, 413, 415, 429, 431, 500, 503]);
+    expect(statuses('listUsers')).toEqual([200, 400, 401, 403, 404, 431, 500, 503]);
+    expect(statuses('createUser')).toEqual([201, 400, 401, 403, 404, 409, 413, 415, 431, 500, 503]);
+    expect(statuses('changeUser')).toEqual([200, 400, 401, 403, 404, 409, 412, 413, 415, 428, 431, 500, 503]);
+    expect(statuses('getOpenApi')).toEqual([200, 400, 431, 500, 503]);
   });
 
   it('asks for If-Match, Prefer and an Idempotency-Key where they count', () => {

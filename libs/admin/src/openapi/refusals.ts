@@ -16,7 +16,7 @@ export function refusalStatuses({
   streams,
   refusals = [],
 }: RouteContract): number[] {
-  const statuses = new Set<number>([400, 500, 503, ...refusals]);
+  const statuses = new Set<number>([400, 431, 500, 503, ...refusals]);
   const add = (when: boolean, ...added: number[]): void => {
     if (when) for (const status of added) statuses.add(status);
   };

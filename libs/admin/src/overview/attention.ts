@@ -103,11 +103,11 @@ function ofWorkers({ appliance, workers, queues, pulse }: Seen): Item[] {
 
 function ofBackends({ backends, pools, findings }: Conditions): Item[] {
   const items: Item[] = [];
-  for (const { tenant, name, circuitReason } of backends.filter(({ circuitOpen }) => circuitOpen))
+  for (const { tenant, name, circuitReason, waiting: held } of backends.filter(({ circuitOpen }) => circuitOpen))
     items.push({
       severity: 'error',
       what: `Backend ${name} of tenant ${tenant} does not answer${circuitReason ? `: ${circuitReason}` : ''}.`,
-      means: 'Its callers are told so at once; accepted work waits and goes on by itself when it is back.',
+      means: `Its callers are told so at once; ${waiting(held, ' for it')} and ${held === 1 ? 'goes' : 'go'} on by ${held === 1 ? 'itself' : 'themselves'} when it is back.`,
       todo: 'Look whether it runs and can be reached; test the connection.',
       link: `/tenants/${tenant}/backends/${name}`,
     });

@@ -79,6 +79,7 @@ export class Overview {
         waiting: pulse.waiting,
         running: pulse.running,
         stuck: pulse.stuck,
+        waitingForBackend: pulse.waitingForBackend,
         oldestWaitingMs: pulse.oldestWaitingMs,
         perSecond: pulse.perSecond,
         trend: pulse.trend.map(({ at, ...minute }) => ({ at: at.toISOString(), ...minute })),

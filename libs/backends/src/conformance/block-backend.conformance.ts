@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { BlockBackend, ImageRef, ListedImage, PoolStatus, StageContent, StageRef } from '#backends/block-backend';
 import type { ErrorKind } from '#platform/errors';
+import { type LeaseSignal, unleased } from '#platform/lease-signal';
 
 export interface BlockBackendHarness {
   backend: BlockBackend;
@@ -27,7 +28,7 @@ export interface BlockBackendHarness {
 }
 
 export const MIB = 1024 * 1024;
-const soon = () => AbortSignal.timeout(60_000);
+const soon = () => unleased(AbortSignal.timeout(60_000));
 
 /** What both halves of the suite work with. */
 export class BlockBackendBench {
@@ -102,7 +103,7 @@ export const failsWith = (promise: Promise<unknown>, kind: ErrorKind, message: R
 
 type Call = [
   name: string,
-  call: (backend: BlockBackend, image: ImageRef, fence: string, signal: AbortSignal) => Promise<unknown>,
+  call: (backend: BlockBackend, image: ImageRef, fence: string, signal: LeaseSignal) => Promise<unknown>,
 ];
 
 /** Every method that reaches a pool; each stage is for `image`. */
@@ -209,7 +210,7 @@ export function describeBlockBackend(name: string, setup: () => Promise<BlockBac
     describe('every call', () => {
       it.each(CALLS)('%s ends with timeout when the signal has fired, and does nothing', async (_, call) => {
         const image = await bench.volume('kept');
-        await failsWith(call(backend, image, bench.nextFence(), AbortSignal.abort()), 'timeout');
+        await failsWith(call(backend, image, bench.nextFence(), unleased(AbortSignal.abort())), 'timeout');
         expect(await backend.inspectImage(image, soon())).toMatchObject({ state: 'present', sizeBytes: BigInt(MIB) });
         expect(await bench.temporaries()).toEqual([]);
       });

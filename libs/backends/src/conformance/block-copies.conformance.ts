@@ -7,8 +7,9 @@ import {
   failsWith,
   MIB,
 } from '#backends/conformance/block-backend.conformance';
+import { unleased } from '#platform/lease-signal';
 
-const soon = () => AbortSignal.timeout(60_000);
+const soon = () => unleased(AbortSignal.timeout(60_000));
 
 export function describeBlockCopies(name: string, setup: () => Promise<BlockBackendHarness>): void {
   describe(`copies of a block backend: ${name}`, () => {

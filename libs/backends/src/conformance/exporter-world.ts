@@ -12,6 +12,7 @@ import type {
   UnitIdentity,
 } from '#backends/exporter';
 import type { ErrorKind } from '#platform/errors';
+import { unleased } from '#platform/lease-signal';
 
 /** A host's session on one unit. */
 export interface ExporterSession {
@@ -47,7 +48,7 @@ export interface ExporterHarness {
 
 export const MIB = 2 ** 20;
 export const SIZE = 64 * MIB;
-export const soon = () => AbortSignal.timeout(60_000);
+export const soon = () => unleased(AbortSignal.timeout(60_000));
 
 /** Tids are unique over the appliance. */
 let lastTid = 100;

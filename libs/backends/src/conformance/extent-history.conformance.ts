@@ -3,12 +3,13 @@ import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { ImageRef } from '#backends/block-backend';
 import { BLOCK, coalesced, ExtentBench, type ExtentSourceHarness } from '#backends/conformance/extent-bench';
+import { unleased } from '#platform/lease-signal';
 
 /** Where nothing is shared, no address deceives; and each snapshot is a copy. */
 const COPYING_ROUNDS = 5;
 const SECTOR = 512;
 const FIRST_BLOCKS = 96;
-const soon = () => AbortSignal.timeout(60_000);
+const soon = () => unleased(AbortSignal.timeout(60_000));
 
 type Step =
   | { kind: 'write' | 'rewrite' | 'punch' | 'zero'; volume: number; at: number; sectors: number; mark: number }

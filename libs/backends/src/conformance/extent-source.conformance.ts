@@ -4,8 +4,9 @@ import type { ImageRef } from '#backends/block-backend';
 import { failsWith, MIB } from '#backends/conformance/block-backend.conformance';
 import { BLOCK, coalesced, collect, ExtentBench, type ExtentSourceHarness } from '#backends/conformance/extent-bench';
 import type { ExtentSource, RangeBatch } from '#backends/extent-source';
+import { unleased } from '#platform/lease-signal';
 
-const soon = () => AbortSignal.timeout(60_000);
+const soon = () => unleased(AbortSignal.timeout(60_000));
 const at = (block: number, blocks = 1, hole = 0) => ({ offset: block * BLOCK, end: (block + blocks) * BLOCK, hole });
 
 export function describeExtentSource(name: string, setup: () => Promise<ExtentSourceHarness>): void {

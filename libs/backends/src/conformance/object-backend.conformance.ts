@@ -14,6 +14,7 @@ import {
 } from '#backends/object-backend';
 import { parseS3BucketParameters } from '#backends/s3/bucket-parameters';
 import type { ErrorKind } from '#platform/errors';
+import { unleased } from '#platform/lease-signal';
 
 export interface ObjectBackendHarness {
   backend: ObjectBackend;
@@ -43,7 +44,7 @@ export interface ObjectBackendHarness {
   close(): Promise<void>;
 }
 
-const none = () => AbortSignal.timeout(60_000);
+const none = () => unleased(AbortSignal.timeout(60_000));
 const plain = (parameters: Record<string, string> = {}): BucketSpec => parseS3BucketParameters(parameters);
 
 export function describeObjectBackend(name: string, setup: () => Promise<ObjectBackendHarness>): void {
@@ -122,8 +123,8 @@ export function describeObjectBackend(name: string, setup: () => Promise<ObjectB
 
       it('says timeout when the signal has fired', async () => {
         const ref = newRef();
-        await failsWith(backend.inspectBucket(ref.name, AbortSignal.abort()), 'timeout');
-        await failsWith(backend.createBucket(ref, plain(), AbortSignal.abort()), 'timeout');
+        await failsWith(backend.inspectBucket(ref.name, unleased(AbortSignal.abort())), 'timeout');
+        await failsWith(backend.createBucket(ref, plain(), unleased(AbortSignal.abort())), 'timeout');
         expect(await backend.inspectBucket(ref.name, none())).toEqual({ state: 'absent' });
       });
     });

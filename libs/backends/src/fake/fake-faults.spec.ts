@@ -3,9 +3,10 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { FakeControl } from '#backends/fake/fake-control';
 import { fakeKind } from '#backends/fake/fake-kind';
 import type { ObjectBackend } from '#backends/object-backend';
+import { unleased } from '#platform/lease-signal';
 
 const spec = fakeKind.parseBucketParameters({});
-const soon = () => AbortSignal.timeout(30_000);
+const soon = () => unleased(AbortSignal.timeout(30_000));
 
 describe('faults of the fake', () => {
   let control: FakeControl;
@@ -45,7 +46,7 @@ describe('faults of the fake', () => {
     control.addFault({ mode });
     const abort = new AbortController();
     let settled = false;
-    const call = create(abort.signal).finally(() => {
+    const call = create(unleased(abort.signal)).finally(() => {
       settled = true;
     });
     call.catch(() => {});
@@ -59,7 +60,7 @@ describe('faults of the fake', () => {
   it('delays, and gives up when the signal fires meanwhile', async () => {
     control.addFault({ mode: 'delay', delayMs: 3_600_000, method: 'createBucket' });
     const abort = new AbortController();
-    const call = create(abort.signal);
+    const call = create(unleased(abort.signal));
     abort.abort();
     await expect(call).rejects.toMatchObject({ kind: 'timeout' });
     expect(control.buckets()).toEqual([]);

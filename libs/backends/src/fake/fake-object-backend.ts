@@ -24,6 +24,7 @@ import type { BackendCheck } from '#backends/registration';
 import { policyBytes } from '#backends/s3/bucket-policy';
 import { applianceTag } from '#backends/s3/bucket-tags';
 import { isStorageError, StorageError } from '#platform/errors';
+import { type LeaseSignal, mayChange } from '#platform/lease-signal';
 
 export interface BucketRow {
   name: string;
@@ -87,7 +88,7 @@ export class FakeObjectBackend implements ObjectBackend {
     return this.#call({ method: 'inspectBucket', resource: name, signal, plan: () => answer(this.#inspect(name)) });
   }
 
-  createBucket(bucket: BucketRef, _spec: BucketSpec, signal: AbortSignal): Promise<void> {
+  createBucket(bucket: BucketRef, _spec: BucketSpec, signal: LeaseSignal): Promise<void> {
     return this.#bucketCall('createBucket', bucket, signal, () => {
       const row = this.#row(bucket.name);
       if (row && row.owner !== this.#owner)
@@ -96,7 +97,7 @@ export class FakeObjectBackend implements ObjectBackend {
     });
   }
 
-  configureBucket(bucket: BucketRef, spec: BucketSpec, signal: AbortSignal): Promise<void> {
+  configureBucket(bucket: BucketRef, spec: BucketSpec, signal: LeaseSignal): Promise<void> {
     return this.#bucketCall('configureBucket', bucket, signal, () => {
       const found = this.#inspect(bucket.name);
       if (found.state === 'absent') throw missing(bucket.name);
@@ -111,7 +112,7 @@ export class FakeObjectBackend implements ObjectBackend {
     });
   }
 
-  emptyBucket(bucket: BucketRef, signal: AbortSignal): Promise<{ done: boolean; removed: number }> {
+  emptyBucket(bucket: BucketRef, signal: LeaseSignal): Promise<{ done: boolean; removed: number }> {
     return this.#bucketCall('emptyBucket', bucket, signal, () => {
       const found = this.#inspect(bucket.name);
       if (found.state === 'absent') return answer({ done: true, removed: 0 });
@@ -127,7 +128,7 @@ export class FakeObjectBackend implements ObjectBackend {
     });
   }
 
-  deleteBucket(bucket: BucketRef, signal: AbortSignal): Promise<'deleted' | 'absent' | 'not_empty' | 'foreign'> {
+  deleteBucket(bucket: BucketRef, signal: LeaseSignal): Promise<'deleted' | 'absent' | 'not_empty' | 'foreign'> {
     type Result = 'deleted' | 'absent' | 'not_empty' | 'foreign';
     return this.#bucketCall<Result>('deleteBucket', bucket, signal, () => {
       const found = this.#inspect(bucket.name);
@@ -138,7 +139,7 @@ export class FakeObjectBackend implements ObjectBackend {
     });
   }
 
-  putPrincipal(principal: Principal, signal: AbortSignal): Promise<void> {
+  putPrincipal(principal: Principal, signal: LeaseSignal): Promise<void> {
     return this.#call({
       method: 'putPrincipal',
       resource: principal.uid,
@@ -168,12 +169,12 @@ export class FakeObjectBackend implements ObjectBackend {
     return this.#call({ method: 'holdsPrincipal', resource: principal.uid, signal, plan });
   }
 
-  removeKey(principal: PrincipalRef, signal: AbortSignal): Promise<void> {
+  removeKey(principal: PrincipalRef, signal: LeaseSignal): Promise<void> {
     const effect: FakeEffect = { type: 'removeKey', uid: principal.uid, accessKeyId: principal.accessKeyId };
     return this.#call({ method: 'removeKey', resource: principal.uid, signal, plan: () => done(effect) });
   }
 
-  removePrincipal(uid: string, signal: AbortSignal): Promise<void> {
+  removePrincipal(uid: string, signal: LeaseSignal): Promise<void> {
     return this.#call({
       method: 'removePrincipal',
       resource: uid,
@@ -191,7 +192,7 @@ export class FakeObjectBackend implements ObjectBackend {
     });
   }
 
-  putGrants(bucket: GrantTarget, grants: readonly Grant[], signal: AbortSignal): Promise<void> {
+  putGrants(bucket: GrantTarget, grants: readonly Grant[], signal: LeaseSignal): Promise<void> {
     return this.#bucketCall('putGrants', bucket, signal, () => {
       const found = this.#inspect(bucket.name);
       if (found.state === 'absent') throw missing(bucket.name);
@@ -221,7 +222,7 @@ export class FakeObjectBackend implements ObjectBackend {
     return this.#call({ method: 'measureBucket', resource: name, signal, plan });
   }
 
-  limitTenant(bytes: bigint | undefined, signal: AbortSignal): Promise<void> {
+  limitTenant(bytes: bigint | undefined, signal: LeaseSignal): Promise<void> {
     const effect: FakeEffect = {
       type: 'limitTenant',
       owner: this.#owner,
@@ -230,7 +231,7 @@ export class FakeObjectBackend implements ObjectBackend {
     return this.#call({ method: 'limitTenant', resource: this.#owner, signal, plan: () => done(effect) });
   }
 
-  forgetTenant(signal: AbortSignal): Promise<void> {
+  forgetTenant(signal: LeaseSignal): Promise<void> {
     const plan = () => {
       if (this.#state.get('SELECT name FROM buckets WHERE owner = ?', this.#owner))
         throw new StorageError('failed_precondition', 'the tenant has buckets still');
@@ -283,6 +284,8 @@ export class FakeObjectBackend implements ObjectBackend {
     if (ms > 0) await pause(ms, method, signal);
     const result = this.#state.write(() => {
       const plan = call.plan();
+      // Whatever has an effect comes with a lease: the port says so.
+      if (plan.effect.type !== 'none') mayChange(signal as LeaseSignal);
       const outcome = applyEffect(this.#state, plan.effect);
       if (plan.effect.type !== 'none') this.#log(id, call, 'effect', outcome);
       return plan.result;

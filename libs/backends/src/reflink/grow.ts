@@ -15,6 +15,7 @@ export async function growFile(
   root: PoolRoot,
   image: ImageRef,
   { sizeBytes, thick }: { sizeBytes: bigint; thick: boolean },
+  mayGrow: () => Promise<void>,
   signal: AbortSignal,
 ): Promise<void> {
   const file = await openImage(root, image, constants.O_RDWR).catch(error => {
@@ -40,6 +41,7 @@ export async function growFile(
       }
     }
     await failpoint('reflink.growing');
+    await mayGrow();
     await moveEnd(file, size, sizeBytes);
     await file.sync();
   } finally {

@@ -25,6 +25,7 @@ import { type PoolAnswers, poolAnswers } from '#backends/reflink/pool-answers';
 import { type PoolRoot, Pools } from '#backends/reflink/pool-root';
 import { commitStage, openImage, removeStages, statOf, unlinkImage, writeStage } from '#backends/reflink/staging';
 import { isStorageError, StorageError } from '#platform/errors';
+import { type LeaseSignal, mayChange } from '#platform/lease-signal';
 
 /** No operation lives as long. */
 const FENCES_KEPT_MS = 7 * 24 * 3_600_000;
@@ -83,18 +84,18 @@ export class ReflinkBackend implements BlockBackend {
     });
   }
 
-  stage(stage: StageRef, content: StageContent, signal: AbortSignal): Promise<void> {
+  stage(stage: StageRef, content: StageContent, signal: LeaseSignal): Promise<void> {
     return this.#long(stage.pool, `stage image ${stage.imageId}`, signal, async root => {
-      await fences(root).enter(stage.imageId, stage.fence);
+      await enter(root, stage.imageId, stage.fence, signal);
       await writeStage(root, stage, content, this.#speed(stage.pool), signal);
-      await keepUnlessOvertaken(root, stage);
+      await keepUnlessOvertaken(root, stage, signal);
     });
   }
 
   stageTogether(
     cuts: readonly { stage: StageRef; source: ImageRef }[],
     pause: { pids: readonly number[]; deadlineMs: number },
-    signal: AbortSignal,
+    signal: LeaseSignal,
   ): Promise<{ pausedMs: number }> {
     const doing = `cut ${cuts.length} images together`;
     const work = async (): Promise<{ pausedMs: number }> => {
@@ -102,9 +103,9 @@ export class ReflinkBackend implements BlockBackend {
       try {
         for (const { stage, source } of cuts)
           for (const pool of [stage.pool, source.pool]) if (!roots.has(pool)) roots.set(pool, await this.#open(pool));
-        for (const { stage } of cuts) await fences(roots.get(stage.pool)!).enter(stage.imageId, stage.fence);
+        for (const { stage } of cuts) await enter(roots.get(stage.pool)!, stage.imageId, stage.fence, signal);
         const done = await cutTogether(cuts, roots, pause, signal);
-        for (const { stage } of cuts) await keepUnlessOvertaken(roots.get(stage.pool)!, stage);
+        for (const { stage } of cuts) await keepUnlessOvertaken(roots.get(stage.pool)!, stage, signal);
         return done;
       } finally {
         for (const root of roots.values()) await root.close();
@@ -113,16 +114,17 @@ export class ReflinkBackend implements BlockBackend {
     return whileWanted(doing, signal, () => longWork.run(work, signal, () => timedOut(doing)));
   }
 
-  commit(stage: StageRef, image: ImageRef, options: { readOnly: boolean }, signal: AbortSignal): Promise<void> {
+  commit(stage: StageRef, image: ImageRef, options: { readOnly: boolean }, signal: LeaseSignal): Promise<void> {
     return this.#onImage(image, 'commit', signal, async root => {
-      await fences(root).enter(stage.imageId, stage.fence);
-      await commitStage(root, stage, image, options);
+      const mayChangeNow = () => enter(root, stage.imageId, stage.fence, signal);
+      await mayChangeNow();
+      await commitStage(root, stage, image, options, mayChangeNow);
     });
   }
 
-  discardStages(image: ImageRef, fence: string, signal: AbortSignal): Promise<void> {
+  discardStages(image: ImageRef, fence: string, signal: LeaseSignal): Promise<void> {
     return this.#onImage(image, 'discard what was staged for', signal, async root => {
-      await fences(root).enter(image.id, fence);
+      await enter(root, image.id, fence, signal);
       await removeStages(root, image.id, fence);
     });
   }
@@ -131,19 +133,21 @@ export class ReflinkBackend implements BlockBackend {
     image: ImageRef,
     size: { sizeBytes: bigint; thick: boolean },
     fence: string,
-    signal: AbortSignal,
+    signal: LeaseSignal,
   ): Promise<void> {
     return this.#long(image.pool, `grow ${describeImage(image)}`, signal, async root => {
-      await fences(root).enter(image.id, fence);
-      await growFile(root, image, size, signal);
+      const mayChangeNow = () => enter(root, image.id, fence, signal);
+      await mayChangeNow();
+      await growFile(root, image, size, mayChangeNow, signal);
     });
   }
 
-  removeImage(image: ImageRef, fence: string, signal: AbortSignal): Promise<void> {
+  removeImage(image: ImageRef, fence: string, signal: LeaseSignal): Promise<void> {
     return this.#long(image.pool, `remove ${describeImage(image)}`, signal, async root => {
-      await fences(root).enter(image.id, fence);
+      const mayChangeNow = () => enter(root, image.id, fence, signal);
+      await mayChangeNow();
       // Once more when it comes to it: an image of this name may be a successor's by then.
-      await unlinkImage(root, image, () => fences(root).enter(image.id, fence));
+      await unlinkImage(root, image, mayChangeNow);
     });
   }
 
@@ -244,13 +248,19 @@ export class ReflinkBackend implements BlockBackend {
 
 const fences = (root: PoolRoot): HostFences => new HostFences(join(root.path, FENCES));
 
+/** Whoever was overtaken learns it from the successor's fence, if it has one by now, or else from its own clock. */
+async function enter(root: PoolRoot, imageId: string, fence: string, signal: LeaseSignal): Promise<void> {
+  await fences(root).enter(imageId, fence);
+  mayChange(signal);
+}
+
 /**
  * Who was overtaken while it wrote takes its temporary away: the successor has looked for such already, and does not
  * look again.
  */
-async function keepUnlessOvertaken(root: PoolRoot, stage: StageRef): Promise<void> {
+async function keepUnlessOvertaken(root: PoolRoot, stage: StageRef, signal: LeaseSignal): Promise<void> {
   try {
-    await fences(root).enter(stage.imageId, stage.fence);
+    await enter(root, stage.imageId, stage.fence, signal);
   } catch (error) {
     await removeStages(root, stage.imageId, stage.fence);
     throw error;

@@ -157,6 +157,7 @@ export async function commitStage(
   stage: StageRef,
   image: ImageRef,
   options: { readOnly: boolean },
+  mayLink: () => Promise<void>,
 ): Promise<void> {
   const staged = stagedPath(root.path, stage);
   const path = imagePath(root.path, image);
@@ -167,6 +168,8 @@ export async function commitStage(
   if (isStaged) {
     if (options.readOnly) await chmod(staged, 0o400);
     await makeFolder(root, image);
+    await failpoint('reflink.linking');
+    await mayLink();
     await link(staged, path).catch(error => {
       // An earlier attempt's: it came first, and who wrote to it since must find it.
       if (codeOf(error) !== 'EEXIST') throw error;

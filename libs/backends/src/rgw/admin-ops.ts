@@ -7,12 +7,11 @@
  *
  * Signing: RGW compares query values as percent-encoded by RFC 3986 (%20, %3A; no plus sign, no raw colon).
  */
-import { createHash, createHmac } from 'node:crypto';
-import { SignatureV4 } from '@smithy/signature-v4';
 import { z } from 'zod';
 import { RgwError } from '#backends/rgw/errors';
-import { type HttpTransport, sendRequest } from '#backends/rgw/http-transport';
+import { type HttpTransport, type SignedRequests, type StoreRequest, textOf } from '#backends/rgw/http-transport';
 import type { RgwCredentials } from '#backends/rgw/rgw-config';
+import type { LeaseSignal } from '#platform/lease-signal';
 
 const userDocument = z.looseObject({
   display_name: z.string(),
@@ -51,14 +50,13 @@ export interface RgwQuota {
 type Query = Readonly<Record<string, string>>;
 
 export class AdminOps {
-  readonly #signer: SignatureV4;
+  readonly #signed: SignedRequests;
 
   constructor(
     private readonly transport: HttpTransport,
     credentials: RgwCredentials,
-    region: string,
   ) {
-    this.#signer = new SignatureV4({ service: 's3', region, credentials, sha256: Sha256, uriEscapePath: false });
+    this.#signed = transport.as(credentials);
   }
 
   /** Where it is reached, for people. */
@@ -77,22 +75,22 @@ export class AdminOps {
   }
 
   /** Makes a user whom RGW gives a key; a repeat is 409 UserAlreadyExists. No key travels in the request. */
-  async createUserWithKey(uid: string, displayName: string, signal: AbortSignal): Promise<void> {
+  async createUserWithKey(uid: string, displayName: string, signal: LeaseSignal): Promise<void> {
     // max-buckets 0 is no limit; the default would end at 1000.
     const query = { uid, 'display-name': displayName, 'max-buckets': '0', 'generate-key': 'true' };
-    await this.send('PUT', '/admin/user', query, signal);
+    await this.change('PUT', '/admin/user', query, signal);
   }
 
   /** Lets RGW add a key to a user. */
-  async generateKey(uid: string, signal: AbortSignal): Promise<void> {
-    await this.send('PUT', '/admin/user', { key: '', uid, 'generate-key': 'true' }, signal);
+  async generateKey(uid: string, signal: LeaseSignal): Promise<void> {
+    await this.change('PUT', '/admin/user', { key: '', uid, 'generate-key': 'true' }, signal);
   }
 
   /** Makes the user exactly this: one key, no buckets of its own. Another user's key id: 409. */
   async putUser(
     uid: string,
     user: { displayName: string; accessKeyId: string; secretAccessKey: string },
-    signal: AbortSignal,
+    signal: LeaseSignal,
   ): Promise<void> {
     const data = {
       user_id: uid,
@@ -103,15 +101,15 @@ export class AdminOps {
       type: 'rgw',
       keys: [{ user: uid, access_key: user.accessKeyId, secret_key: user.secretAccessKey }],
     };
-    await this.send('PUT', '/admin/metadata/user', { key: uid }, signal, JSON.stringify({ data }));
+    await this.change('PUT', '/admin/metadata/user', { key: uid }, signal, JSON.stringify({ data }));
   }
 
-  async deleteKey(uid: string, accessKeyId: string, signal: AbortSignal): Promise<void> {
-    await this.send('DELETE', '/admin/user', { key: '', uid, 'access-key': accessKeyId }, signal);
+  async deleteKey(uid: string, accessKeyId: string, signal: LeaseSignal): Promise<void> {
+    await this.change('DELETE', '/admin/user', { key: '', uid, 'access-key': accessKeyId }, signal);
   }
 
-  async deleteUser(uid: string, signal: AbortSignal): Promise<void> {
-    await this.send('DELETE', '/admin/user', { uid }, signal);
+  async deleteUser(uid: string, signal: LeaseSignal): Promise<void> {
+    await this.change('DELETE', '/admin/user', { uid }, signal);
   }
 
   /** name in RGW's qualified spelling. */
@@ -120,14 +118,14 @@ export class AdminOps {
   }
 
   /**
-   * In a body, since as query parameters 16.2 knows whole KiB only; and the body unsigned, since 16.2 answers 501 to a
-   * signed one at this resource.
+   * In a body, since as query parameters 16.2 knows whole KiB only; and the body unsigned, as with all changes: 16.2 answers
+   * 501 to a signed one at this resource.
    */
-  async setBucketQuota(owner: string, name: string, quota: RgwQuota, signal: AbortSignal): Promise<void> {
+  async setBucketQuota(owner: string, name: string, quota: RgwQuota, signal: LeaseSignal): Promise<void> {
     const { maxSize = '-1', maxObjects = '-1' } = quota;
     const enabled = maxSize !== '-1' || maxObjects !== '-1';
     const body = `{"enabled":${enabled},"max_size":${maxSize},"max_objects":${maxObjects}}`;
-    await this.send('PUT', '/admin/bucket', { quota: '', uid: owner, bucket: name }, signal, body, UNSIGNED);
+    await this.change('PUT', '/admin/bucket', { quota: '', uid: owner, bucket: name }, signal, body);
   }
 
   /** Bytes that the bucket holds, parts of uploads included; undefined: there is no such bucket. */
@@ -144,10 +142,10 @@ export class AdminOps {
   }
 
   /** -1: no limit. */
-  async setUserMaxBytes(uid: string, bytes: string, signal: AbortSignal): Promise<void> {
+  async setUserMaxBytes(uid: string, bytes: string, signal: LeaseSignal): Promise<void> {
     const body = `{"enabled":${bytes !== '-1'},"max_size":${bytes},"max_objects":-1}`;
     const query = { quota: '', uid, 'quota-type': 'user' };
-    await this.send('PUT', '/admin/user', query, signal, body, UNSIGNED);
+    await this.change('PUT', '/admin/user', query, signal, body);
   }
 
   /** Grows by one with each change of the bucket's configuration or policy; undefined when the instance is gone. */
@@ -168,7 +166,7 @@ export class AdminOps {
   async #find<T>(schema: z.ZodType<T>, path: string, query: Query, signal: AbortSignal): Promise<T | undefined> {
     let text: string;
     try {
-      text = await this.send('GET', path, query, signal);
+      text = await this.read(path, query, signal);
     } catch (error) {
       if (error instanceof RgwError && error.status === 404) return undefined;
       throw error;
@@ -176,36 +174,46 @@ export class AdminOps {
     return schema.parse(parseJson(text));
   }
 
-  /** One signed call; the text of its answer, or RgwError. */
-  async send(
-    method: string,
+  /** The text of its answer, or RgwError. */
+  async read(path: string, query: Query, signal: AbortSignal): Promise<string> {
+    const answer = await this.#signed.read(this.#request('GET', path, query), signal);
+    return expectSuccess(answer.response.statusCode, await textOf(answer, signal));
+  }
+
+  /** One signed call; RgwError if it is refused. */
+  async change(
+    method: 'PUT' | 'POST' | 'DELETE',
     path: string,
     query: Query,
-    signal: AbortSignal,
+    signal: LeaseSignal,
     body?: string,
-    headers: Record<string, string> = {},
-  ): Promise<string> {
+  ): Promise<void> {
+    const answer = await this.#signed.change(this.#request(method, path, query, body), signal);
+    expectSuccess(answer.response.statusCode, await textOf(answer, signal));
+  }
+
+  #request(method: string, path: string, query: Query, body?: string): StoreRequest {
     const { url } = this.transport;
-    const signed = await this.#signer.sign({
+    return {
       method,
       protocol: url.protocol,
       hostname: url.hostname,
       ...(url.port === '' ? {} : { port: Number(url.port) }),
       path: `${url.pathname.replace(/\/$/, '')}${path}`,
       query: { ...query },
-      headers: { host: url.host, ...headers, ...(body === undefined ? {} : bodyHeaders(body)) },
+      headers: { host: url.host, ...(body === undefined ? {} : bodyHeaders(body)) },
       ...(body === undefined ? {} : { body }),
-    });
-    const { status, text } = await sendRequest(this.transport, signed, signal);
-    if (status < 300) return text;
-    throw new RgwError(status, codeOf(text));
+    };
   }
+}
+
+function expectSuccess(status: number, text: string): string {
+  if (status < 300) return text;
+  throw new RgwError(status, codeOf(text));
 }
 
 /** What a user may do with S3 at all; without it a user made through the metadata API is refused everything. */
 export const OP_MASK = 'read, write, delete';
-
-const UNSIGNED = { 'x-amz-content-sha256': 'UNSIGNED-PAYLOAD' };
 
 const bodyHeaders = (body: string) => ({
   'content-type': 'application/json',
@@ -229,32 +237,4 @@ function codeOf(text: string): string {
     // A proxy's page, or nothing: the status has to do.
   }
   return 'UnknownError';
-}
-
-/** The signer's hash, on Node's own crypto. */
-class Sha256 {
-  readonly #hash;
-
-  constructor(secret?: string | ArrayBuffer | ArrayBufferView) {
-    this.#hash = secret === undefined ? createHash('sha256') : createHmac('sha256', bytes(secret));
-  }
-
-  update(data: string | ArrayBuffer | ArrayBufferView): void {
-    this.#hash.update(bytes(data));
-  }
-
-  async digest(): Promise<Uint8Array> {
-    return this.#hash.digest();
-  }
-
-  reset(): void {
-    throw new Error('not needed by the signer');
-  }
-}
-
-function bytes(data: string | ArrayBuffer | ArrayBufferView): string | Uint8Array {
-  if (typeof data === 'string') return data;
-  return ArrayBuffer.isView(data)
-    ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
-    : new Uint8Array(data);
 }

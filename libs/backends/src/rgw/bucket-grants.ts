@@ -5,16 +5,13 @@
  * without a trace. The version of the bucket's metadata shows it: it grows by one with each change, so it must have
  * grown by just ours. Else the operation stops for a person to look, since what was lost cannot be known (O5).
  */
-import {
-  DeleteBucketPolicyCommand,
-  GetBucketPolicyCommand,
-  PutBucketPolicyCommand,
-  type S3Client,
-} from '@aws-sdk/client-s3';
+import { DeleteBucketPolicyCommand, GetBucketPolicyCommand, PutBucketPolicyCommand } from '@aws-sdk/client-s3';
 import type { Grant } from '#backends/object-backend';
 import { errorCode } from '#backends/rgw/errors';
+import type { S3User } from '#backends/rgw/s3-user';
 import { mergePolicy, type PolicyScope, samePolicy } from '#backends/s3/bucket-policy';
 import { StorageError } from '#platform/errors';
+import type { LeaseSignal } from '#platform/lease-signal';
 
 /**
  * RGW refuses a policy above its bound on parameters of 1 MiB with 416 InvalidRange, but parses the policy at each
@@ -26,14 +23,14 @@ export const MAX_POLICY_BYTES = 360 * 1024;
 export type ReadVersion = () => Promise<{ tag: string; ver: number } | undefined>;
 
 export async function writeGrants(
-  client: S3Client,
+  owner: S3User,
   scope: PolicyScope,
   grants: readonly Grant[],
   readVersion: ReadVersion,
-  abortSignal: AbortSignal,
+  signal: LeaseSignal,
 ): Promise<void> {
   const before = await readVersion();
-  const current = await readPolicy(client, scope.bucket, abortSignal);
+  const current = await readPolicy(owner, scope.bucket, signal);
   const wanted = mergePolicy(current, scope, grants);
   if (samePolicy(current, wanted)) return;
   const bytes = Buffer.byteLength(wanted ?? '');
@@ -44,8 +41,8 @@ export async function writeGrants(
       `the policy of bucket ${scope.bucket} would have ${bytes} bytes; at most ${MAX_POLICY_BYTES} are possible`,
       { resource: `bucket ${scope.bucket}` },
     );
-  if (wanted === undefined) await client.send(new DeleteBucketPolicyCommand({ Bucket: scope.bucket }), { abortSignal });
-  else await client.send(new PutBucketPolicyCommand({ Bucket: scope.bucket, Policy: wanted }), { abortSignal });
+  if (wanted === undefined) await owner.change(new DeleteBucketPolicyCommand({ Bucket: scope.bucket }), signal);
+  else await owner.change(new PutBucketPolicyCommand({ Bucket: scope.bucket, Policy: wanted }), signal);
   const after = await readVersion();
   if (before && after && after.tag === before.tag && after.ver === before.ver + 1) return;
   throw new StorageError(
@@ -55,13 +52,9 @@ export async function writeGrants(
   );
 }
 
-export async function readPolicy(
-  client: S3Client,
-  bucket: string,
-  abortSignal: AbortSignal,
-): Promise<string | undefined> {
+export async function readPolicy(user: S3User, bucket: string, signal: AbortSignal): Promise<string | undefined> {
   try {
-    const { Policy } = await client.send(new GetBucketPolicyCommand({ Bucket: bucket }), { abortSignal });
+    const { Policy } = await user.read(new GetBucketPolicyCommand({ Bucket: bucket }), signal);
     return Policy === undefined || Policy === '' ? undefined : Policy;
   } catch (error) {
     if (errorCode(error) === 'NoSuchBucketPolicy') return undefined;

@@ -9,10 +9,11 @@ import {
   DeleteObjectsCommand,
   ListMultipartUploadsCommand,
   ListObjectVersionsCommand,
-  type S3Client,
 } from '@aws-sdk/client-s3';
 import { errorCode } from '#backends/rgw/errors';
+import type { S3User } from '#backends/rgw/s3-user';
 import { StorageError } from '#platform/errors';
+import type { LeaseSignal } from '#platform/lease-signal';
 
 /** RGW deletes the keys of one request one after the other: few enough for the bound of a call on slow disks too. */
 const PORTION = 100;
@@ -27,56 +28,52 @@ interface Item {
   VersionId: string | undefined;
 }
 
-export async function isBucketEmpty(client: S3Client, bucket: string, abortSignal: AbortSignal): Promise<boolean> {
-  const listed = await client.send(new ListObjectVersionsCommand({ Bucket: bucket, MaxKeys: 1 }), { abortSignal });
+export async function isBucketEmpty(owner: S3User, bucket: string, signal: AbortSignal): Promise<boolean> {
+  const listed = await owner.read(new ListObjectVersionsCommand({ Bucket: bucket, MaxKeys: 1 }), signal);
   if ((listed.Versions?.length ?? 0) + (listed.DeleteMarkers?.length ?? 0) > 0) return false;
-  const uploads = await client.send(new ListMultipartUploadsCommand({ Bucket: bucket, MaxUploads: 1 }), {
-    abortSignal,
-  });
+  const uploads = await owner.read(new ListMultipartUploadsCommand({ Bucket: bucket, MaxUploads: 1 }), signal);
   return (uploads.Uploads?.length ?? 0) === 0;
 }
 
 export async function emptyPortion(
-  client: S3Client,
+  owner: S3User,
   bucket: string,
-  abortSignal: AbortSignal,
+  signal: LeaseSignal,
 ): Promise<{ done: boolean; removed: number }> {
-  const listed = await client.send(
+  const listed = await owner.read(
     new ListObjectVersionsCommand({ Bucket: bucket, MaxKeys: PORTION, EncodingType: 'url' }),
-    { abortSignal },
+    signal,
   );
   const items: Item[] = [...(listed.Versions ?? []), ...(listed.DeleteMarkers ?? [])].flatMap(({ Key, VersionId }) =>
     Key === undefined ? [] : [{ Key: decodeKey(Key, listed.EncodingType), VersionId }],
   );
-  await deleteItems(client, bucket, items, abortSignal);
+  await deleteItems(owner, bucket, items, signal);
   if (listed.IsTruncated === true) return { done: false, removed: items.length };
 
   // Without EncodingType: 16.2 encodes the keys of uploads then, and does not say so in its answer.
-  const uploads = await client.send(new ListMultipartUploadsCommand({ Bucket: bucket, MaxUploads: UPLOADS }), {
-    abortSignal,
-  });
+  const uploads = await owner.read(new ListMultipartUploadsCommand({ Bucket: bucket, MaxUploads: UPLOADS }), signal);
   let aborted = 0;
   for (const { Key, UploadId } of uploads.Uploads ?? []) {
     if (Key === undefined) continue;
-    await abortUpload(client, { Bucket: bucket, Key, UploadId }, abortSignal);
+    await abortUpload(owner, { Bucket: bucket, Key, UploadId }, signal);
     aborted += 1;
   }
   return { done: uploads.IsTruncated !== true, removed: items.length + aborted };
 }
 
-async function deleteItems(client: S3Client, Bucket: string, items: Item[], abortSignal: AbortSignal): Promise<void> {
+async function deleteItems(owner: S3User, Bucket: string, items: Item[], signal: LeaseSignal): Promise<void> {
   const together = items.filter(item => !NOT_IN_XML.test(item.Key));
   if (together.length > 0) {
-    const { Errors } = await client.send(
+    const { Errors } = await owner.change(
       new DeleteObjectsCommand({ Bucket, Delete: { Objects: together, Quiet: true } }),
-      { abortSignal },
+      signal,
     );
     const refused = Errors?.find(error => error.Code !== 'NoSuchKey' && error.Code !== 'NoSuchVersion');
     if (refused) throw cannotDelete(Bucket, refused.Key ?? '', refused.Code);
   }
   for (const item of items.filter(one => NOT_IN_XML.test(one.Key))) {
     try {
-      await client.send(new DeleteObjectCommand({ Bucket, ...item }), { abortSignal });
+      await owner.change(new DeleteObjectCommand({ Bucket, ...item }), signal);
     } catch (error) {
       if (errorCode(error) === 'AccessDenied') throw cannotDelete(Bucket, item.Key, 'AccessDenied');
       throw error;
@@ -85,12 +82,12 @@ async function deleteItems(client: S3Client, Bucket: string, items: Item[], abor
 }
 
 async function abortUpload(
-  client: S3Client,
+  owner: S3User,
   upload: { Bucket: string; Key: string; UploadId: string | undefined },
-  abortSignal: AbortSignal,
+  signal: LeaseSignal,
 ): Promise<void> {
   try {
-    await client.send(new AbortMultipartUploadCommand(upload), { abortSignal });
+    await owner.change(new AbortMultipartUploadCommand(upload), signal);
   } catch (error) {
     // Completed or aborted meanwhile.
     if (errorCode(error) !== 'NoSuchUpload') throw error;

@@ -4,8 +4,9 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ObjectBackend } from '#backends/object-backend';
 import { rgwKind } from '#backends/rgw/rgw-kind';
+import { unleased } from '#platform/lease-signal';
 
-const soon = () => AbortSignal.timeout(30_000);
+const soon = () => unleased(AbortSignal.timeout(30_000));
 const bucket = { name: 'photos', incarnation: '7d1f2a34-0000-4000-8000-000000000001' };
 const spec = rgwKind.parseBucketParameters({});
 const SECRET = 'a-secret-that-nobody-may-see';
@@ -93,7 +94,9 @@ describe('errors of the RGW adapter', () => {
     const facade = await facing(() => {
       asked += 1;
     });
-    await expect(facade.createBucket(bucket, spec, AbortSignal.abort())).rejects.toMatchObject({ kind: 'timeout' });
+    await expect(facade.createBucket(bucket, spec, unleased(AbortSignal.abort()))).rejects.toMatchObject({
+      kind: 'timeout',
+    });
     expect(asked).toBe(0);
   });
 

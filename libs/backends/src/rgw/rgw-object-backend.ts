@@ -14,7 +14,6 @@ import {
   PutBucketTaggingCommand,
   PutBucketVersioningCommand,
   PutPublicAccessBlockCommand,
-  type S3Client,
 } from '@aws-sdk/client-s3';
 import { InFlight } from '#backends/in-flight';
 import {
@@ -36,11 +35,13 @@ import { BucketOwners } from '#backends/rgw/bucket-owners';
 import { emptyPortion, isBucketEmpty } from '#backends/rgw/bucket-purge';
 import { diagnoseRgw } from '#backends/rgw/diagnose';
 import { type CallContext, errorCode, RgwError, translate } from '#backends/rgw/errors';
-import { type HttpTransport, openTransport } from '#backends/rgw/http-transport';
+import { HttpTransport } from '#backends/rgw/http-transport';
 import { ownerUid, qualifiedBucket, qualifiedUid, type RgwConfig, type RgwCredentials } from '#backends/rgw/rgw-config';
+import type { S3User } from '#backends/rgw/s3-user';
 import { mergePolicy, samePolicy } from '#backends/s3/bucket-policy';
 import { APPLIANCE_TAG, applianceTag, INCARNATION_TAG } from '#backends/s3/bucket-tags';
 import { StorageError } from '#platform/errors';
+import type { LeaseSignal } from '#platform/lease-signal';
 
 interface Found {
   inspection: BucketInspection;
@@ -60,10 +61,10 @@ export class RgwObjectBackend implements ObjectBackend {
     credentials: RgwCredentials,
     identity: ApplianceIdentity,
   ) {
-    this.#transport = openTransport(config.endpoint);
-    this.#admin = new AdminOps(this.#transport, credentials, config.region);
+    this.#transport = new HttpTransport(config.endpoint, config.region);
+    this.#admin = new AdminOps(this.#transport, credentials);
     this.#owner = qualifiedUid(config.rgwTenant, ownerUid(config, identity));
-    this.#owners = new BucketOwners(this.#transport, this.#admin, config.region, this.#owner);
+    this.#owners = new BucketOwners(this.#transport, this.#admin, this.#owner);
     this.#appliance = applianceTag(identity);
   }
 
@@ -87,7 +88,7 @@ export class RgwObjectBackend implements ObjectBackend {
     });
   }
 
-  createBucket({ name }: BucketRef, spec: BucketSpec, signal: AbortSignal): Promise<void> {
+  createBucket({ name }: BucketRef, spec: BucketSpec, signal: LeaseSignal): Promise<void> {
     return this.#onBucket('create', name, signal, async () => {
       await this.#owners.ensureOurs(`Trivet ${this.#appliance}`, signal);
       const location = locationOf(spec, this.config.placement);
@@ -97,7 +98,7 @@ export class RgwObjectBackend implements ObjectBackend {
         ...(location === undefined ? {} : { CreateBucketConfiguration: { LocationConstraint: location } }),
       });
       try {
-        await this.#asOwner(signal, client => client.send(command, { abortSignal: signal }));
+        await this.#asOwner(signal, owner => owner.change(command, signal));
       } catch (error) {
         if (errorCode(error) === 'BucketAlreadyOwnedByYou') return;
         if (errorCode(error) !== 'InvalidLocationConstraint') throw error;
@@ -106,33 +107,33 @@ export class RgwObjectBackend implements ObjectBackend {
     });
   }
 
-  configureBucket(bucket: BucketRef, spec: BucketSpec, signal: AbortSignal): Promise<void> {
+  configureBucket(bucket: BucketRef, spec: BucketSpec, signal: LeaseSignal): Promise<void> {
     return this.#onBucket('configure', bucket.name, signal, async () => {
       const found = await this.#find(bucket.name, signal);
       if (found.inspection.state === 'absent') throw missing(bucket.name);
       if (found.inspection.state !== 'untagged' && !isThis(found, bucket)) throw notThisOne(bucket.name);
-      await this.#asOwner(signal, client => this.#configure(client, bucket, spec, signal));
+      await this.#asOwner(signal, owner => this.#configure(owner, bucket, spec, signal));
       await this.#setQuota(bucket.name, spec, found.bucket!, signal);
     });
   }
 
-  emptyBucket(bucket: BucketRef, signal: AbortSignal): Promise<{ done: boolean; removed: number }> {
+  emptyBucket(bucket: BucketRef, signal: LeaseSignal): Promise<{ done: boolean; removed: number }> {
     return this.#onBucket('empty', bucket.name, signal, async () => {
       const found = await this.#find(bucket.name, signal);
       if (found.inspection.state === 'absent') return { done: true, removed: 0 };
       if (!isThis(found, bucket)) throw notThisOne(bucket.name);
-      return this.#asOwner(signal, client => emptyPortion(client, bucket.name, signal));
+      return this.#asOwner(signal, owner => emptyPortion(owner, bucket.name, signal));
     });
   }
 
-  deleteBucket(bucket: BucketRef, signal: AbortSignal): Promise<'deleted' | 'absent' | 'not_empty' | 'foreign'> {
+  deleteBucket(bucket: BucketRef, signal: LeaseSignal): Promise<'deleted' | 'absent' | 'not_empty' | 'foreign'> {
     return this.#onBucket('delete', bucket.name, signal, async () => {
       const found = await this.#find(bucket.name, signal);
       if (found.inspection.state === 'absent') return 'absent';
       if (!isThis(found, bucket)) return 'foreign';
       try {
         const command = new DeleteBucketCommand({ Bucket: bucket.name });
-        await this.#asOwner(signal, client => client.send(command, { abortSignal: signal }));
+        await this.#asOwner(signal, owner => owner.change(command, signal));
         return 'deleted';
       } catch (error) {
         if (errorCode(error) === 'NoSuchBucket') return 'absent';
@@ -142,7 +143,7 @@ export class RgwObjectBackend implements ObjectBackend {
     });
   }
 
-  putPrincipal(principal: Principal, signal: AbortSignal): Promise<void> {
+  putPrincipal(principal: Principal, signal: LeaseSignal): Promise<void> {
     return this.#onPrincipal('make', principal.uid, signal, async uid => {
       if (isAsGiven(await this.#admin.getUser(uid, signal), principal)) return;
       try {
@@ -164,7 +165,7 @@ export class RgwObjectBackend implements ObjectBackend {
     return holds;
   }
 
-  removeKey(principal: PrincipalRef, signal: AbortSignal): Promise<void> {
+  removeKey(principal: PrincipalRef, signal: LeaseSignal): Promise<void> {
     return this.#onPrincipal('remove the key of', principal.uid, signal, async uid => {
       const user = await this.#admin.getUser(uid, signal);
       if (!user?.keys.some(key => key.access_key === principal.accessKeyId)) return;
@@ -178,7 +179,7 @@ export class RgwObjectBackend implements ObjectBackend {
     });
   }
 
-  removePrincipal(principalUid: string, signal: AbortSignal): Promise<void> {
+  removePrincipal(principalUid: string, signal: LeaseSignal): Promise<void> {
     return this.#onPrincipal('remove', principalUid, signal, async uid => {
       const refusal = `RGW user ${uid} owns buckets and cannot be removed; move them to another user first`;
       await this.#deleteUser(uid, `principal ${principalUid}`, refusal, signal);
@@ -188,7 +189,7 @@ export class RgwObjectBackend implements ObjectBackend {
   putGrants(
     { name, incarnation, identity }: GrantTarget,
     grants: readonly Grant[],
-    signal: AbortSignal,
+    signal: LeaseSignal,
   ): Promise<void> {
     return this.#onBucket('write the policy of', name, signal, async () => {
       const qualified = qualifiedBucket(this.config.rgwTenant, name);
@@ -200,7 +201,7 @@ export class RgwObjectBackend implements ObjectBackend {
       if (identity !== undefined && bucket.marker !== identity) throw new ReplacedBucket(name);
       const readVersion = () => this.#admin.bucketVersion(qualified, bucket.id, signal);
       const scope = { bucket: name, tenant: this.config.rgwTenant };
-      await this.#owners.as(bucket.owner, signal, client => writeGrants(client, scope, grants, readVersion, signal));
+      await this.#owners.as(bucket.owner, signal, owner => writeGrants(owner, scope, grants, readVersion, signal));
     });
   }
 
@@ -214,7 +215,7 @@ export class RgwObjectBackend implements ObjectBackend {
       const { bucket } = found;
       if (!bucket || (incarnation !== undefined && !isThis(found, { name, incarnation }))) return false;
       if (identity !== undefined && bucket.marker !== identity) return false;
-      const policy = await this.#owners.as(bucket.owner, signal, client => readPolicy(client, name, signal));
+      const policy = await this.#owners.as(bucket.owner, signal, owner => readPolicy(owner, name, signal));
       return samePolicy(policy, mergePolicy(policy, { bucket: name, tenant: this.config.rgwTenant }, grants));
     });
   }
@@ -226,7 +227,7 @@ export class RgwObjectBackend implements ObjectBackend {
   }
 
   /** By the quota of the user that owns the tenant's buckets: it counts what their grantees write, too. */
-  limitTenant(bytes: bigint | undefined, signal: AbortSignal): Promise<void> {
+  limitTenant(bytes: bigint | undefined, signal: LeaseSignal): Promise<void> {
     return this.#call({ doing: 'limit the tenant', resource: 'object store', readOnly: false, signal }, async () => {
       const wanted = String(bytes ?? -1);
       if (bytes !== undefined) await this.#owners.ensureOurs(`Trivet ${this.#appliance}`, signal);
@@ -237,7 +238,7 @@ export class RgwObjectBackend implements ObjectBackend {
   }
 
   /** One that an administrator named is not ours to delete. */
-  forgetTenant(signal: AbortSignal): Promise<void> {
+  forgetTenant(signal: LeaseSignal): Promise<void> {
     return this.#call({ doing: 'forget the tenant', resource: 'object store', readOnly: false, signal }, async () => {
       if (this.config.ownerUid !== undefined) {
         await this.limitTenant(undefined, signal);
@@ -249,11 +250,11 @@ export class RgwObjectBackend implements ObjectBackend {
   }
 
   close(): void {
-    this.#inFlight.close(() => this.#transport.handler.destroy());
+    this.#inFlight.close(() => this.#transport.close());
   }
 
   /** One that is gone is no error; RGW keeps one that owns buckets. */
-  async #deleteUser(uid: string, resource: string, refusal: string, signal: AbortSignal): Promise<void> {
+  async #deleteUser(uid: string, resource: string, refusal: string, signal: LeaseSignal): Promise<void> {
     try {
       await this.#admin.deleteUser(uid, signal);
     } catch (error) {
@@ -263,21 +264,21 @@ export class RgwObjectBackend implements ObjectBackend {
     }
   }
 
-  async #configure(client: S3Client, bucket: BucketRef, spec: BucketSpec, abortSignal: AbortSignal): Promise<void> {
+  async #configure(owner: S3User, bucket: BucketRef, spec: BucketSpec, signal: LeaseSignal): Promise<void> {
     const Bucket = bucket.name;
     // Ownership first: what follows may be interrupted, and is repeated then.
     const tags = { ...spec.tags, [APPLIANCE_TAG]: this.#appliance, [INCARNATION_TAG]: bucket.incarnation };
     const TagSet = Object.entries(tags).map(([Key, Value]) => ({ Key, Value }));
-    await client.send(new PutBucketTaggingCommand({ Bucket, Tagging: { TagSet } }), { abortSignal });
+    await owner.change(new PutBucketTaggingCommand({ Bucket, Tagging: { TagSet } }), signal);
     // Alone: BlockPublicAcls would refuse ordinary uploads that carry an ACL (hard-cases O3).
     const PublicAccessBlockConfiguration = { IgnorePublicAcls: true };
-    await client.send(new PutPublicAccessBlockCommand({ Bucket, PublicAccessBlockConfiguration }), { abortSignal });
+    await owner.change(new PutPublicAccessBlockCommand({ Bucket, PublicAccessBlockConfiguration }), signal);
     if (!spec.versioning) return;
     const VersioningConfiguration = { Status: 'Enabled' } as const;
-    await client.send(new PutBucketVersioningCommand({ Bucket, VersioningConfiguration }), { abortSignal });
+    await owner.change(new PutBucketVersioningCommand({ Bucket, VersioningConfiguration }), signal);
   }
 
-  async #setQuota(name: string, spec: BucketSpec, { bucket_quota }: RgwBucket, signal: AbortSignal): Promise<void> {
+  async #setQuota(name: string, spec: BucketSpec, { bucket_quota }: RgwBucket, signal: LeaseSignal): Promise<void> {
     const quota = { maxSize: spec.quotaMaxSize, maxObjects: spec.quotaMaxObjects };
     if (quota.maxSize === undefined && quota.maxObjects === undefined && !bucket_quota.enabled) return;
     await this.#admin.setBucketQuota(this.#owner, qualifiedBucket(this.config.rgwTenant, name), quota, signal);
@@ -290,13 +291,13 @@ export class RgwObjectBackend implements ObjectBackend {
     const foreign = (byTrivet: boolean): Found => ({ inspection: { state: 'foreign', byTrivet, identity }, bucket });
     // By Admin Ops: its owner may have no key that we could ask with.
     if (bucket.owner !== this.#owner) return foreign(bucket.tagset?.[APPLIANCE_TAG] !== undefined);
-    return this.#asOwner(signal, async client => {
-      const tags = await readTags(client, name, signal);
+    return this.#asOwner(signal, async owner => {
+      const tags = await readTags(owner, name, signal);
       const appliance = tags.get(APPLIANCE_TAG);
       const incarnation = tags.get(INCARNATION_TAG);
       if (appliance === undefined || incarnation === undefined)
         return {
-          inspection: { state: 'untagged', empty: await isBucketEmpty(client, name, signal), identity },
+          inspection: { state: 'untagged', empty: await isBucketEmpty(owner, name, signal), identity },
           bucket,
         };
       if (appliance !== this.#appliance) return foreign(true);
@@ -314,13 +315,13 @@ export class RgwObjectBackend implements ObjectBackend {
     if (found.inspection.state === 'untagged') throw estranged(ref.name, 'lost the tags that say so');
     if (found.inspection.state !== 'foreign') return undefined;
     const { owner } = found.bucket!;
-    const tags = await this.#owners.as(owner, signal, client => readTags(client, ref.name, signal));
+    const tags = await this.#owners.as(owner, signal, owner => readTags(owner, ref.name, signal));
     if (tags.get(APPLIANCE_TAG) === this.#appliance && tags.get(INCARNATION_TAG) === ref.incarnation)
       throw estranged(ref.name, `was given to user ${owner}`);
     return undefined;
   }
 
-  #asOwner<T>(signal: AbortSignal, work: (client: S3Client) => Promise<T>): Promise<T> {
+  #asOwner<T>(signal: AbortSignal, work: (owner: S3User) => Promise<T>): Promise<T> {
     return this.#owners.as(this.#owner, signal, work);
   }
 
@@ -362,9 +363,9 @@ function isThis({ inspection }: Found, { incarnation }: BucketRef): boolean {
   return inspection.state === 'ours' && inspection.incarnation === incarnation;
 }
 
-async function readTags(client: S3Client, Bucket: string, abortSignal: AbortSignal): Promise<Map<string, string>> {
+async function readTags(user: S3User, Bucket: string, signal: AbortSignal): Promise<Map<string, string>> {
   try {
-    const { TagSet } = await client.send(new GetBucketTaggingCommand({ Bucket }), { abortSignal });
+    const { TagSet } = await user.read(new GetBucketTaggingCommand({ Bucket }), signal);
     return new Map((TagSet ?? []).map(({ Key, Value }) => [Key ?? '', Value ?? '']));
   } catch (error) {
     if (errorCode(error) === 'NoSuchTagSet') return new Map();

@@ -13,6 +13,7 @@ import { locked, type RunningDaemon, TgtDaemons } from '#backends/tgt/tgt-daemon
 import { deleteTarget, showTargets } from '#backends/tgt/tgt-request';
 import { parseTargets, type ShownTarget } from '#backends/tgt/tgt-show';
 import { isStorageError, StorageError } from '#platform/errors';
+import { type LeaseSignal, mayChange } from '#platform/lease-signal';
 
 /** No operation lives as long. */
 const FENCES_KEPT_MS = 7 * 24 * 3_600_000;
@@ -55,7 +56,7 @@ export class TgtExporter implements Exporter {
     return (await this.#daemons.find(daemon))?.instance;
   }
 
-  async applyTarget(target: TargetSpec, fence: string, signal: AbortSignal): Promise<AppliedTarget> {
+  async applyTarget(target: TargetSpec, fence: string, signal: LeaseSignal): Promise<AppliedTarget> {
     const logins = checkSpec(target);
     return this.#onTarget(target, 'apply', fence, signal, async (daemon, client) => {
       const image = await this.options.volumes.inspectImage(target.image, signal);
@@ -71,7 +72,7 @@ export class TgtExporter implements Exporter {
     });
   }
 
-  async resizeTarget(target: TargetRef, image: ImageRef, fence: string, signal: AbortSignal): Promise<void> {
+  async resizeTarget(target: TargetRef, image: ImageRef, fence: string, signal: LeaseSignal): Promise<void> {
     checkTarget(target);
     await this.options.fences.enter(target.iqn, fence);
     // Whatever is applied later opens the image as it is then.
@@ -103,7 +104,7 @@ export class TgtExporter implements Exporter {
     target: TargetRef,
     options: { force: boolean },
     fence: string,
-    signal: AbortSignal,
+    signal: LeaseSignal,
   ): Promise<'removed' | 'absent' | 'in_use'> {
     checkTarget(target);
     await this.options.fences.enter(target.iqn, fence);
@@ -143,15 +144,18 @@ export class TgtExporter implements Exporter {
   /** Daemons go on: they are the data path. */
   close(): void {}
 
-  /** With the fence entered now and before each change that is asked for. */
+  /** With the fence entered now and before each change that is asked for, and the lease asked after that. */
   async #onTarget<T>(
     target: TargetRef,
     doing: string,
     fence: string,
-    signal: AbortSignal,
+    signal: LeaseSignal,
     work: (daemon: RunningDaemon, client: TgtClient) => Promise<T>,
   ): Promise<T> {
-    const enter = (): Promise<void> => this.options.fences.enter(target.iqn, fence);
+    const enter = async (): Promise<void> => {
+      await this.options.fences.enter(target.iqn, fence);
+      mayChange(signal);
+    };
     await enter();
     const daemon = await this.#daemons.require(target.daemon);
     return translated(`${doing} target ${target.iqn}`, signal, () => work(daemon, daemon.client.guarded(enter)));

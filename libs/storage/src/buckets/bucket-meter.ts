@@ -1,5 +1,6 @@
 import type { Database } from '#platform/database';
 import { isStorageError } from '#platform/errors';
+import { unleased } from '#platform/lease-signal';
 import { createLogger } from '#platform/log';
 import { sql } from '#platform/sql';
 import type { BackendDirectory } from '#storage/backend-directory';
@@ -120,7 +121,8 @@ export class BucketMeter {
       if (!(await this.backends.knows(tenantId, backendId))) continue;
       await unlessUnanswered('cannot limit a tenant at its object store', async () => {
         const backend = await this.backends.open(tenantId, backendId);
-        await backend.limitTenant(here, bounded(signal));
+        // Compared again some minutes later, whoever spoke last.
+        await backend.limitTenant(here, unleased(bounded(signal), CALL_MS));
         await this.database.withTenant(tenantId, tx => tx.query(TOLD, [tenantId, backendId, here ?? null]));
       });
     }

@@ -1,6 +1,7 @@
 import type { BlockStore } from '#backends/block-backend';
 import type { Database } from '#platform/database';
 import { isStorageError } from '#platform/errors';
+import { unleased } from '#platform/lease-signal';
 import { sql } from '#platform/sql';
 import type { BackendDirectory } from '#storage/backend-directory';
 import type { BackendEnd } from '#storage/drain/tenant-drain';
@@ -33,7 +34,7 @@ export class BackendEnds implements BackendEnd {
       try {
         if (await this.blocks.knows(tenantId, id)) await this.stopDaemons(tenantId, id, bounded);
         else if (await this.objects.knows(tenantId, id))
-          await (await this.objects.open(tenantId, id)).forgetTenant(bounded);
+          await (await this.objects.open(tenantId, id)).forgetTenant(unleased(bounded, STOP_MS));
       } catch (error) {
         if (!isStorageError(error)) throw error;
         const message = `the tenant is being removed, but the backend does not let go of it: ${error.message}`;

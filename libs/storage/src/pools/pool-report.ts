@@ -7,13 +7,17 @@ const TENANTS = sql(
    UNION ALL SELECT tenant_id FROM trivet.appliance_tenant()`,
 );
 const BACKENDS = sql(
-  'report_backends',
-  `SELECT t.name AS tenant, b.id AS "backendId", b.name, b.kind, b.config
+  'pool_report_backends',
+  `SELECT t.name AS tenant, b.id AS "backendId", b.name, b.kind, b.config,
+          (SELECT count(*)::int FROM trivet.backend_circuit c
+             JOIN trivet.operation o ON o.tenant_id = c.tenant_id AND o.backend_id = c.backend_id
+            WHERE c.tenant_id = b.tenant_id AND c.backend_id = b.id AND c.open_until > now()
+              AND o.finished_at IS NULL AND o.state = 'pending') AS waiting
      FROM trivet.backend b JOIN trivet.tenant t ON t.id = b.tenant_id WHERE b.tenant_id = $1 ORDER BY b.name`,
 );
 /** What is in the recycle bin is promised until it is gone. */
 const POOLS = sql(
-  'report_pools',
+  'pool_report_pools',
   `SELECT p.backend_id AS "backendId", p.name, p.uuid, p.state, p.reason, p.clone, p.portals,
           p.without_chap AS "withoutChap", p.total_bytes::text AS "totalBytes", p.used_bytes::text AS "usedBytes",
           p.thin_ratio AS "thinRatio", p.checked_at AS "checkedAt",
@@ -53,6 +57,8 @@ export interface BackendReport {
   name: string;
   kind: string;
   config: Record<string, unknown>;
+  /** Operations, while it does not answer. */
+  waiting: number;
   /** Empty for object stores. */
   pools: PoolReport[];
 }

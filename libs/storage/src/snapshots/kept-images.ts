@@ -17,7 +17,8 @@ const ANCHOR = `(s.cut IS NOT NULL AND s.index_state = 'indexed' AND ${LIVES}
   AND NOT EXISTS (SELECT FROM trivet.snapshot n
                    WHERE n.tenant_id = s.tenant_id AND n.volume_id = s.volume_id AND n.cut > s.cut
                      AND n.index_state = 'indexed' AND n.image_gone_at IS NULL))`;
-const TO_BE_READ = `(s.cut IS NOT NULL AND s.index_state = 'pending' AND ${LIVES})`;
+/** By the index; a volume that is being deleted needs none. */
+export const TO_BE_READ = `(s.cut IS NOT NULL AND s.index_state = 'pending' AND ${LIVES})`;
 const IN_USE = `(s.cut IS NOT NULL AND ${PINNED} OR ${TO_BE_READ})`;
 export const NEEDED = `(${IN_USE} OR ${ANCHOR})`;
 /** Only what the next cut will need it for speaks against giving it up. */
