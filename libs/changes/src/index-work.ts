@@ -14,7 +14,9 @@ const TARGET = sql(
   `SELECT s.id, s.name, s.pool, s.folder, s.cut::float8 AS cut, s.size_bytes::float8 AS "sizeBytes",
           s.volume_id AS "volumeId"
      FROM trivet.snapshot s
-    WHERE s.tenant_id = $1 AND s.id = $2 AND s.cut IS NOT NULL AND s.index_state = 'pending'`,
+    WHERE s.tenant_id = $1 AND s.id = $2 AND s.cut IS NOT NULL AND s.index_state = 'pending'
+      AND NOT EXISTS (SELECT FROM trivet.snapshot p
+                       WHERE p.tenant_id = $1 AND p.volume_id = s.volume_id AND p.cut < s.cut AND p.index_state = 'pending')`,
 );
 /** The newest indexed cut before it, and the newest of them whose image is there. Broken ones are in no chain. */
 const BASES = sql(
@@ -73,7 +75,8 @@ const cutImage = (row: CutRow): CutImage => ({
 });
 
 /**
- * Undefined: the snapshot left the chain, there is nothing to do. The base's image stays as long as this is not done
+ * Undefined: there is nothing to do. The snapshot left the chain; or somebody cancelled the building of an earlier one, and
+ * both are begun again, in order (IndexKeeper). The base's image stays as long as this is not done
  * (#storage/snapshots/kept-images), and nobody gives it up meanwhile: that needs the slot which this operation has.
  */
 export async function readIndexWork(tx: Tx, operation: LeasedOperation): Promise<IndexWork | undefined> {
