@@ -95,14 +95,6 @@ describe('a session fails', () => {
     ['another tenant’s', async () => house.snapshot(await house.volume(other), 'theirs')],
     ['hidden', () => house.snapshot(volume, 'hidden', 'ready', true)],
     ['of a deleted volume', async () => house.snapshot(await house.volume(acme, undefined, 'binned'), 'in-the-bin')],
-    [
-      'deleted and out of the chain',
-      async () => {
-        const id = await house.snapshot(volume, 'forgotten', 'gone');
-        await house.query('UPDATE trivet.snapshot SET cut = NULL WHERE id = $1', [id]);
-        return id;
-      },
-    ],
   ])('over a snapshot that is %s', async (_, make) => {
     const asked = await make();
     const service = house.service();
@@ -110,6 +102,15 @@ describe('a session fails', () => {
     expect(session).toMatchObject({ state: 'failed', error: `snapshot ${asked} does not exist` });
     expect(session.token).toBeUndefined();
     expect(await secretsOf(session.id)).toEqual([]);
+  });
+
+  it('over a snapshot that has left the chain of changes, and says what happened', async () => {
+    const id = await house.snapshot(volume, 'forgotten', 'gone');
+    await house.query('UPDATE trivet.snapshot SET cut = NULL WHERE id = $1', [id]);
+    expect(await house.service().create(acme, { snapshots: [id, 'monday'] })).toMatchObject({
+      state: 'failed',
+      error: `snapshot ${id} was deleted, and what changed since it is not known any more: do a full backup`,
+    });
   });
 
   it('over a snapshot that is still being made', async () => {

@@ -2,7 +2,7 @@ import { closeSync, existsSync, fstatSync, openSync, readSync } from 'node:fs';
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { json } from 'node:stream/consumers';
+import { buffer, json } from 'node:stream/consumers';
 import * as grpc from '@grpc/grpc-js';
 import { loadSync, type ServiceDefinition } from '@grpc/proto-loader';
 import { PACKAGE_ROOT } from '#platform/package-root';
@@ -33,6 +33,11 @@ export class MetadataDouble {
   blindFrom = Number.POSITIVE_INFINITY;
   /** As if every base were gone with its steps. */
   deltasAreLost = false;
+  /** As if every volume were too fragmented to be cut without being asked for it. */
+  isFragmented = false;
+  /** As if the gateway were started again; how many calls found nobody. */
+  isDown = false;
+  refused = 0;
   /** Streams opened, with their offsets. */
   readonly opened: { base?: string; from: number }[] = [];
   private readonly sessions = new Map<string, { snapshots: string[] }>();
@@ -87,12 +92,23 @@ export class MetadataDouble {
 
   private async answer(incoming: IncomingMessage, reply: ServerResponse): Promise<void> {
     const { method, url = '', headers } = incoming;
+    if (this.isDown) {
+      this.refused++;
+      incoming.socket.destroy();
+      return;
+    }
     if (!url.startsWith('/cbt/')) {
+      const body = await buffer(incoming);
+      if (this.isFragmented && method === 'POST' && url.endsWith('/snapshots') && !body.includes('"force":true')) {
+        const errors = [{ code: 'Conflict', message: 'its 300000 extents would stall its writers for about 5800 ms' }];
+        reply.writeHead(409, { 'content-type': 'application/json' }).end(JSON.stringify({ errors }));
+        return;
+      }
       const through = request(`${this.gatewayUrl}${url}`, { method, headers }, answer => {
         reply.writeHead(answer.statusCode!, answer.headers);
         answer.pipe(reply);
       });
-      incoming.pipe(through);
+      through.end(body);
       return;
     }
     if (method === 'DELETE') {
@@ -129,6 +145,12 @@ export class MetadataDouble {
   }
 
   private held: (() => void) | undefined;
+  private heldCall: grpc.ServerWritableStream<Query, object> | undefined;
+
+  /** The stream that is held breaks off, as all do when a gateway ends. */
+  dropStreams(): void {
+    this.heldCall?.emit('error', { code: grpc.status.UNAVAILABLE, details: 'the test ends it' });
+  }
 
   /** The next stream gets no answer; resolves when it has come. */
   hold(): Promise<void> {
@@ -141,6 +163,7 @@ export class MetadataDouble {
     const held = this.held;
     this.held = undefined;
     if (held) {
+      this.heldCall = call;
       held();
       return;
     }

@@ -25,8 +25,8 @@ export function runTool(args: readonly string[], home = '/nonexistent'): Promise
   });
 }
 
-/** One to be ended by the test. */
-export function startTool(args: readonly string[]): { child: ChildProcess; ended: Promise<void> } {
+/** One to be ended by the test; `ended` gives its exit code, or nothing when a signal ended it. */
+export function startTool(args: readonly string[]): { child: ChildProcess; ended: Promise<number | null> } {
   const child = spawn(process.execPath, [MAIN, ...args], { env: environment('/nonexistent'), stdio: 'ignore' });
-  return { child, ended: new Promise(resolve => child.once('exit', () => resolve())) };
+  return { child, ended: new Promise(resolve => child.once('exit', code => resolve(code))) };
 }

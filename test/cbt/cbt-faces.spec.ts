@@ -132,8 +132,8 @@ describe.each(FACES)('$name', face => {
     }
   });
 
-  it('says type and capacity when there is nothing', async () => {
-    const expected = { code: 'OK', messages: [{ type: face.variableLength, capacity: BigInt(CAPACITY), ranges: [] }] };
+  it('sends no message when there is nothing', async () => {
+    const expected = { code: 'OK', messages: [] };
     expect(await delta(S2, S2)).toMatchObject(expected);
     expect(await allocated(S1, { offset: CAPACITY })).toMatchObject(expected);
   });
@@ -159,6 +159,7 @@ describe.each(FACES)('$name', face => {
         'OUT_OF_RANGE',
         'OUT_OF_RANGE',
       ]);
+      if (offset > 0n) expect((await allocated(S1, { offset })).details).toContain(` ${offset} `);
     }
   });
 
@@ -216,7 +217,9 @@ describe.each(FACES)('$name', face => {
   });
 
   it.runIf(face.hasToken)('lets in nobody without a token, whatever else is wrong', async () => {
-    for (const token of ['', 'b'.repeat(52), TOKEN.slice(1), '\u0000'])
+    const none = { token: '' };
+    expect(await codes(allocated(S1, none), delta(S2, S1, none))).toEqual(Array(2).fill('INVALID_ARGUMENT'));
+    for (const token of ['b'.repeat(52), TOKEN.slice(1), '\u0000'])
       expect(
         await codes(
           allocated(S1, { token }),
@@ -228,17 +231,24 @@ describe.each(FACES)('$name', face => {
       ).toEqual(Array(4).fill('UNAUTHENTICATED'));
   });
 
-  it.runIf(face.hasToken)('answers alike for what is unknown, expired or not covered', async () => {
-    const answers = await Promise.all([
-      allocated(S1, { token: 'b'.repeat(52) }),
-      allocated(UNCOVERED),
-      allocated(UNKNOWN),
-      delta(UNCOVERED, S1),
-      delta(S1, UNCOVERED),
-    ]);
-    expect(new Set(answers.map(({ code, details }) => `${code} ${details}`)).size).toBe(1);
-    expect(answers[0]?.code).toBe('UNAUTHENTICATED');
-  });
+  it.runIf(face.hasToken)(
+    'tells a token that is not good from a snapshot that its session does not cover',
+    async () => {
+      const expired = await allocated(S1, { token: 'b'.repeat(52) });
+      expect(expired).toMatchObject({
+        code: 'UNAUTHENTICATED',
+        details: 'the session token is invalid or has expired',
+      });
+      // The draft takes both for one.
+      const code = face.name.startsWith('the draft') ? 'UNAUTHENTICATED' : 'NOT_FOUND';
+      for (const id of [UNCOVERED, UNKNOWN]) {
+        const details = `the session is valid, but does not cover a snapshot ${id}`;
+        expect(await allocated(id)).toMatchObject({ code, details });
+        expect(await delta(id, S1)).toMatchObject({ code, details });
+        expect(await delta(S1, id)).toMatchObject({ code, details });
+      }
+    },
+  );
 
   it.runIf(face.hasToken)('takes a name for a snapshot', async () => {
     expect(await codes(allocated('snap-1'), delta('snap-1', 'snap-2'))).toEqual(['OK', 'OK']);

@@ -74,8 +74,8 @@ export class MemoryChanges implements ChangedBlocks {
 
   private answer(snapshot: MemorySnapshot, { from, signal }: ChangesQuery): ChangedRanges {
     const { capacityBytes, volumeId } = snapshot;
-    if (from > capacityBytes) throw new StorageError('out_of_range', 'the offset is beyond the capacity');
-    return { volumeId, capacityBytes, batches: this.counted(snapshot, from, signal), source: 'index' };
+    if (from > capacityBytes) throw new StorageError('out_of_range', `the offset ${from} is beyond the capacity`);
+    return { volumeId, capacityBytes, batches: this.counted(snapshot, Number(from), signal), source: 'index' };
   }
 
   private async *counted({ ranges }: MemorySnapshot, from: number, signal: AbortSignal): AsyncGenerator<RangeBatch> {

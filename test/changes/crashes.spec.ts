@@ -194,7 +194,7 @@ describe('changes.merge', () => {
     await house.retain(30 * 86_400_000);
     expect(await house.expectDelta(s1, s3)).toBe('index');
     expect(await stepsOf(s1.volumeId)).toEqual([{ state: 'ready', ranges: '3', chunks: 1, stored: 1 }]);
-    await expect(house.delta({ id: s2.id }, { id: s3.id })).rejects.toMatchObject({ kind: 'not_found' });
+    await expect(house.delta({ id: s2.id }, { id: s3.id })).rejects.toMatchObject({ kind: 'failed_precondition' });
   });
 });
 

@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { IndexKeeper } from '#changes/index-keeper';
+import { readIndexWork } from '#changes/index-work';
+import type { LeasedOperation } from '#operations/operation';
 import { BLOCK, ChangesHouse, collect, type Taken } from '#test/changes/changes-house';
-import { parts } from '#test/support/parts';
+import { parts, until } from '#test/support/parts';
 
 let house: ChangesHouse;
 beforeAll(async () => {
@@ -60,5 +63,31 @@ describe('the change index', () => {
       await house.expectDelta(s1, s3, from);
       await house.expectAllocated(s3, from);
     }
+  });
+});
+
+describe('steps of one volume that wait', () => {
+  it('follow each other after a single look, in the order of their cuts', async () => {
+    const volume = await house.volume('quick');
+    const ids: string[] = [];
+    for (let n = 0; n < 8; n++) {
+      await house.write(volume, n * BLOCK, block(n + 1));
+      ids.push((await house.snapshot(volume, `quick-${n}`)).id);
+    }
+    // Somebody who begins with a later one, since the earlier one's building was cancelled, does nothing.
+    const tenantId = house.house.tenantId;
+    const later = { tenantId, resourceId: ids[1]! } as LeasedOperation;
+    expect(await house.database.withTenant(tenantId, tx => readIndexWork(tx, later))).toBeUndefined();
+    await new IndexKeeper(house.database).round(AbortSignal.timeout(10_000));
+    const pending = "SELECT FROM trivet.snapshot WHERE volume_id = $1 AND index_state = 'pending'";
+    await until('all are indexed', async () => (await house.query(pending, [volume])).length === 0);
+    const built = await house.query<{ id: string }>(
+      `SELECT resource_id AS id FROM trivet.operation
+        WHERE kind = 'changes.index' AND state = 'succeeded' AND resource_id = ANY ($1) ORDER BY finished_at`,
+      [ids],
+    );
+    expect(built.map(({ id }) => id)).toEqual(ids);
+    const steps = "SELECT FROM trivet.change_step WHERE volume_id = $1 AND kind = 'delta' AND to_cut = from_cut + 1";
+    expect(await house.query(steps, [volume])).toHaveLength(7);
   });
 });

@@ -120,6 +120,34 @@ describe('an offset', () => {
   });
 });
 
+describe('a reader that waits', () => {
+  it('gets the difference when its step is built, and leaves when it likes', async () => {
+    const waiting = await house.volume('waiting');
+    await house.write(waiting, 0, Buffer.alloc(BLOCK, 1));
+    const [base, target] = [await house.snapshot(waiting, 'w1'), await house.snapshot(waiting, 'w2')];
+    // As where an index is behind, and a base's image was given up.
+    await house.query('UPDATE trivet.snapshot SET image_gone_at = now() WHERE id = $1', [base.id]);
+    const ask = (signal: AbortSignal, waits?: boolean) =>
+      house.changes.delta({
+        tenantId: house.house.tenantId,
+        base: id(base),
+        target: id(target),
+        from: 0,
+        signal,
+        waits,
+      });
+    expect(await asked(ask(AbortSignal.timeout(10_000)))).toEqual(['unavailable', undefined]);
+    const leaving = new AbortController();
+    const left = ask(leaving.signal, true);
+    leaving.abort(new Error('left'));
+    await expect(left).rejects.toThrow('left');
+    const answer = ask(AbortSignal.timeout(30_000), true);
+    await house.query('UPDATE trivet.snapshot SET image_gone_at = NULL WHERE id = $1', [base.id]);
+    await house.index();
+    expect((await answer).source).toMatch(/index|walk/);
+  });
+});
+
 describe('a reader that leaves', () => {
   it.each(['index', 'walk'])('ends the ranges with its reason, from the %s', async source => {
     const target = source === 'index' ? s2 : await house.snapshot(volume, 'walked');

@@ -66,13 +66,17 @@ describe('a deleted snapshot', () => {
     expect(await house.expectDelta(s2, s3)).toBe('index');
   });
 
-  it('leaves after that: it is not found any more, and what lies around it is one step', async () => {
+  it('leaves after that: it is not known any more, which is said, and what lies around it is one step', async () => {
     const taken = (await chain(5)) as [Taken, Taken, Taken, Taken, Taken];
     const [s1, s2, s3, s4, s5] = taken;
     await deletedLongAgo(s3);
     await house.retain(KEPT);
     expect(await cuts()).toEqual([1, 2, 4, 5]);
-    await expect(house.delta({ id: s3.id }, { id: s4.id })).rejects.toMatchObject({ kind: 'not_found' });
+    await expect(house.delta({ id: s3.id }, { id: s4.id })).rejects.toMatchObject({
+      kind: 'failed_precondition',
+      message: expect.stringContaining('do a full backup'),
+    });
+    await expect(house.allocated({ id: s3.id })).rejects.toMatchObject({ kind: 'not_found' });
     for (const [base, target] of [
       [s1, s2],
       [s1, s4],

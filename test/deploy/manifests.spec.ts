@@ -188,6 +188,7 @@ interface MountedSecret {
   defaultMode: number;
 }
 interface Pod {
+  serviceAccountName?: string;
   terminationGracePeriodSeconds?: number;
   securityContext: Record<string, unknown>;
   containers: Container[];
@@ -207,7 +208,7 @@ describe('Kubernetes manifests', () => {
   it('are all listed, but for the examples', () => {
     const files = readdirSync(join(PACKAGE_ROOT, 'deploy/kubernetes'));
     const examples = files.filter(file => file.endsWith('.example.yaml'));
-    expect(examples.sort()).toEqual(['hpe-csi.example.yaml', 'secret.example.yaml']);
+    expect(examples.sort()).toEqual(['hpe-csi.example.yaml', 'secret.example.yaml', 'snapshot-metadata.example.yaml']);
     expect(files.filter(file => file !== 'kustomization.yaml' && !examples.includes(file)).sort()).toEqual(
       [...listed].sort(),
     );
@@ -237,6 +238,37 @@ describe('Kubernetes manifests', () => {
       chapSecretName: chap.metadata.name,
       chapSecretNamespace: chap.metadata.namespace,
     });
+  });
+
+  it("lead readers of changed blocks to the community's sidecar beside a gateway", () => {
+    const all = documents('snapshot-metadata.example.yaml');
+    const kinds = (kind: string) => all.filter(each => each.kind === kind);
+    const [deployment] = kinds('Deployment');
+    const { labels } = deployment.spec.template.metadata;
+    const pod: Pod = deployment.spec.template.spec;
+    const [gateway, sidecar] = pod.containers;
+    const [service] = kinds('Service');
+    const [found] = kinds('SnapshotMetadataService');
+    expect(labels).toMatchObject(service.spec.selector);
+    // Requests of the driver must not come here.
+    expect(labels).not.toMatchObject(documents('service.yaml')[0].spec.selector);
+    const { name, namespace: where } = service.metadata;
+    expect(found).toMatchObject({
+      apiVersion: 'cbt.storage.k8s.io/v1beta1',
+      spec: { address: `${name}.${where}.svc:${service.spec.ports[0].port}`, audience: expect.stringMatching(/./) },
+    });
+    expect(where).toBe(namespace);
+    expect(gateway!.image).toBe(`trivet:${version}`);
+    const own = Object.fromEntries(gateway!.env.map(({ name, value }) => [name, value!]));
+    const settings = accepted('gateway', { ...config.data, ...own });
+    expect(settings.TRIVET_CSI_DRIVER_NAME).toBe(found.metadata.name);
+    expect(documents('hpe-csi.example.yaml').at(-1).driver).toBe(found.metadata.name);
+    const folder = (container: Pod['containers'][number]) =>
+      container.volumeMounts.find(mount => mount.name === 'csi')!.mountPath;
+    expect(own.TRIVET_CSI_ENDPOINT).toBe(`unix://${folder(gateway!)}/csi.sock`);
+    expect(sidecar!.args).toContain(`--csi-address=${folder(sidecar!)}/csi.sock`);
+    for (const { subjects } of kinds('ClusterRoleBinding').slice(0, 2))
+      expect(subjects[0]).toMatchObject({ name: pod.serviceAccountName, namespace });
   });
 
   it.each(['gateway', 'worker', 'migrate'])('%s gets settings that it accepts, and only the secrets it reads', role => {

@@ -152,26 +152,26 @@ describe('what cannot run', () => {
     for (const started of ['state.json', 'postgres', 'redis']) expect(existsSync(home.file(started))).toBe(false);
   });
 
-  it.runIf(isRoot)('on a disk that is full stops at once with code 78, and says so in one line', async () => {
+  it.runIf(isRoot)('on a disk that is full stops at once with code 74, and says so in one line', async () => {
     const disk = homes.folderAt('full', 0o755);
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8k', 'full-disk', disk]);
     try {
       writeFileSync(join(disk, 'others'), Buffer.alloc(8_192));
       const { code, stderr } = await homes.at('full', 'home').run('up', '--detach');
       expect(stderr).toMatch(/^trivet: .*ENOSPC.*\n$/);
-      expect(code).toBe(78);
+      expect(code).toBe(74);
     } finally {
       execFileSync('umount', ['-l', disk]);
     }
   });
 
-  it.runIf(isRoot)('on a disk too small for what it makes stops at once with code 78, before any part', async () => {
+  it.runIf(isRoot)('on a disk too small for what it makes stops at once with code 74, before any part', async () => {
     const disk = homes.folderAt('small', 0o755);
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=40m', 'small-disk', disk]);
     try {
       const { code, stdout, stderr } = await homes.at('small', 'home').run('up', '--detach');
       expect(stderr).toMatch(/^trivet: \S+: the disk is full: [\d.]+ MiB free, and up needs 128 MiB; make room, .*\n$/);
-      expect({ code, stdout }).toEqual({ code: 78, stdout: '' });
+      expect({ code, stdout }).toEqual({ code: 74, stdout: '' });
     } finally {
       execFileSync('umount', ['-l', disk]);
     }

@@ -14,8 +14,14 @@ for (const stream of [process.stdout, process.stderr]) stream.on('error', () => 
 
 const { version } = JSON.parse(readFileSync(join(PACKAGE_ROOT, 'package.json'), 'utf8')) as { version: string };
 
-/** The disk is full or may not be written: what can be said is in the message of the system. */
-const FOLDER_ERRORS = new Set(['ENOSPC', 'EDQUOT', 'EROFS', 'EACCES', 'EPERM']);
+/** What can be said of them is in the message of the system. */
+const FOLDER_ERRORS: Readonly<Record<string, number>> = {
+  ENOSPC: EXIT.full,
+  EDQUOT: EXIT.full,
+  EROFS: EXIT_CONFIG,
+  EACCES: EXIT_CONFIG,
+  EPERM: EXIT_CONFIG,
+};
 
 const program = new Command('trivet')
   .description('Storage gateway: object buckets over COSI and block volumes over CSP, from real backends.')
@@ -43,8 +49,8 @@ try {
   } else if (isStorageError(error)) {
     process.stderr.write(`trivet: ${error.message}\n`);
     process.exitCode = error.kind === 'invalid_argument' ? EXIT.data : EXIT.refused;
-  } else if (FOLDER_ERRORS.has((error as NodeJS.ErrnoException).code ?? '')) {
+  } else if (Object.hasOwn(FOLDER_ERRORS, (error as NodeJS.ErrnoException).code ?? '')) {
     process.stderr.write(`trivet: ${(error as Error).message}\n`);
-    process.exitCode = EXIT_CONFIG;
+    process.exitCode = FOLDER_ERRORS[(error as NodeJS.ErrnoException).code!];
   } else throw error;
 }

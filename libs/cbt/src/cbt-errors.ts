@@ -33,12 +33,10 @@ export const END_CODES = {
   closed: status.UNAVAILABLE, // suspended now is not suspended for good; its next call is told more
 } satisfies Record<EndReason, status>;
 
-/** Unknown, expired, or not for this snapshot: one answer, so that nobody learns which (hard-cases C8). */
+/** Unknown or expired: one answer, so that nobody learns which (hard-cases C8). */
 export class BadToken extends StorageError {
-  constructor() {
-    super('unauthenticated', 'the session token is invalid, has expired, or does not cover this snapshot', {
-      retry: 'never',
-    });
+  constructor(message = 'the session token is invalid or has expired') {
+    super('unauthenticated', message, { retry: 'never' });
   }
 }
 

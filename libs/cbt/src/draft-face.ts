@@ -1,11 +1,12 @@
 import { BadToken } from '#cbt/cbt-errors';
-import { limitOf, type MetadataQuery, offsetOf, required, sessionOf } from '#cbt/metadata-query';
+import { limitOf, type MetadataQuery, offsetOf, required, sessionOf, uncovered } from '#cbt/metadata-query';
 import type { SnapshotKey } from '#changes/changed-blocks';
 import { StorageError } from '#platform/errors';
 import type { SnapshotSession, SnapshotSessions } from '#storage/sessions/snapshot-session';
 
 /**
- * KEP 3314's draft of the service. Problems of the token come before all others; the volume is said beside the snapshot,
+ * KEP 3314's draft of the service. Problems of the token come before all others, and a snapshot that its session does not
+ * cover is one of them; the volume is said beside the snapshot,
  * and must be the snapshot's own. Numbers are unsigned.
  */
 export const VARIABLE_LENGTH = 1;
@@ -30,7 +31,7 @@ export interface DraftDeltaRequest extends Common {
 type Sessions = Pick<SnapshotSessions, 'authenticate'>;
 
 export async function draftAllocated(sessions: Sessions, request: DraftAllocatedRequest): Promise<MetadataQuery> {
-  const session = await sessionOf(sessions, request.session_token);
+  const session = await sessionOf(sessions, 'session_token', request.session_token);
   const { volume_id, snapshot, max_results, starting_offset } = request;
   required({ volume_id, snapshot });
   return {
@@ -42,7 +43,7 @@ export async function draftAllocated(sessions: Sessions, request: DraftAllocated
 }
 
 export async function draftDelta(sessions: Sessions, request: DraftDeltaRequest): Promise<MetadataQuery> {
-  const session = await sessionOf(sessions, request.session_token);
+  const session = await sessionOf(sessions, 'session_token', request.session_token);
   const { volume_id, base_snapshot, target_snapshot, max_results, starting_byte_offset } = request;
   required({ volume_id, base_snapshot, target_snapshot });
   const base = baseOf(session, volume_id, base_snapshot);
@@ -59,7 +60,7 @@ export async function draftDelta(sessions: Sessions, request: DraftDeltaRequest)
 function targetOf(session: SnapshotSession, volumeId: string, text: string): SnapshotKey {
   const id = session.resolve({ volumeId, name: text });
   const meant = session.snapshots.filter(snapshot => snapshot.id === text || snapshot.name === text);
-  if (meant.length === 0) throw new BadToken();
+  if (meant.length === 0) throw new BadToken(uncovered(text));
   const byId = meant.find(snapshot => snapshot.id === text && snapshot.volumeId === volumeId)?.id;
   const found = byId ?? id;
   if (found === undefined)
@@ -71,6 +72,6 @@ function targetOf(session: SnapshotSession, volumeId: string, text: string): Sna
 function baseOf(session: SnapshotSession, volumeId: string, text: string): SnapshotKey {
   const id =
     session.resolve({ id: text }) ?? session.resolve({ volumeId, name: text }) ?? session.resolve({ name: text });
-  if (id === undefined) throw new BadToken();
+  if (id === undefined) throw new BadToken(uncovered(text));
   return { id };
 }

@@ -1,6 +1,6 @@
 import { BadToken } from '#cbt/cbt-errors';
 import { rangesPerMessage } from '#cbt/range-encoder';
-import type { ChangedBlocks, ChangedRanges, SnapshotKey } from '#changes/changed-blocks';
+import type { ChangedBlocks, ChangedRanges, Offset, SnapshotKey } from '#changes/changed-blocks';
 import { invalid, isStorageError, StorageError } from '#platform/errors';
 import type { SnapshotSession, SnapshotSessions } from '#storage/sessions/snapshot-session';
 
@@ -11,7 +11,7 @@ export interface MetadataQuery {
   target: readonly SnapshotKey[];
   /** Present: a delta. */
   base?: readonly SnapshotKey[];
-  from: number;
+  from: Offset;
   perMessage: number;
 }
 
@@ -22,7 +22,7 @@ export async function ask(changes: ChangedBlocks, query: MetadataQuery, signal: 
   for (const target of query.target) {
     for (const meant of base ?? [undefined]) {
       try {
-        const common = { tenantId, target, from, signal };
+        const common = { tenantId, target, from, signal, waits: true };
         return await (meant ? changes.delta({ ...common, base: meant }) : changes.allocated(common));
       } catch (error) {
         if (!isStorageError(error) || error.kind !== 'not_found') throw error;
@@ -33,16 +33,16 @@ export async function ask(changes: ChangedBlocks, query: MetadataQuery, signal: 
   throw unknown;
 }
 
-const MAX_OFFSET = BigInt(Number.MAX_SAFE_INTEGER);
+const MAX_EXACT = BigInt(Number.MAX_SAFE_INTEGER);
 
 /**
  * `text` is a whole number in decimal, of any sign and size. No volume reaches 2^53, so what is beyond is left to the
- * domain as the largest number: whether the snapshot exists is said first.
+ * domain to refuse, as it is: whether the snapshot exists is said first.
  */
-export function offsetOf(field: string, text: string): number {
+export function offsetOf(field: string, text: string): Offset {
   const offset = BigInt(text);
   if (offset < 0n) throw new StorageError('out_of_range', `${field}: must not be negative`, { field });
-  return Number(offset > MAX_OFFSET ? MAX_OFFSET : offset);
+  return offset > MAX_EXACT ? offset : Number(offset);
 }
 
 export function limitOf(field: string, maxResults: number): number {
@@ -54,16 +54,26 @@ export function required(fields: Record<string, string>): void {
   for (const [field, value] of Object.entries(fields)) if (value === '') throw invalid(field, 'required, but empty');
 }
 
-/** Throws BadToken, before anything else is looked at. */
-export async function sessionOf(sessions: Pick<SnapshotSessions, 'authenticate'>, token: string) {
-  const session = token === '' ? undefined : await sessions.authenticate(token);
+/** Throws BadToken before anything else is looked at; a token that is missing is a field like others. */
+export async function sessionOf(sessions: Pick<SnapshotSessions, 'authenticate'>, field: string, token: string) {
+  required({ [field]: token });
+  const session = await sessions.authenticate(token);
   if (!session) throw new BadToken();
   return session;
 }
 
-/** An id first, then a name. What the session does not cover is a matter of the token. */
+const MAX_SHOWN = 100;
+
+/**
+ * Whose token is good may be told that it is not the token: what a session covers its holder knows. Whether there is such
+ * a snapshot elsewhere is not said.
+ */
+export const uncovered = (text: string): string =>
+  `the session is valid, but does not cover a snapshot ${text.slice(0, MAX_SHOWN)}`;
+
+/** An id first, then a name. Throws `not_found` for what the session does not cover. */
 export function coveredKey(session: SnapshotSession, text: string): SnapshotKey {
   const id = session.resolve({ id: text }) ?? session.resolve({ name: text });
-  if (id === undefined) throw new BadToken();
+  if (id === undefined) throw new StorageError('not_found', uncovered(text));
   return { id };
 }

@@ -35,11 +35,6 @@ export class LineEncoder implements MessageEncoder {
     this.end = end;
     return Buffer.from(`${text}]}\n`);
   }
-
-  /** The head has said it all. */
-  empty(): Buffer {
-    return Buffer.alloc(0);
-  }
 }
 
 export const complete = (): Buffer => line({ complete: true });

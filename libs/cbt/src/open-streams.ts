@@ -112,5 +112,4 @@ export class OpenStreams {
   }
 }
 
-const stopped = (): StreamEnd =>
-  new StreamEnd('stopping', 'this server is stopping; call again and go on at the end of the last range');
+const stopped = (): StreamEnd => new StreamEnd('stopping', 'this server is stopping; call again');

@@ -5,6 +5,9 @@ import { dropped } from '#platform/young-garbage';
 const MAX_BYTES = 256 * 1024;
 const MAX_MESSAGES = 64;
 
+/** A reader that takes nothing but is heard of has so many times longer: it may copy what a message told it of. */
+const LIVING = 30;
+
 /**
  * Messages on their way to one caller. A stream's own buffer counts messages, whatever their size, so what the caller has
  * not taken is counted here, by bytes. `write` hands a message over and calls back when the connection has taken it.
@@ -14,11 +17,16 @@ export class Outflow {
   private messages = 0;
   private onTaken: (() => void) | undefined;
 
-  /** @param stallMs without any progress for so long while we wait, the stream ends with StreamEnd `stalled` */
+  /**
+   * @param stallMs after so long without a sign of life while we wait, the stream ends with StreamEnd `stalled`; without a
+   *   message taken, after LIVING times as long
+   * @param heard grows with each sign of life: bytes that came by the caller's connection
+   */
   constructor(
     private readonly write: (message: Buffer, taken: () => void) => void,
     private readonly stallMs: number,
     private readonly signal: AbortSignal,
+    private readonly heard: () => number = () => 0,
   ) {}
 
   /**
@@ -49,23 +57,33 @@ export class Outflow {
   }
 
   private until(enough: () => boolean): Promise<void> {
-    const { signal, stallMs } = this;
+    const { signal, stallMs, heard } = this;
     return new Promise((resolve, reject) => {
+      let lastHeard = heard();
+      let progressAt = performance.now();
       const done = (settle: () => void): void => {
-        clearTimeout(stalled);
+        clearInterval(watch);
         signal.removeEventListener('abort', aborted);
         this.onTaken = undefined;
         settle();
       };
-      const stalled = setTimeout(
-        () => done(() => reject(new StreamEnd('stalled', `nothing was read for ${stallMs} ms`))),
-        stallMs,
-      );
+      const watch = setInterval(() => {
+        const now = heard();
+        const takenMs = Math.round(performance.now() - progressAt);
+        if (now === lastHeard)
+          done(() => reject(new StreamEnd('stalled', `nothing was read for ${takenMs} ms, nor heard of the reader`)));
+        else if (takenMs >= LIVING * stallMs)
+          done(() => reject(new StreamEnd('stalled', `nothing was read for ${takenMs} ms`)));
+        lastHeard = now;
+      }, stallMs);
       const aborted = (): void => done(() => reject(signal.reason));
       signal.addEventListener('abort', aborted, { once: true });
       this.onTaken = () => {
         if (enough()) done(resolve);
-        else stalled.refresh();
+        else {
+          progressAt = performance.now();
+          watch.refresh();
+        }
       };
       if (signal.aborted) aborted();
       else if (enough()) done(resolve);

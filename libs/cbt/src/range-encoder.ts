@@ -34,11 +34,6 @@ export class RangeEncoder {
     this.rangeBytes = 4 + 2 * putVarint(new Uint8Array(MAX_VARINT), 0, capacityBytes);
   }
 
-  /** Type and capacity alone: says that there is nothing. */
-  empty(): Buffer {
-    return Buffer.from(this.head);
-  }
-
   /**
    * One message with the ranges `from` to `to` of the batch. Throws when they are out of order or out of the volume: a
    * wrong answer must not leave the house. The bytes may be given to `recycle` once they have been copied elsewhere.

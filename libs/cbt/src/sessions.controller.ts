@@ -55,7 +55,8 @@ export class SessionsController {
   @Delete(':key')
   @HttpCode(204)
   delete(@Login() login: Session, @Param('key') key: string): Promise<void> {
-    return this.api.sessions.delete(login, key);
+    // What others opened is theirs to use, for who may not change anything else either.
+    return login.role === 'viewer' ? this.api.sessions.deleteOwn(login, key) : this.api.sessions.delete(login, key);
   }
 }
 

@@ -28,7 +28,7 @@ export interface SidecarDeltaRequest extends Common {
 type Sessions = Pick<SnapshotSessions, 'authenticate'>;
 
 export async function sidecarAllocated(sessions: Sessions, request: SidecarAllocatedRequest): Promise<MetadataQuery> {
-  const session = await sessionOf(sessions, request.security_token);
+  const session = await sessionOf(sessions, 'security_token', request.security_token);
   const { namespace, snapshot_name } = request;
   required({ namespace, snapshot_name });
   const common = commonOf(session, request);
@@ -36,7 +36,7 @@ export async function sidecarAllocated(sessions: Sessions, request: SidecarAlloc
 }
 
 export async function sidecarDelta(sessions: Sessions, request: SidecarDeltaRequest): Promise<MetadataQuery> {
-  const session = await sessionOf(sessions, request.security_token);
+  const session = await sessionOf(sessions, 'security_token', request.security_token);
   const { namespace, base_snapshot_id, target_snapshot_name } = request;
   required({ namespace, base_snapshot_id, target_snapshot_name });
   const common = commonOf(session, request);

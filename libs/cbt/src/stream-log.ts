@@ -42,7 +42,7 @@ export class StreamLog {
       tenantId: query?.tenantId,
       target: query?.target[0],
       base: query?.base?.[0],
-      from: query?.from,
+      from: query && Number(query.from),
       source: this.source,
       ...sent,
       code,

@@ -51,7 +51,7 @@ export function streamingCall<Request>(
     await unlessAborted(streams.admit(stream, query.tenantId), signal);
     const ranges = await unlessAborted(ask(changes, query, signal), signal);
     log.source = ranges.source;
-    const out = new Outflow((message, taken) => call.write(message, taken), stallMs, signal);
+    const out = new Outflow((message, taken) => call.write(message, taken), stallMs, signal, signsOfLife(call));
     const encoder = new RangeEncoder(blockType, ranges.capacityBytes);
     await pump(ranges, encoder, query.perMessage, out, signal, log.sent);
   };
@@ -99,11 +99,9 @@ const RESETS: Partial<Record<status, number>> = {
 
 const HURRY_MS = 1_000;
 
-/** How long a caller has to take what is under way and its status. */
-function patience(error: unknown, stallMs: number): number {
-  if (!(error instanceof StreamEnd)) return stallMs;
-  return error.reason === 'stalled' ? 0 : Math.min(HURRY_MS, stallMs);
-}
+/** How long a caller has to take what is under way and its status; one that was slow may come back to it. */
+const patience = (error: unknown, stallMs: number): number =>
+  error instanceof StreamEnd && error.reason !== 'stalled' ? Math.min(HURRY_MS, stallMs) : stallMs;
 
 /** A status follows the messages before it, so who takes no message gets no status: then the stream is reset. */
 function fail(call: Call, { code, details }: CbtStatus, patienceMs: number): void {
@@ -112,12 +110,18 @@ function fail(call: Call, { code, details }: CbtStatus, patienceMs: number): voi
   call.emit('error', Object.assign(new Error(details), { code, details }));
   if (!stream || stream.closed) return;
   const reset = (): void => stream.close(RESETS[code] ?? constants.NGHTTP2_INTERNAL_ERROR);
-  if (patienceMs === 0) {
-    reset();
-    return;
-  }
   const late = setTimeout(reset, patienceMs);
   stream.once('close', () => clearTimeout(late));
+}
+
+/** Window updates, pings, and answers to ours: a client's transport sends them while its caller is at work. */
+function signsOfLife(call: Call): () => number {
+  const session = http2Stream(call)?.session;
+  let heard = 0;
+  return () => {
+    if (session && !session.destroyed) heard = session.socket.bytesRead;
+    return heard;
+  };
 }
 
 /** grpc-js has no public way to reset a stream. */

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import type { RangeBatch } from '#backends/extent-source';
 import type { ChangedBlocks, ChangedRanges, ChangesQuery, SnapshotKey } from '#changes/changed-blocks';
 import { type Asked, findBase, findTarget, requireInside, requireOrder } from '#changes/find-snapshots';
@@ -17,6 +18,10 @@ const NEXT_CUT = sql(
   `SELECT s.index_state AS "indexState" FROM trivet.snapshot s
     WHERE s.tenant_id = $1 AND s.volume_id = $2 AND s.cut > $3 AND s.index_state <> 'broken' ORDER BY s.cut LIMIT 1`,
 );
+/** For a step that is still to be built, also of callers without a deadline. */
+const LONGEST_WAIT_MS = 60_000;
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 500;
 /** Lists in which a snapshot's content may begin: beyond a gap the nearest one is of no use. */
 const LISTS = 3;
 /** Of the process: fifty readers at once would leave nobody else a connection. */
@@ -25,6 +30,7 @@ const READS_AT_ONCE = 4;
 const READ_AHEAD = 4;
 
 interface Question extends ChangesQuery {
+  from: number;
   asked: Asked;
   base?: Asked;
 }
@@ -50,8 +56,7 @@ export class ChangedBlocksService implements ChangedBlocks {
     const { tenantId } = query;
     const question = await this.database.withTenant(tenantId, async tx => {
       const asked = await findTarget(tx, tenantId, query.target);
-      requireInside(query.from, asked);
-      return { ...query, asked };
+      return { ...query, from: requireInside(query.from, asked), asked };
     });
     return this.answer(question);
   }
@@ -62,21 +67,25 @@ export class ChangedBlocksService implements ChangedBlocks {
       const asked = await findTarget(tx, tenantId, query.target);
       const base = await findBase(tx, tenantId, query.base, asked);
       requireOrder(base, asked);
-      requireInside(query.from, asked);
-      return { ...query, asked, base };
+      return { ...query, from: requireInside(query.from, asked), asked, base };
     });
     return this.answer(question);
   }
 
   private async answer(question: Question): Promise<ChangedRanges> {
-    const { asked, base, from } = question;
+    const { asked, base, from, signal, waits } = question;
     const head = { volumeId: asked.volumeId, capacityBytes: asked.sizeBytes };
     if (base?.id === asked.id || from === asked.sizeBytes) return { ...head, batches: none(), source: 'empty' };
-    const steps = await this.plan(question);
-    if (steps) return { ...head, batches: this.fromIndex(question, steps), source: 'index' };
-    const pins = await this.pin(question);
-    if (!pins) throw await this.unknown(question);
-    return { ...head, batches: this.shape(question, this.walk(question, pins), from), source: 'walk' };
+    const giveUpAt = performance.now() + (waits ? LONGEST_WAIT_MS : 0);
+    for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
+      const steps = await this.plan(question);
+      if (steps) return { ...head, batches: this.fromIndex(question, steps), source: 'index' };
+      const pins = await this.pin(question);
+      if (pins) return { ...head, batches: this.shape(question, this.walk(question, pins), from), source: 'walk' };
+      const reason = await this.unknown(question);
+      if (reason.kind !== 'unavailable' || performance.now() >= giveUpAt) throw reason;
+      await setTimeout(pause, undefined, { signal }).catch(() => signal.throwIfAborted());
+    }
   }
 
   /** The stored steps that together are the answer; undefined: there is none yet, or any more. */

@@ -17,11 +17,16 @@ export interface ChangedBlocks {
   delta(query: ChangesQuery & { base: SnapshotKey }): Promise<ChangedRanges>;
 }
 
+/** Bytes; beyond 2^53 as it was given, so that it can be told. */
+export type Offset = number | bigint;
+
 export interface ChangesQuery {
   tenantId: string;
   target: SnapshotKey;
-  /** Bytes; no range ends at or before it. At the capacity: none. */
-  from: number;
+  /** No range ends at or before it. At the capacity: none. */
+  from: Offset;
+  /** Waits for a step that is about to be built, within the signal: most readers take `unavailable` for an end. */
+  waits?: boolean;
   /** The client left, or the process stops: ends the ranges with the signal's reason. */
   signal: AbortSignal;
 }

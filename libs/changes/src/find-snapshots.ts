@@ -1,5 +1,5 @@
 import type { ImageRef } from '#backends/block-backend';
-import type { ChangesQuery, SnapshotKey } from '#changes/changed-blocks';
+import type { Offset, SnapshotKey } from '#changes/changed-blocks';
 import type { Tx } from '#platform/database';
 import { invalid, StorageError } from '#platform/errors';
 import { sql } from '#platform/sql';
@@ -65,6 +65,12 @@ export async function findBase(tx: Tx, tenantId: string, key: SnapshotKey, targe
         : ((await byName(tx, tenantId, { volumeId: target.volumeId, name: key.name }, 'base')) ??
           (await byName(tx, tenantId, key, 'base')));
   if (!row) throw notFound(key);
+  if (row.state === 'gone' && row.cut === null && row.sizeBytes !== null)
+    throw new StorageError(
+      'failed_precondition',
+      `snapshot ${row.name} was deleted, and what changed since it is not known any more; do a full backup`,
+      { resource: `snapshot ${row.name}` },
+    );
   return asked(row, key);
 }
 
@@ -111,7 +117,8 @@ export function requireOrder(base: Asked, target: Asked): void {
   if (base.cut > target.cut) throw invalid('base', `snapshot ${base.name} was taken after ${target.name}`);
 }
 
-export function requireInside(from: ChangesQuery['from'], { sizeBytes, name }: Asked): void {
-  if (from >= 0 && from <= sizeBytes) return;
+/** Gives the offset, which no volume's size makes larger than numbers are exact. */
+export function requireInside(from: Offset, { sizeBytes, name }: Asked): number {
+  if (from >= 0 && from <= sizeBytes) return Number(from);
   throw new StorageError('out_of_range', `offset ${from} is beyond snapshot ${name}, which has ${sizeBytes} bytes`);
 }

@@ -20,10 +20,9 @@ const UNDER_WAY = `EXISTS (SELECT FROM trivet.operation o
 const FIND = sql(
   'changes_find',
   `SELECT s.id, s.name, s.volume_id AS "volumeId", s.backend_id AS "backendId"
-     FROM (SELECT DISTINCT ON (p.volume_id) p.* FROM trivet.snapshot p
-            WHERE p.tenant_id = $1 AND p.cut IS NOT NULL AND p.index_state = 'pending'
-            ORDER BY p.volume_id, p.cut) AS s
-    WHERE s.image_gone_at IS NULL AND ${TO_BE_READ} AND NOT ${UNDER_WAY}
+     FROM trivet.snapshot s
+    WHERE s.tenant_id = $1 AND s.image_gone_at IS NULL AND ${TO_BE_READ} AND NOT ${UNDER_WAY}
+    ORDER BY s.cut, s.volume_id
     LIMIT $2`,
 );
 const LOCK = sql(
@@ -44,8 +43,9 @@ interface Due {
 }
 
 /**
- * Begins `changes.index` for the first cut of each volume that is not indexed, in order of the cuts: one builder a volume
- * (hard-cases C2). Any number of workers may do this at once.
+ * Begins `changes.index` for the cuts that are not indexed, in their order: the slot of the volume is a line, so there is
+ * one builder a volume (hard-cases C2), and each step begins when the one before it ends. Any number of workers may do this
+ * at once.
  */
 export class IndexKeeper {
   private doneAt = Number.NEGATIVE_INFINITY;
@@ -56,11 +56,15 @@ export class IndexKeeper {
     if (performance.now() - this.doneAt < EVERY_MS) return;
     for (const { tenantId } of await this.database.call<{ tenantId: string }>(TENANTS, [])) {
       const found = await this.database.withTenant(tenantId, tx => tx.query<Due>(FIND, [tenantId, PORTION]));
+      const held = new Set<string>();
       for (const due of found) {
         if (signal.aborted) return;
+        if (held.has(due.volumeId)) continue;
         await acceptInBackground(this.database, { tenantId, backendId: due.backendId }, (tx, begin) =>
           beginIndex(tx, begin, tenantId, due),
         ).catch(error => {
+          // None of a later cut may be in line before it.
+          held.add(due.volumeId);
           // Somebody else was faster.
           if (!isStorageError(error)) log.error({ snapshotId: due.id, err: error }, 'defect in beginning an index');
         });

@@ -16,7 +16,9 @@ const TARGET = sql(
   `SELECT s.id, s.name, s.pool, s.folder, s.cut::float8 AS cut, s.size_bytes::float8 AS "sizeBytes",
           s.volume_id AS "volumeId"
      FROM trivet.snapshot s
-    WHERE s.tenant_id = $1 AND s.id = $2 AND s.image_gone_at IS NULL AND ${TO_BE_READ}`,
+    WHERE s.tenant_id = $1 AND s.id = $2 AND s.image_gone_at IS NULL AND ${TO_BE_READ}
+      AND NOT EXISTS (SELECT FROM trivet.snapshot p
+                       WHERE p.tenant_id = $1 AND p.volume_id = s.volume_id AND p.cut < s.cut AND p.index_state = 'pending')`,
 );
 /** The newest indexed cut before it, and the newest of them whose image is there. Broken ones are in no chain. */
 const BASES = sql(
@@ -75,8 +77,9 @@ const cutImage = (row: CutRow): CutImage => ({
 });
 
 /**
- * A snapshot that left the chain, or is leaving it with its volume, ends the operation as cancelled: before it began, or when
- * it could not be read and is looked at again. The base's image stays as long as this is not done
+ * Ends the operation as cancelled when there is nothing to do: the snapshot left the chain, or is leaving it with its volume,
+ * before it began, or when it could not be read and is looked at again; or somebody cancelled the building of an earlier one,
+ * and both are begun again, in order (IndexKeeper). The base's image stays as long as this is not done
  * (#storage/snapshots/kept-images), and nobody gives it up meanwhile: that needs the slot which this operation has.
  */
 export async function readIndexWork(tx: Tx, operation: LeasedOperation): Promise<IndexWork> {

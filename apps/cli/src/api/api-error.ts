@@ -12,6 +12,8 @@ export const EXIT = {
   unavailable: 69,
   /** A defect. */
   software: 70,
+  /** The disk has no room, or the user's quota of it. */
+  full: 74,
   /** The same command may succeed later. */
   later: 75,
   /** No login, or not with these rights. */

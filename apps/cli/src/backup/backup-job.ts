@@ -1,225 +1,161 @@
-import { rm } from 'node:fs/promises';
 import { LauncherError } from '../home.js';
 import { humanBytes } from '../human-bytes.js';
 import { BackupStore, type Point } from './backup-store.js';
-import { ImageChecksum, isZero, MergedSums, recordOf, sumOf } from './block-sums.js';
-import { BLOCK, CHUNK, type ChangedChunk, changedChunks, touchedBlocks } from './changed-chunks.js';
-import { FileInput } from './file-input.js';
-import { FileOutput } from './file-output.js';
-import { BaseLost, MetadataStream, type Range, type RangePage } from './metadata-stream.js';
-import { DATA_KIND, recordHead, ZEROS_KIND } from './point-records.js';
+import { findSnapshots, type SnapshotReply } from './find-snapshot.js';
+import { BaseLost, MetadataStream } from './metadata-stream.js';
+import { AHEAD, type PointWork, writePoint } from './point-writer.js';
 import type { Progress } from './progress.js';
 import { readAhead } from './read-ahead.js';
-import type { ReaderApi } from './reader-api.js';
+import { ApiError, type ReaderApi } from './reader-api.js';
 import { forgetReader, type ReaderNames, SnapshotDisk, type VolumeReply } from './snapshot-disk.js';
-
-/** Chunks read while one is written. */
-const AHEAD = 4;
+import { type Damage, describeDamage, storedChunks } from './stored-image.js';
+import { readUnfinished, type Unfinished } from './unfinished.js';
 
 export interface BackupOptions {
   folder: string;
   /** Name or id. */
   volume: string;
   full: boolean;
+  /** Name or id of one that is there: it is backed up, and stays. */
+  snapshot?: string;
+  /** Take the snapshot although it stalls writers of the volume. */
+  force: boolean;
   /** Also delete the new snapshot: the next backup relies on the appliance's index alone. */
   deleteSnapshot: boolean;
-  /** Read the whole snapshot once more and compare its checksum. */
+  /** Read what is stored and the whole snapshot once more, and compare them. */
   verify: boolean;
   say(line: string): void;
   progress: Progress;
+  signal: AbortSignal;
 }
 
-interface SnapshotReply {
-  id: string;
-  name: string;
+interface Job {
+  api: ReaderApi;
+  options: BackupOptions;
+  store: BackupStore;
+  volume: VolumeReply;
+  /** Of our snapshots. */
+  stem: string;
+  names: ReaderNames;
 }
 
-interface Read {
-  chunk: ChangedChunk;
-  runs: { range: Range; content: Buffer }[];
-}
+/** One that is no use any more, neither the point nor its snapshot. */
+class PointWrong extends LauncherError {}
 
-/** One backup of a volume, as a vendor would make it: full at first, then what changed. Gives the new point. */
+/**
+ * One backup of a volume, as a vendor would make it: full at first, then what changed. One that was interrupted before is
+ * completed first. Gives the new point.
+ */
 export async function runBackup(api: ReaderApi, options: BackupOptions): Promise<Point> {
   const { say } = options;
   const volume = await findVolume(api, options.volume);
   const store = await BackupStore.openFor(options.folder, { id: volume.id, name: volume.name });
-  const number = store.nextNumber();
   const stem = `backup-${store.head.id.slice(0, 8)}`;
   const names: ReaderNames = { clone: `${stem}-read`, hostName: stem, hostUuid: store.head.hostUuid };
+  const job: Job = { api, options, store, volume, stem, names };
   await forgetReader(api, names);
-  const before = options.full ? undefined : store.newest;
-  const snapshot = await takeSnapshot(api, volume.id, `${stem}-${number}`);
-  say(`snapshot ${snapshot.name} is taken`);
-  const disk = await SnapshotDisk.open(api, snapshot.id, names);
+  const given = options.snapshot === undefined ? undefined : await findSnapshot(job, options.snapshot);
+  const left = await unfinishedOf(job);
+  if (left) {
+    say(`completing point ${left.resume.number}, which was interrupted at ${humanBytes(left.resume.at)}`);
+    const point = await backUp(job, left.snapshot, left.resume);
+    if (given?.id === left.snapshot.id) return point;
+  }
+  return backUp(job, given ?? (await takeSnapshot(job, `${stem}-${store.nextNumber()}`)));
+}
+
+/** What can be completed; everything else of it is removed. */
+async function unfinishedOf({ api, options, store }: Job) {
+  const resume = await readUnfinished(store);
+  const snapshot = resume && (await api.find<SnapshotReply>(`snapshots/${resume.snapshot.id}`));
+  const isWanted = resume && snapshot && !(options.full && resume.base !== null);
+  const { data, sums, unfinished } = store.files(store.nextNumber());
+  await store.removeLeftovers(isWanted ? [data, sums, unfinished] : []);
+  return isWanted ? { resume, snapshot } : undefined;
+}
+
+async function backUp(job: Job, snapshot: SnapshotReply, resume?: Unfinished): Promise<Point> {
+  const { api, options, store, volume, stem, names } = job;
+  const { say, progress, signal } = options;
+  const isOurs = snapshot.name.startsWith(`${stem}-`);
+  const disk = await SnapshotDisk.open(api, snapshot.id, names, signal);
   try {
-    const point = await savePoint(api, options, { store, number, volume, snapshot, before, disk });
-    if (options.verify) await compareWhole(disk, point, options);
+    const isFull = resume ? resume.base === null : options.full;
+    const before = isFull ? undefined : store.newest;
+    const point = await savePoint(job, { store, volume, snapshot, before, resume, disk, progress, signal });
+    if (options.verify) await compareWhole(store, disk, point, options);
     await store.add(point);
     say(
-      `point ${number}: ${point.kind}, ${point.ranges} ranges, ${humanBytes(point.changedBytes)} of ` +
-        `${humanBytes(point.capacityBytes)}, checksum ${point.checksum.slice(0, 16)}`,
+      `point ${point.number}: ${point.kind}, ${point.ranges} ranges, ${humanBytes(point.changedBytes)} of ` +
+        `${humanBytes(point.capacityBytes)}, ${humanBytes(point.data.bytes)} stored, checksum ${point.checksum.slice(0, 16)}`,
     );
     await disk.close();
+    await store.removeLeftovers();
     await forgetSnapshots(api, volume.id, stem, options.deleteSnapshot ? undefined : snapshot.id);
     return point;
   } catch (error) {
-    // What is left behind is removed by the next backup into this folder.
     await disk.close().catch(() => {});
-    await api.csp('DELETE', `snapshots/${snapshot.id}`).catch(() => {});
+    if (!(error instanceof PointWrong) && (await readUnfinished(store))) throw error;
+    await store.removeLeftovers();
+    if (isOurs) await api.csp('DELETE', `snapshots/${snapshot.id}`).catch(() => {});
     throw error;
   }
 }
 
-interface Work {
-  store: BackupStore;
-  number: number;
-  volume: VolumeReply;
-  snapshot: SnapshotReply;
-  /** To build on; none makes it full. */
-  before: Point | undefined;
-  disk: SnapshotDisk;
-}
-
 /** The delta when there is one; else everything that the snapshot holds, and says why. */
-async function savePoint(api: ReaderApi, options: BackupOptions, work: Work): Promise<Point> {
-  const { snapshot, before } = work;
-  if (before) {
-    const stream = new MetadataStream(api, [before.snapshot.id, snapshot.id], options.say);
-    try {
-      await opened(stream);
-      return await write(options, work, stream.pages(snapshot.id, before.snapshot.id));
-    } catch (error) {
-      if (!(error instanceof BaseLost)) throw error;
-      options.say(`no incremental backup is possible (${error.message}): making a full one`);
-      return await savePoint(api, options, { ...work, before: undefined }).then(point => ({
-        ...point,
-        reason: error.message,
-      }));
-    } finally {
-      await stream.close();
-    }
-  }
-  const stream = new MetadataStream(api, [snapshot.id], options.say);
+async function savePoint({ api, options }: Pick<Job, 'api' | 'options'>, work: PointWork): Promise<Point> {
+  const { snapshot, before, resume, signal } = work;
+  const asked = before ? [before.snapshot.id, snapshot.id] : [snapshot.id];
+  const stream = new MetadataStream(api, asked, options.say, signal);
   try {
     await stream.open();
-    return await write(options, work, stream.pages(snapshot.id));
+    return await writePoint(work, stream.pages(snapshot.id, before?.snapshot.id, resume?.at));
+  } catch (error) {
+    if (!before || !isBaseLost(error)) throw error;
+    options.say(`no incremental backup is possible (${error.message}): making a full one`);
+    const full = { ...work, before: undefined, resume: undefined, reason: error.message };
+    return await savePoint({ api, options }, full);
   } finally {
     await stream.close();
   }
 }
 
 /** A session that cannot be had over both snapshots means that the older one is not known any more. */
-async function opened(stream: MetadataStream): Promise<void> {
-  try {
-    await stream.open();
-  } catch (error) {
-    if (error instanceof LauncherError && /does not exist/.test(error.message)) throw new BaseLost(error.message);
-    throw error;
-  }
-}
+const isBaseLost = (error: unknown): error is LauncherError =>
+  error instanceof BaseLost ||
+  (error instanceof LauncherError && /does not exist|not known any more/.test(error.message));
 
-async function write(options: BackupOptions, work: Work, pages: AsyncIterable<RangePage>): Promise<Point> {
-  const { store, number, volume, snapshot, before, disk } = work;
-  const files = store.files(number);
-  await removeParts(store, number);
-  const data = await FileOutput.create(store.path(files.data));
-  const sums = await FileOutput.create(store.path(files.sums));
-  const oldSums = before && (await FileInput.open(store.path(before.sums.file)));
-  let ranges = 0;
-  let changedBytes = 0;
-  let capacityBytes: number | undefined;
-  const counted = async function* (): AsyncGenerator<RangePage> {
-    for await (const page of pages) {
-      capacityBytes ??= page.capacityBytes;
-      ranges += page.ranges.length;
-      for (const { length } of page.ranges) changedBytes += length;
-      yield page;
-    }
-  };
-  const read = async (chunk: ChangedChunk): Promise<Read> => {
-    const runs = touchedBlocks(chunk).map(async range => ({
-      range,
-      content: await disk.read(range.offset, range.length),
-    }));
-    return { chunk, runs: await Promise.all(runs) };
-  };
-  try {
-    // The capacity is only known with the first message, and is needed by the checksum from its first byte on.
-    const first = counted();
-    const head = await first.next();
-    const rest = async function* (): AsyncGenerator<RangePage> {
-      if (!head.done) yield head.value;
-      yield* first;
-    };
-    if (capacityBytes === undefined) throw new LauncherError('the stream of changed blocks did not say the capacity');
-    const merged = new MergedSums(oldSums, sums, capacityBytes);
-    for await (const { chunk, runs } of readAhead(changedChunks(rest()), AHEAD, read)) {
-      for (const { range, content } of runs)
-        for (let at = 0; at < range.length; at += BLOCK)
-          await merged.set((range.offset + at) / BLOCK, sumOf(content.subarray(at, at + BLOCK)));
-      for (const part of chunk.parts) await writePart(data, part, runs, before !== undefined);
-      options.progress.show(chunk.offset, capacityBytes, data.bytes);
-    }
-    const checksum = await merged.finish();
-    return {
-      format: 1,
-      number,
-      kind: before ? 'incremental' : 'full',
-      base: before?.number ?? null,
-      volume: { id: volume.id, name: volume.name },
-      snapshot: { id: snapshot.id, name: snapshot.name },
-      capacityBytes,
-      ranges,
-      changedBytes,
-      data: { file: files.data, bytes: data.bytes, sha256: await data.finish() },
-      sums: { file: files.sums, bytes: sums.bytes, sha256: await sums.finish() },
-      checksum,
-      createdAt: new Date().toISOString(),
-    };
-  } finally {
-    options.progress.end();
-    await Promise.all([data.abandon(), sums.abandon(), oldSums?.close()]);
-  }
-}
-
-async function removeParts(store: BackupStore, number: number): Promise<void> {
-  const { data, sums } = store.files(number);
-  for (const file of [data, sums]) await rm(store.path(file), { force: true });
-}
-
-/** Zeros are stored only where something else may have been before. */
-async function writePart(data: FileOutput, part: Range, runs: Read['runs'], overwrites: boolean): Promise<void> {
-  const run = runs.find(({ range }) => range.offset <= part.offset && part.offset < range.offset + range.length)!;
-  const from = part.offset - run.range.offset;
-  const content = run.content.subarray(from, from + part.length);
-  if (isZero(content)) {
-    if (overwrites) await data.write(recordHead(part, ZEROS_KIND));
-    return;
-  }
-  await data.write(recordHead(part, DATA_KIND));
-  await data.write(content);
-}
-
-/** For who trusts no index: reads every byte of the snapshot. */
-async function compareWhole(disk: SnapshotDisk, point: Point, { say, progress }: BackupOptions): Promise<void> {
+/** For who trusts neither index nor disk: what is stored of the image is read, and every byte of the snapshot. */
+async function compareWhole(
+  store: BackupStore,
+  disk: SnapshotDisk,
+  point: Point,
+  { say, progress, signal }: BackupOptions,
+): Promise<void> {
   const { capacityBytes } = point;
-  const checksum = new ImageChecksum(capacityBytes);
-  const chunks = async function* (): AsyncGenerator<number> {
-    for (let at = 0; at < capacityBytes; at += CHUNK) yield at;
-  };
-  const read = async (at: number) => ({ at, content: await disk.read(at, Math.min(CHUNK, capacityBytes - at)) });
-  for await (const { at, content } of readAhead(chunks(), AHEAD, read)) {
-    for (let block = 0; block < content.length; block += BLOCK) {
-      const sum = sumOf(content.subarray(block, block + BLOCK));
-      if (sum) checksum.add(recordOf((at + block) / BLOCK, sum));
-    }
-    progress.show(at, capacityBytes, at);
+  const damages: Damage[] = [];
+  const chunks = storedChunks(store, store.chainWith(point), damage => damages.push(damage));
+  const read = async ({ offset, content }: { offset: number; content: Buffer }) => ({
+    offset,
+    content,
+    isSame: content.equals(await disk.read(offset, content.length)),
+  });
+  let differsAt: number | undefined;
+  for await (const { offset, isSame } of readAhead(chunks, AHEAD, read)) {
+    signal.throwIfAborted();
+    if (!isSame) differsAt ??= offset;
+    progress.show(offset, capacityBytes, offset);
   }
   progress.end();
-  if (checksum.digest() !== point.checksum)
-    throw new LauncherError('the snapshot differs from the backup: some changed blocks were not reported');
-  say('the whole snapshot was read, and is what the backup holds');
+  if (damages.length > 0)
+    throw new PointWrong(
+      `what is stored is damaged:\n${damages.map(describeDamage).join('\n')}\n--full makes a backup that needs none of it`,
+    );
+  if (differsAt !== undefined)
+    throw new PointWrong(
+      `the snapshot differs from the backup at offset ${differsAt}: some changed blocks were not reported`,
+    );
+  say('what is stored was read, and is what the whole snapshot holds');
 }
 
 async function findVolume(api: ReaderApi, wanted: string): Promise<VolumeReply> {
@@ -229,11 +165,28 @@ async function findVolume(api: ReaderApi, wanted: string): Promise<VolumeReply> 
   return found;
 }
 
-/** One of that name is of a backup that was interrupted: its content is older than this backup may be. */
-async function takeSnapshot(api: ReaderApi, volumeId: string, name: string): Promise<SnapshotReply> {
-  const all = await api.csp<SnapshotReply[]>('GET', `snapshots?volume_id=${volumeId}`);
+async function findSnapshot({ api, volume }: Job, wanted: string): Promise<SnapshotReply> {
+  const all = await findSnapshots(api, wanted);
+  const found = all.find(({ volume_id }) => volume_id === volume.id);
+  if (!found) throw new LauncherError(`volume ${volume.name} has no snapshot ${wanted}`);
+  return found;
+}
+
+/** One of that name is of a backup that cannot be completed: its content is older than this backup may be. */
+async function takeSnapshot({ api, volume, options }: Job, name: string): Promise<SnapshotReply> {
+  const all = await api.csp<SnapshotReply[]>('GET', `snapshots?volume_id=${volume.id}`);
   for (const { id } of all.filter(each => each.name === name)) await api.csp('DELETE', `snapshots/${id}`);
-  return api.csp<SnapshotReply>('POST', 'snapshots', { name, volume_id: volumeId });
+  const config = options.force ? { force: true } : {};
+  try {
+    const snapshot = await api.csp<SnapshotReply>('POST', 'snapshots', { name, volume_id: volume.id, config });
+    options.say(`snapshot ${name} is taken`);
+    return snapshot;
+  } catch (error) {
+    if (options.force || !(error instanceof ApiError) || !/would stall/.test(error.message)) throw error;
+    throw new LauncherError(
+      `${error.message}\n  do      --force takes it all the same; --snapshot backs up one that was taken when nobody wrote`,
+    );
+  }
 }
 
 /** Ours of this folder, but for the one that the next backup builds on. */

@@ -4,11 +4,14 @@
  *   store.json             what it is of, and the uuid of the host that reads for it
  *   point-000001.json      manifest of a point: what it was taken of, what it needs, what it holds
  *   point-000001.data      what changed since the base of the point: records of offset (8 bytes), length (4), kind (4),
- *                          big-endian; kind 1 is followed by so many bytes, kind 0 stands for zeros
+ *                          big-endian; kind 0 stands for zeros, kind 1 is followed by so many bytes, kind 2 (format 2)
+ *                          by the length (4) of a zstd frame and the frame
  *   point-000001.sums      checksums of the image's blocks: see block-sums.ts
  *
- * A manifest is renamed into place when everything that it names is on the disk. A point without one does not exist, and
- * files that no manifest names are removed by the next backup. A point that was made full when those before it were
+ *   point-000002.part.json how far the next point is whose backup was interrupted: see unfinished.ts
+ *
+ * A manifest is renamed into place when everything that it names is on the disk. A point without one does not exist. The
+ * next backup completes one that was interrupted, and removes files that nothing names. A point that was made full when those before it were
  * pruned has its data in point-000001.full.data.
  */
 import { randomUUID } from 'node:crypto';
@@ -27,7 +30,8 @@ export interface StoreHead {
 }
 
 export interface Point {
-  format: 1;
+  /** 1: nothing is compressed. */
+  format: 1 | 2;
   number: number;
   kind: 'full' | 'incremental';
   /** The point that must be restored before; null for a full one. */
@@ -47,6 +51,8 @@ export interface Point {
   createdAt: string;
 }
 
+/** Of points; the head's is 1 still. */
+const FORMATS = new Set([1, 2]);
 const HEAD = 'store.json';
 const LOCK = '.lock';
 /** A backup that runs in another process ends soon, or not at all. */
@@ -71,12 +77,12 @@ export class BackupStore {
     const head = await readJson<StoreHead>(join(folder, HEAD));
     const manifests = (await readdir(folder)).filter(name => MANIFEST.test(name)).sort();
     const points = await Promise.all(manifests.map(name => readJson<Point>(join(folder, name))));
-    for (const { format } of [head, ...points])
-      if (format !== 1) throw new LauncherError(`${folder} was written by another release: format ${format}`);
+    for (const format of [head.format, ...points.map(point => point.format)])
+      if (!FORMATS.has(format)) throw new LauncherError(`${folder} was written by another release: format ${format}`);
     return new BackupStore(folder, head, points);
   }
 
-  /** Opens or begins the backups of this volume; what an interrupted backup left is removed. */
+  /** Opens or begins the backups of this volume. */
   static async openFor(folder: string, volume: { id: string; name: string }): Promise<BackupStore> {
     if (!existsSync(join(folder, HEAD))) {
       const others = (await readdir(folder)).filter(name => name !== `${HEAD}.tmp` && name !== LOCK);
@@ -89,7 +95,6 @@ export class BackupStore {
       throw new LauncherError(
         `${folder} holds backups of volume ${store.head.volume.name} (${store.head.volume.id}): choose another folder`,
       );
-    await store.removeLeftovers();
     return store;
   }
 
@@ -107,7 +112,13 @@ export class BackupStore {
 
   files(number: number) {
     const name = stem(number);
-    return { data: `${name}.data`, sums: `${name}.sums`, fullData: `${name}.full.data`, image: `${name}.image.tmp` };
+    return {
+      data: `${name}.data`,
+      sums: `${name}.sums`,
+      unfinished: `${name}.part.json`,
+      fullData: `${name}.full.data`,
+      image: `${name}.image.tmp`,
+    };
   }
 
   /** Its files are on the disk; from now on the point exists. */
@@ -150,9 +161,15 @@ export class BackupStore {
     return chain;
   }
 
-  /** What an interrupted backup or prune left, and what nobody needs any more. */
-  async removeLeftovers(): Promise<void> {
-    const named = new Set(this.points.flatMap(({ number, data, sums }) => [manifest(number), data.file, sums.file]));
+  /** As `chain`, of one that is not added yet. */
+  chainWith(point: Point): Point[] {
+    return [...(point.base === null ? [] : this.chain(point.base)), point];
+  }
+
+  /** What an interrupted prune left, and what nobody needs any more. `keep`: of a backup that is to be completed. */
+  async removeLeftovers(keep: readonly string[] = []): Promise<void> {
+    const points = this.points.flatMap(({ number, data, sums }) => [manifest(number), data.file, sums.file]);
+    const named = new Set([...points, ...keep]);
     for (const name of await readdir(this.folder)) {
       const isLeft = name === `${HEAD}.tmp` || (PART.test(name) && !named.has(name));
       if (isLeft) await rm(this.path(name), { force: true });
@@ -186,7 +203,7 @@ async function readJson<T>(path: string): Promise<T> {
 }
 
 /** On the disk, whole, when it resolves. */
-async function writeJson(path: string, value: object): Promise<void> {
+export async function writeJson(path: string, value: object): Promise<void> {
   const temporary = `${path}.tmp`;
   await writeFile(temporary, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600, flush: true });
   await rename(temporary, path);

@@ -5,8 +5,10 @@
  * backup need not read what did not change.
  */
 import { createHash } from 'node:crypto';
+import { LauncherError } from '../home.js';
+import type { Point } from './backup-store.js';
 import { BLOCK } from './changed-chunks.js';
-import type { FileInput } from './file-input.js';
+import { FileInput } from './file-input.js';
 import type { FileOutput } from './file-output.js';
 
 const RECORD = 40;
@@ -55,6 +57,39 @@ export function recordOf(block: number, sum: Buffer): Buffer {
 
 const blockOf = (record: Buffer): number => Number(record.readBigUInt64BE());
 
+/** What the blocks of a point should be, asked in their order. */
+export class SumCursor {
+  #next: Buffer | undefined;
+
+  private constructor(private readonly input: FileInput) {}
+
+  /** Throws LauncherError when the file is not what its manifest says. */
+  static async open(path: string, { sums, capacityBytes, checksum }: Point): Promise<SumCursor> {
+    const whole = await FileInput.open(path);
+    const image = new ImageChecksum(capacityBytes);
+    try {
+      for (let record = await whole.take(RECORD); record; record = await whole.take(RECORD)) image.add(record);
+      if (whole.checksum() !== sums.sha256 || image.digest() !== checksum)
+        throw new LauncherError('the checksums are damaged: they are not those of the manifest');
+    } finally {
+      await whole.close();
+    }
+    const cursor = new SumCursor(await FileInput.open(path));
+    cursor.#next = await cursor.input.take(RECORD);
+    return cursor;
+  }
+
+  /** Undefined for a block of zeros. */
+  async of(block: number): Promise<Buffer | undefined> {
+    while (this.#next && blockOf(this.#next) < block) this.#next = await this.input.take(RECORD);
+    return this.#next && blockOf(this.#next) === block ? this.#next.subarray(8) : undefined;
+  }
+
+  close(): Promise<void> {
+    return this.input.close();
+  }
+}
+
 /** The sums of the point before with those of changed blocks in their place, as a stream: blocks come ascending. */
 export class MergedSums {
   readonly #checksum: ImageChecksum;
@@ -69,10 +104,24 @@ export class MergedSums {
     this.#checksum = new ImageChecksum(capacityBytes);
   }
 
+  /** Goes on at this block, after the sums of those before it, which are in `after` already. */
+  async resumeAt(block: number, written: FileInput): Promise<void> {
+    for (let record = await written.take(RECORD); record; record = await written.take(RECORD))
+      this.#checksum.add(record);
+    this.#begun = true;
+    do await this.#advance();
+    while (this.#next && blockOf(this.#next) < block);
+  }
+
   async set(block: number, sum: Buffer | undefined): Promise<void> {
     await this.#copyUpTo(block);
     if (this.#next && blockOf(this.#next) === block) await this.#advance();
     if (sum) await this.#write(recordOf(block, sum));
+  }
+
+  /** Everything below this block is written. */
+  reach(block: number): Promise<void> {
+    return this.#copyUpTo(block);
   }
 
   /** Copies the rest; gives the checksum of the image. */

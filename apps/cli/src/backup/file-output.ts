@@ -19,6 +19,27 @@ export class FileOutput {
     return new FileOutput(path, await open(path, 'wx', 0o600));
   }
 
+  /** Goes on with one after so many bytes; what is behind them is removed. */
+  static async resume(path: string, bytes: number): Promise<FileOutput> {
+    const file = await open(path, 'r+');
+    const output = new FileOutput(path, file);
+    const buffer = Buffer.alloc(BUFFER);
+    try {
+      await file.truncate(bytes);
+      // From where the last read ended, the writes go on.
+      while (output.bytes < bytes) {
+        const { bytesRead } = await file.read(buffer, 0, BUFFER, null);
+        if (bytesRead === 0) break;
+        output.#hash.update(buffer.subarray(0, bytesRead));
+        output.bytes += bytesRead;
+      }
+      return output;
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
+  }
+
   /** The bytes must not change afterwards. */
   async write(bytes: Buffer): Promise<void> {
     this.#hash.update(bytes);
@@ -28,10 +49,15 @@ export class FileOutput {
     if (this.#buffered >= BUFFER) await this.#flush();
   }
 
-  /** On the disk when it resolves; gives the checksum in hex. */
-  async finish(): Promise<string> {
+  /** What was written so far is on the disk when it resolves. */
+  async sync(): Promise<void> {
     await this.#flush();
     await this.file.sync();
+  }
+
+  /** On the disk when it resolves; gives the checksum in hex. */
+  async finish(): Promise<string> {
+    await this.sync();
     await this.file.close();
     return this.#hash.digest('hex');
   }

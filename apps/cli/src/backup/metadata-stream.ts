@@ -83,6 +83,8 @@ export class MetadataStream {
     /** Ids or names that the session shall cover. */
     private readonly snapshots: readonly string[],
     private readonly say: (line: string) => void = () => {},
+    /** Ends it with the signal's reason. */
+    private readonly signal?: AbortSignal,
   ) {}
 
   /** Opens the session. Throws LauncherError with the reason of a failed one. */
@@ -91,7 +93,7 @@ export class MetadataStream {
     let session = await this.api.call<SessionReply>('POST', path, { snapshots: this.snapshots });
     for (const end = Date.now() + PATIENCE_MS; session.sessionState === 'Pending'; ) {
       if (Date.now() > end) throw new LauncherError(`snapshot session ${session.name} does not become ready`);
-      await delay(POLL_MS);
+      await delay(POLL_MS, undefined, { signal: this.signal });
       session = await this.api.call<SessionReply>('GET', `${path}/${session.name}`);
     }
     if (session.sessionState === 'Failed') {
@@ -110,11 +112,11 @@ export class MetadataStream {
   }
 
   /**
-   * Ranges that hold data, or that differ from `base`: ascending and disjoint over all pages. Its end means that nothing
-   * is missing. Throws BaseLost when there is no delta, LauncherError for everything else.
+   * Ranges that hold data, or that differ from `base`, from `begin` on: ascending and disjoint over all pages. Its end
+   * means that nothing is missing. Throws BaseLost when there is no delta, LauncherError for everything else.
    */
-  async *pages(target: string, base?: string): AsyncGenerator<RangePage> {
-    let from = 0;
+  async *pages(target: string, base?: string, begin = 0): AsyncGenerator<RangePage> {
+    let from = begin;
     let pause = FIRST_PAUSE_MS;
     let giveUpAt = Date.now() + PATIENCE_MS;
     for (;;) {
@@ -130,6 +132,7 @@ export class MetadataStream {
         }
         return;
       } catch (error) {
+        this.signal?.throwIfAborted();
         const { code, details } = error as Partial<ServiceError>;
         if (code === undefined) throw error;
         const message = `${status[code]}: ${details}`;
@@ -139,7 +142,7 @@ export class MetadataStream {
         else if (!RESUMABLE.has(code) || Date.now() > giveUpAt)
           throw new LauncherError(`the stream of changed blocks ended at offset ${from} with ${message}`);
         this.say(`the stream broke off at offset ${from} (${message}); resuming`);
-        await delay(pause);
+        await delay(pause, undefined, { signal: this.signal });
         pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
       }
     }
@@ -167,6 +170,8 @@ export class MetadataStream {
     );
     // Cancelled by whoever stops early, it reports that as an error to nobody.
     call.on('error', () => {});
+    const cancel = (): void => call.cancel();
+    this.signal?.addEventListener('abort', cancel, { once: true });
     try {
       for await (const message of call as AsyncIterable<Message>)
         yield {
@@ -177,6 +182,7 @@ export class MetadataStream {
           })),
         };
     } finally {
+      this.signal?.removeEventListener('abort', cancel);
       call.cancel();
     }
   }

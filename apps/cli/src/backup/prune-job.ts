@@ -4,7 +4,7 @@ import type { BackupStore, Point } from './backup-store.js';
 import { isZero } from './block-sums.js';
 import { CHUNK } from './changed-chunks.js';
 import { FileOutput } from './file-output.js';
-import { DATA_KIND, recordHead } from './point-records.js';
+import { dataRecord } from './point-records.js';
 import type { Progress } from './progress.js';
 import { readAll, rebuild } from './restore-job.js';
 
@@ -57,7 +57,14 @@ async function madeFull(store: BackupStore, point: Point, progress: Progress): P
       }
       const { bytes } = data;
       const written = { file, bytes, sha256: await data.finish() };
-      return { ...point, kind: 'full', base: null, reason: 'the points before it were pruned', data: written };
+      return {
+        ...point,
+        format: 2,
+        kind: 'full',
+        base: null,
+        reason: 'the points before it were pruned',
+        data: written,
+      };
     } finally {
       await data.abandon();
     }
@@ -76,8 +83,8 @@ async function writeChunk(data: FileOutput, image: FileHandle, offset: number, l
     while (end < length && !isEmpty(end)) end += PAGE;
     if (end > at) {
       const content = chunk.subarray(at, end);
-      await data.write(recordHead({ offset: offset + at, length: content.length }, DATA_KIND));
-      await data.write(content);
+      for (const bytes of await dataRecord({ offset: offset + at, length: content.length }, content))
+        await data.write(bytes);
     }
     at = Math.max(end, at + PAGE);
   }

@@ -2,11 +2,16 @@ import { readFileSync } from 'node:fs';
 import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { text } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
 import { DEFAULT_TENANT, parseLoginName } from '#tenancy/login-name';
 import { LauncherError } from '../home.js';
 
 const CALL_MS = 90_000;
 const MAX_LOGINS = 3;
+/** A gateway that is started again is back long before. */
+const PATIENCE_MS = 120_000;
+const FIRST_PAUSE_MS = 200;
+const LONGEST_PAUSE_MS = 3_000;
 
 /** Where the appliance is, and who asks. */
 export interface ReaderDoor {
@@ -26,6 +31,13 @@ export class ApiError extends LauncherError {
     message: string,
   ) {
     super(`${what}: ${status} ${message}`);
+  }
+}
+
+/** Nothing answers, or the answer was lost: nobody knows whether the call took effect. */
+class Unreachable extends LauncherError {
+  constructor(url: string, why: string) {
+    super(`${url} cannot be reached: ${why}`);
   }
 }
 
@@ -56,14 +68,26 @@ export class ReaderApi {
     if (this.#token !== '') await this.#once('DELETE', `/containers/v1/tokens/${this.#tokenId}`);
   }
 
-  /** `path` begins with a slash. Throws ApiError. */
+  /**
+   * `path` begins with a slash. Throws ApiError. While the gateway is started again the call is repeated, which is without
+   * harm: what CSP makes is found by its name, and what is gone is gone.
+   */
   async call<Reply>(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body?: object): Promise<Reply> {
-    for (let logins = 0; ; logins++) {
+    let isRepeated = false;
+    let pause = FIRST_PAUSE_MS;
+    const giveUpAt = Date.now() + PATIENCE_MS;
+    for (let logins = 0; ; ) {
       try {
         return await this.#once<Reply>(method, path, body);
       } catch (error) {
-        if (!(error instanceof ApiError) || error.status !== 401 || logins === MAX_LOGINS) throw error;
-        await this.login();
+        if (error instanceof ApiError && error.status === 401 && logins++ < MAX_LOGINS) await this.login();
+        else if (isRepeated && method === 'DELETE' && error instanceof ApiError && error.status === 404)
+          return undefined as Reply;
+        else if ((error instanceof Unreachable || isStopping(error)) && Date.now() < giveUpAt) {
+          isRepeated = true;
+          await delay(pause);
+          pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
+        } else throw error;
       }
     }
   }
@@ -104,13 +128,16 @@ export class ReaderApi {
       call.once('error', reject);
       call.end(sent);
     }).catch((error: Error) => {
-      throw new LauncherError(`${url} cannot be reached: ${error.message}`);
+      throw new Unreachable(url, error.message);
     });
     if (answer.status >= 200 && answer.status < 300)
       return (answer.text === '' ? undefined : JSON.parse(answer.text)) as Reply;
     throw new ApiError(`${method} ${path}`, answer.status, messageOf(answer.text));
   }
 }
+
+/** A gateway that ends, or that has no database yet. */
+const isStopping = (error: unknown): boolean => error instanceof ApiError && error.status === 503;
 
 /** CSP says it in `errors`, the sessions in `detail`. */
 function messageOf(content: string): string {

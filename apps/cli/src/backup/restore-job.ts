@@ -7,7 +7,7 @@ import { BackupStore, type Point, syncFolder } from './backup-store.js';
 import { ImageChecksum, isZero, recordOf, sumOf } from './block-sums.js';
 import { BLOCK, CHUNK } from './changed-chunks.js';
 import { FileInput } from './file-input.js';
-import { records } from './point-records.js';
+import { contentOf, records } from './point-records.js';
 import type { Progress } from './progress.js';
 
 export interface RestoreOptions {
@@ -75,16 +75,21 @@ async function apply(store: BackupStore, point: Point, file: FileHandle, at: (by
   const input = await FileInput.open(store.path(point.data.file));
   let bytes = 0;
   try {
-    for await (const { offset, length, content } of records(input)) {
+    for await (const record of records(input)) {
+      const { offset, length } = record;
       if (offset + length > point.capacityBytes)
         throw new LauncherError(`${point.data.file} is damaged: a record beyond the end of the image`);
+      const content = await contentOf(record);
       if (content) await writeAll(file, content, offset);
       else await writeZeros(file, offset, length);
-      bytes += content?.length ?? 0;
+      bytes += record.bytes.length;
       at(bytes);
     }
     if (input.checksum() !== point.data.sha256)
       throw new LauncherError(`${point.data.file} is damaged: its checksum is not that of its manifest`);
+  } catch (error) {
+    if (!(error instanceof LauncherError)) throw error;
+    throw new LauncherError(`${error.message}; trivet backup check ${store.folder} says what is damaged`);
   } finally {
     await input.close();
   }

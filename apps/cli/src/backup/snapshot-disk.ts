@@ -45,7 +45,12 @@ export class SnapshotDisk {
     private readonly api: ReaderApi,
   ) {}
 
-  static async open(api: ReaderApi, snapshotId: string, names: ReaderNames): Promise<SnapshotDisk> {
+  static async open(
+    api: ReaderApi,
+    snapshotId: string,
+    names: ReaderNames,
+    signal: AbortSignal,
+  ): Promise<SnapshotDisk> {
     await forgetReader(api, names);
     try {
       const initiator = `iqn.2026-11.dev.trivet:${names.hostName}`;
@@ -64,7 +69,8 @@ export class SnapshotDisk {
         base_snapshot_id: snapshotId,
         config: { destroy_on_delete: true },
       });
-      await isComplete(api, clone.id);
+      await isComplete(api, clone.id, signal);
+      signal.throwIfAborted();
       const publication = await api.csp<Publication>('PUT', `volumes/${clone.id}/actions/publish`, {
         host_uuid: names.hostUuid,
         access_protocol: 'iscsi',
@@ -116,12 +122,12 @@ export async function forgetReader(api: ReaderApi, { clone, hostUuid }: ReaderNa
   if (hosts.length > 0) await api.csp('DELETE', `hosts/${hostUuid}`);
 }
 
-async function isComplete(api: ReaderApi, volumeId: string): Promise<void> {
+async function isComplete(api: ReaderApi, volumeId: string, signal: AbortSignal): Promise<void> {
   for (const end = Date.now() + CLONE_MS; ; ) {
     const volume = await api.csp<VolumeReply>('GET', `volumes/${volumeId}`);
     if ((volume.config.background_operation_status ?? COMPLETED) === COMPLETED) return;
     if (Date.now() > end) throw new LauncherError('the clone of the snapshot does not become complete');
-    await delay(POLL_MS);
+    await delay(POLL_MS, undefined, { signal });
   }
 }
 

@@ -3,8 +3,9 @@ import { closeSync, existsSync, openSync, readSync, statfsSync, statSync } from 
 import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
-import { EXIT_CONFIG, loadConfig } from '#platform/config';
+import { loadConfig } from '#platform/config';
 import { loadKeyring } from '#platform/kek';
+import { EXIT } from '../api/api-error.js';
 import { describeDoors } from '../doors.js';
 import { environment, settings } from '../environment.js';
 import { Home, LauncherError } from '../home.js';
@@ -89,7 +90,7 @@ function requireRoom({ path }: Home, makes: boolean): void {
   if (bavail * bsize >= needs) return;
   const sizes = `${humanBytes(bavail * bsize)} free, and up needs ${humanBytes(needs)}`;
   const remedy = 'make room, or set TRIVET_HOME to a folder on another disk';
-  throw new LauncherError(`${path}: the disk is full: ${sizes}; ${remedy}`, EXIT_CONFIG);
+  throw new LauncherError(`${path}: the disk is full: ${sizes}; ${remedy}`, EXIT.full);
 }
 
 async function supervise(

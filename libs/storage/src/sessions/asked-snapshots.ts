@@ -10,10 +10,10 @@ const FOUND = `SELECT s.id, s.name, s.volume_id AS "volumeId", s.state, s.cut IS
   JOIN trivet.volume v ON v.tenant_id = s.tenant_id AND v.id = s.volume_id
    AND v.state NOT IN ('deleting', 'binned', 'gone')
  WHERE b.tenant_id = $1 AND NOT s.hidden`;
-/** A deleted one that has its place among the cuts may still be a base (hard-cases C8). */
+/** A deleted one that has its place among the cuts may still be a base (hard-cases C8); one that has lost it was known. */
 const BY_ID = sql(
   'asked_snapshots_by_id',
-  `${FOUND} AND s.id = ANY ($2::uuid[]) AND (s.state IN ('creating', 'ready') OR s.cut IS NOT NULL)`,
+  `${FOUND} AND s.id = ANY ($2::uuid[]) AND (s.state IN ('creating', 'ready') OR s.size_bytes IS NOT NULL)`,
 );
 const BY_NAME = sql('asked_snapshots_by_name', `${FOUND} AND s.name = ANY ($2) AND s.state IN ('creating', 'ready')`);
 
@@ -22,6 +22,7 @@ export interface AskedSnapshot {
   name: string;
   volumeId: string;
   state: SnapshotState;
+  cut: boolean;
   backendKind: string;
 }
 
@@ -41,6 +42,10 @@ export async function findAsked(
     const [found, another] = candidates;
     if (!found) return { error: `snapshot ${text} does not exist` };
     if (another) return { error: `several volumes have a snapshot of the name ${text}: give its id` };
+    if (!found.cut && (found.state === 'gone' || found.state === 'deleting'))
+      return {
+        error: `snapshot ${text} was deleted, and what changed since it is not known any more: do a full backup`,
+      };
     if (found.state === 'creating') return { error: `snapshot ${text} is not ready: it is still being made` };
     snapshots.push(found);
   }

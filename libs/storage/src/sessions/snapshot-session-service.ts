@@ -114,6 +114,13 @@ export class SnapshotSessionService implements SnapshotSessions {
     this.tokens.forget(id);
   }
 
+  async deleteOwn(owner: SessionOwner, key: string): Promise<void> {
+    const { id, name, createdBy } = await this.find(owner.tenantId, key);
+    if (createdBy !== owner.userId)
+      throw new StorageError('permission_denied', `session ${name} is another user's; an operator may end it`);
+    await this.delete(owner, id);
+  }
+
   authenticate(token: string): Promise<SnapshotSession | undefined> {
     return this.tokens.authenticate(token);
   }

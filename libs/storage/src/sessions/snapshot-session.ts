@@ -20,6 +20,9 @@ export interface SnapshotSessions {
   /** Its token is worth nothing from now on, on other gateways within 5 s. `not_found` as with `get`. */
   delete(owner: SessionOwner, key: string): Promise<void>;
 
+  /** As `delete`; `permission_denied` for another user's. */
+  deleteOwn(owner: SessionOwner, key: string): Promise<void>;
+
   /**
    * What this token may read now; undefined when it is unknown, expired or deleted or its creator disabled, all alike.
    * Called at the start of each call: answered from memory mostly. A stream that runs when its session expires is let
@@ -38,8 +41,8 @@ export interface SnapshotSession {
   expiresAt: Date;
   snapshots: readonly CoveredSnapshot[];
   /**
-   * The id of the covered snapshot that a call means; undefined when it is not covered, which callers must answer like
-   * an unknown token. A name means the snapshot that had it when the session became ready, also when another one has it
+   * The id of the covered snapshot that a call means; undefined when it is not covered, which callers must answer alike
+   * whether there is such a snapshot or not. A name means the snapshot that had it when the session became ready, also when another one has it
    * today; a name that two covered snapshots share means neither, unless the volume is said.
    */
   resolve(key: CoveredKey): string | undefined;

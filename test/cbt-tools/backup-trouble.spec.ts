@@ -1,0 +1,179 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { status } from '@grpc/grpc-js';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runTool, startTool } from '#test/cbt-tools/run-tool';
+import { MIB, ToolHouse } from '#test/cbt-tools/tool-house';
+import { until } from '#test/support/parts';
+
+let house: ToolHouse;
+beforeAll(async () => {
+  house = await ToolHouse.open();
+});
+afterAll(() => house?.close());
+
+const flip = (path: string): void => {
+  const bytes = readFileSync(path);
+  bytes[bytes.length - 1]! ^= 1;
+  writeFileSync(path, bytes);
+};
+
+/** What a backup needs at the appliance only while it runs. */
+const clones = async (): Promise<string[]> =>
+  (await house.driver.volumes()).map(({ name }) => name).filter(name => name.startsWith('backup-'));
+
+describe('what a backup has stored', () => {
+  it('is read by --verify, and by a check without an appliance', async () => {
+    const folder = join(house.work, 'flipped');
+    const { disk } = await house.attached('flipped', 4 * MIB);
+    await disk.write(MIB, 1, 8_192);
+    await house.backup('flipped', folder, '--verify');
+    await disk.write(2 * MIB, 2, 8_192);
+    const check = (...options: string[]) => runTool(['backup', 'check', folder, ...options]);
+    expect(await check()).toMatchObject({ code: 0, stdout: expect.stringContaining('1 points') });
+
+    const data = join(folder, 'point-000001.data');
+    const found = `point-000001.data: ${MIB} to ${MIB + 65_536} of the image`;
+    flip(data);
+    expect(await check()).toMatchObject({ code: 1, stdout: expect.stringContaining(found) });
+    expect(JSON.parse((await check('--json')).stdout)).toMatchObject({
+      damages: [{ point: 1, file: 'point-000001.data', offset: MIB, length: 65_536 }],
+    });
+    const verified = await runTool(['backup', 'flipped', folder, '--verify', ...house.login]);
+    expect(verified).toMatchObject({ code: 1, stderr: expect.stringContaining(found) });
+    expect(readdirSync(folder)).not.toContain('point-000002.json');
+    flip(data);
+
+    const sums = join(folder, 'point-000001.sums');
+    flip(sums);
+    expect(await check()).toMatchObject({ code: 1, stdout: expect.stringContaining('point-000001.sums') });
+    const built = await runTool(['backup', 'flipped', folder, ...house.login]);
+    expect(built).toMatchObject({ code: 1, stderr: expect.stringMatching(/point-000001.sums: .*damaged.*--full/) });
+    flip(sums);
+    expect((await house.backup('flipped', folder, '--verify')).point).toMatchObject({ number: 2, kind: 'incremental' });
+    await disk.close();
+  });
+
+  it('is not restored to a disk without room, which has an exit code of its own', async () => {
+    const folder = await house.backedUp('large-enough');
+    const disk = mkdtempSync(join(house.work, 'full-'));
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4k', 'full-disk', disk]);
+    try {
+      writeFileSync(join(disk, 'others'), Buffer.alloc(4_096));
+      const restored = await runTool(['restore', folder, join(disk, 'image')]);
+      expect(restored).toMatchObject({ code: 74, stderr: expect.stringContaining('ENOSPC') });
+      expect(readdirSync(disk)).toEqual(['others']);
+    } finally {
+      execFileSync('umount', ['-l', disk]);
+    }
+  });
+});
+
+describe('a backup of a volume whose snapshot would stall its writers', () => {
+  it('says what helps: to force it, or to use a snapshot that is there', async () => {
+    const folder = join(house.work, 'fragmented');
+    const { volume, disk } = await house.attached('fragmented', 4 * MIB);
+    await disk.write(0, 1, 4_096);
+    const mine = await house.driver.createSnapshot(volume.id, 'mine');
+    house.double.isFragmented = true;
+    try {
+      const refused = await runTool(['backup', 'fragmented', folder, ...house.login]);
+      expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/5800 ms\n.*--force.*--snapshot/) });
+      const first = await house.backup('fragmented', folder, '--snapshot', 'mine');
+      expect(first.point).toMatchObject({ kind: 'full', snapshot: { id: mine.id }, ranges: 1 });
+      await disk.write(MIB, 2, 4_096);
+      expect((await house.backup('fragmented', folder, '--force')).point).toMatchObject({
+        kind: 'incremental',
+        ranges: 1,
+      });
+      expect((await house.driver.snapshotsOf(volume.id)).map(({ name }) => name)).toContain('mine');
+      const cases: [string[], string, code?: number][] = [
+        [['--snapshot', 'nothing'], 'volume fragmented has no snapshot nothing'],
+        [['--snapshot', 'mine', '--delete-snapshot'], 'stays', 65],
+      ];
+      for (const [options, message, code = 1] of cases)
+        expect(await runTool(['backup', 'fragmented', folder, ...options, ...house.login])).toMatchObject({
+          code,
+          stderr: expect.stringContaining(message),
+        });
+    } finally {
+      house.double.isFragmented = false;
+      await disk.close();
+    }
+  });
+});
+
+describe('a backup that is interrupted', () => {
+  it('is completed by the next one from where it was, which then makes its own point', async () => {
+    const folder = join(house.work, 'resumed');
+    const { volume, disk } = await house.attached('resumed', 8 * MIB);
+    for (let at = 0; at < 8; at++) await disk.write(at * MIB, at + 1, 4_096);
+    house.double.breaks.push({ after: 2, code: status.PERMISSION_DENIED });
+    const broken = await runTool(['backup', 'resumed', folder, ...house.login]);
+    expect(broken).toMatchObject({ code: 1, stderr: expect.stringContaining('ended at offset') });
+    expect(await clones()).toEqual([]);
+    await disk.write(0, 99, 4_096);
+    const { opened } = house.double;
+    opened.length = 0;
+    const { point, stderr } = await house.backup('resumed', folder, '--verify');
+    expect(stderr).toContain('completing point 1');
+    expect(opened).toMatchObject([{ from: 5 * MIB }, { from: 0 }]);
+    expect(point).toMatchObject({ number: 2, kind: 'incremental', ranges: 1 });
+    const first = JSON.parse(readFileSync(join(folder, 'point-000001.json'), 'utf8'));
+    expect(first).toMatchObject({ kind: 'full', ranges: 8, changedBytes: 8 * 4_096 });
+    const expected = Buffer.alloc(8 * MIB);
+    for (let at = 0; at < 8; at++) expected.fill(at + 1, at * MIB, at * MIB + 4_096);
+    const target = join(house.work, 'resumed-1');
+    expect((await runTool(['restore', folder, target, '--point', '1'])).code).toBe(0);
+    expect(readFileSync(target).equals(expected)).toBe(true);
+    expect((await runTool(['backup', 'check', folder])).code).toBe(0);
+    expect((await house.driver.snapshotsOf(volume.id)).map(({ name }) => name)).toEqual([expect.stringMatching(/-2$/)]);
+    await disk.close();
+  });
+
+  it.each(['SIGTERM', 'SIGKILL'] as const)('by %s leaves no more than the next one removes', async signal => {
+    const name = `ended-${signal.toLowerCase()}`;
+    const folder = join(house.work, name);
+    const { volume, disk } = await house.attached(name, 4 * MIB);
+    await disk.write(MIB, 7, 4_096);
+    await house.backup(name, folder);
+    await disk.write(MIB, 8, 4_096);
+    // It waits in the middle of its stream, its clone published.
+    const stuck = house.double.hold();
+    const { child, ended } = startTool(['backup', name, folder, ...house.login]);
+    await stuck;
+    expect(await clones()).toHaveLength(1);
+    child.kill(signal);
+    expect(await ended).toBe({ SIGTERM: 143, SIGKILL: null }[signal]);
+    expect(await clones()).toHaveLength(signal === 'SIGKILL' ? 1 : 0);
+    expect((await house.backup(name, folder, '--verify')).point).toMatchObject({
+      number: 3,
+      kind: 'incremental',
+      ranges: 0,
+    });
+    expect((await house.driver.snapshotsOf(volume.id)).map(({ name }) => name)).toEqual([expect.stringMatching(/-3$/)]);
+    expect(await clones()).toEqual([]);
+    await disk.close();
+  });
+
+  it('by a gateway that is started again goes on by itself', async () => {
+    const { double } = house;
+    const { disk } = await house.attached('restarted', 4 * MIB);
+    for (let at = 0; at < 4; at++) await disk.write(at * MIB, 7, 4_096);
+    const stuck = double.hold();
+    const { ended } = startTool(['backup', 'restarted', join(house.work, 'restarted'), ...house.login]);
+    await stuck;
+    double.isDown = true;
+    double.expire();
+    double.dropStreams();
+    try {
+      await until('some calls found nobody', async () => double.refused > 2);
+    } finally {
+      double.isDown = false;
+    }
+    expect(await ended).toBe(0);
+    expect(await clones()).toEqual([]);
+    await disk.close();
+  });
+});
