@@ -207,11 +207,12 @@ describe('the registry of backends', () => {
   it('takes a change only from whoever knows its version', async () => {
     const path = of('acme', 'store');
     expect(await house.call(root(), 'PATCH', path, { body: { description: 'a' } })).toMatchObject({ status: 428 });
+    const old = String((await house.call(root(), 'GET', path)).headers.etag);
     const first = await house.change(root(), 'PATCH', path, { body: { description: 'a' } });
     expect(first.body).toMatchObject({ description: 'a', version: 2 });
-    expect(first.headers.etag).toBe('"v2"');
-    expect(await house.call(root(), 'PATCH', path, { body: {}, ifMatch: '"v1"' })).toMatchObject({ status: 412 });
-    expect(await house.call(root(), 'DELETE', path, { ifMatch: '"v1"' })).toMatchObject({ status: 412 });
+    expect(first.headers.etag).toMatch(/\.v2\./);
+    expect(await house.call(root(), 'PATCH', path, { body: {}, ifMatch: old })).toMatchObject({ status: 412 });
+    expect(await house.call(root(), 'DELETE', path, { ifMatch: old })).toMatchObject({ status: 412 });
   });
 
   it('tells what is wrong with one that cannot be reached, and what to do', async () => {

@@ -1,4 +1,4 @@
-import type { AdminCall } from '#admin/admin-call';
+import type { AdminCall, Versioned } from '#admin/admin-call';
 import { OfOperation, Refusal } from '#admin/problems';
 import type { Outcome } from '#operations/operation';
 import type { Tx } from '#platform/database';
@@ -11,7 +11,7 @@ export interface ChangeOptions {
   /** Of the audit log: `volume.delete`. */
   action: string;
   /** Looks at the object under its lock; what changes is what was looked at. Undefined: it is not there. */
-  read?(tx: Tx): Promise<{ version: string; view: unknown } | undefined>;
+  read?(tx: Tx): Promise<(Versioned & { view: unknown }) | undefined>;
   /** What is asked for. */
   after?: unknown;
   reason?: string;
@@ -44,7 +44,7 @@ export class Change implements Witness {
     if (!this.options.read) return;
     const found = await this.options.read(tx);
     if (!found) throw notFound(this.call);
-    if (this.call.contract.etag === 'needs') this.call.requireMatch(found.version);
+    if (this.call.contract.etag === 'needs') this.call.requireMatch(found);
     this.was = found.view;
   }
 

@@ -54,14 +54,19 @@ export async function call<M extends Method, P extends PathOf<M>>(
   return { data: (text === '' ? undefined : JSON.parse(text)) as Reply<Find<M, P>>, ...answer };
 }
 
-/** Reads the object at `path` first: for a change from a list, where no version is at hand. */
+/** Reads the object at `path` first: for a change from a list, where no version is at hand. It must be what was `seen`. */
 export async function callFresh<M extends 'PATCH' | 'DELETE', P extends PathOf<M> & PathOf<'GET'>>(
   method: M,
   path: P,
+  seen: { id: string },
   input: Input<Find<M, P>>,
 ): Promise<Answer<Reply<Find<M, P>>>> {
   const { params } = input as Sent;
-  const { etag } = await call('GET', path, { params } as Input<Find<'GET', P>>);
+  const { data, etag } = await call('GET', path, { params } as Input<Find<'GET', P>>);
+  if ((data as { id: string }).id !== seen.id)
+    throw new ApiProblem(
+      local('precondition_failed', 'It was changed meanwhile', 'another one has its name by now', 412),
+    );
   const change = call as (method: M, path: P, input: unknown, extra: Extra) => Promise<Answer<Reply<Find<M, P>>>>;
   return change(method, path, input, { etag });
 }

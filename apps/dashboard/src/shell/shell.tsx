@@ -53,7 +53,8 @@ export function Shell() {
         </AppShell.Section>
       </AppShell.Navbar>
       <AppShell.Main id="main" tabIndex={-1}>
-        <Outlet />
+        {/* Another path is another page: no dialog of the old one, with what was typed there, lives on in it. */}
+        <Outlet key={pathname} />
       </AppShell.Main>
     </AppShell>
   );
