@@ -60,7 +60,13 @@ export class AdminCall<R extends RouteContract = RouteContract> {
     this.audited = true;
     const { kind, username, tokenName } = this.principal;
     const named = kind === 'token' ? { tokenName } : {};
-    return { kind: kind === 'token' ? 'token' : 'user', name: username, ...named, address: this.address };
+    return {
+      kind: kind === 'token' ? 'token' : 'user',
+      name: username,
+      ...named,
+      door: 'admin',
+      address: this.address,
+    };
   }
 
   /** As `actor`, in the few words that an operation row keeps. */

@@ -5,7 +5,7 @@ import type { Tx } from '#platform/database';
 import { isStorageError, StorageError } from '#platform/errors';
 import type { BlockCaller } from '#storage/block-storage';
 import type { Witness, WitnessedChange } from '#storage/witness';
-import { audit } from '#tenancy/audit-log';
+import type { Noted } from '#tenancy/audit-log';
 
 export interface ChangeOptions {
   /** Of the audit log: `volume.delete`. */
@@ -48,20 +48,23 @@ export class Change implements Witness {
     this.was = found.view;
   }
 
-  async note(tx: Tx, change: WitnessedChange): Promise<void> {
+  note(change: WitnessedChange): Noted {
     this.noted = change;
     const { action, after, reason } = this.options;
     const { id: tenantId, name: tenantName } = this.call.tenant;
-    await audit(tx, this.call.actor, {
-      tenantId,
-      tenantName,
-      action,
-      subject: { kind: action.split('.')[0]!, id: change.resourceId, name: change.resourceName },
-      before: this.was,
-      after,
-      ...(reason === undefined ? {} : { reason }),
-      ...(change.operationId === undefined ? {} : { operationId: change.operationId }),
-    });
+    return {
+      actor: this.call.actor,
+      entry: {
+        tenantId,
+        tenantName,
+        action,
+        subject: { kind: action.split('.')[0]!, id: change.resourceId, name: change.resourceName },
+        before: this.was,
+        after,
+        ...(reason === undefined ? {} : { reason }),
+        ...(change.operationId === undefined ? {} : { operationId: change.operationId }),
+      },
+    };
   }
 
   /** As callers of the block and of the object leg are. */

@@ -14,6 +14,7 @@ import { Identities1795651200000 } from '#platform/migrations/0007-identities';
 import { Health1795651260000 } from '#platform/migrations/0008-health';
 import { LeanOperations1795737600000 } from '#platform/migrations/0009-lean-operations';
 import { BucketIdentity1795824000000 } from '#platform/migrations/0010-bucket-identity';
+import { AuditDoors1796342400000 } from '#platform/migrations/0016-audit-doors';
 import type { Statement } from '#platform/sql';
 import { isUuid } from '#platform/uuid';
 
@@ -28,6 +29,7 @@ export const MIGRATIONS = [
   Health1795651260000,
   LeanOperations1795737600000,
   BucketIdentity1795824000000,
+  AuditDoors1796342400000,
 ];
 /** What readiness compares with the database: TypeORM reads it from the class's name. */
 export const SCHEMA_VERSION = Math.max(...MIGRATIONS.map(migration => Number(migration.name.slice(-13))));

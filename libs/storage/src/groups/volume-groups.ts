@@ -6,6 +6,7 @@ import { isUuid, uuidv7 } from '#platform/uuid';
 import type { BlockParts } from '#storage/block-parts';
 import type { BlockCaller, VolumeConfig, VolumeGroupRequest, VolumeGroupView } from '#storage/block-storage';
 import { canonical } from '#storage/desired-state';
+import { noting } from '#storage/witness';
 
 interface GroupRow {
   id: string;
@@ -88,11 +89,13 @@ export class VolumeGroups {
     const { name, description, config } = request;
     const resource = `volume group ${name}`;
     return this.parts.database.withTenant(tenantId, async tx => {
-      await tx.query(INSERT, [tenantId, backendId, uuidv7(), name, description, JSON.stringify(config)]);
+      const made = await tx.query(INSERT, [tenantId, backendId, uuidv7(), name, description, JSON.stringify(config)]);
       const [row] = await tx.query<GroupRow>(BY_NAME, [tenantId, backendId, name]);
       if (!row) throw new StorageError('aborted', `${resource} is being deleted; try again`, { resource });
       if (row.description !== description || canonical(row.config) !== canonical(config))
         throw new StorageError('already_exists', `${resource} exists with another description or config`, { resource });
+      const change = { kind: 'volume_group.create', resourceId: row.id, resourceName: name, after: request };
+      if (made.length > 0) await tx.commit(...noting(caller.witness, change));
       return row;
     });
   }
@@ -118,7 +121,11 @@ export class VolumeGroups {
           `${resource} has ${counted(held!.snapshotGroups, 'snapshot group')}, which must go first`,
           { resource, field: 'snapshot_groups' },
         );
-      for (const statement of LET_GO) await tx.query(statement, [tenantId, groupId]);
+      const change = { kind: 'volume_group.delete', resourceId: groupId, resourceName: name };
+      await tx.commit(
+        ...LET_GO.map(statement => [statement, [tenantId, groupId]] as const),
+        ...noting(caller.witness, change),
+      );
     });
   }
 }

@@ -11,14 +11,14 @@ const FIND_TEMPLATE = sql(
 const UNPROTECT = sql(
   'protection_unprotect',
   `DELETE FROM trivet.volume_protection
-    WHERE tenant_id = $1 AND volume_id = $2 AND template_id IS DISTINCT FROM $3::uuid`,
+    WHERE tenant_id = $1 AND volume_id = $2 AND template_id IS DISTINCT FROM $3::uuid RETURNING volume_id`,
 );
 const PROTECT = sql(
   'protection_protect',
   `INSERT INTO trivet.volume_protection (tenant_id, volume_id, schedule, template_id, next_run_at)
    SELECT $1, $2, s.schedule, $3, s.next_run_at
      FROM unnest($4::text[], $5::timestamptz[]) AS s (schedule, next_run_at)
-   ON CONFLICT (tenant_id, volume_id, schedule) DO NOTHING`,
+   ON CONFLICT (tenant_id, volume_id, schedule) DO NOTHING RETURNING volume_id`,
 );
 const FIND_POLICY = sql(
   'performance_policy_find',
@@ -27,13 +27,17 @@ const FIND_POLICY = sql(
 
 /**
  * Gives the volume this template instead of the one it had; null: none. It begins with the next period of each schedule,
- * and a repeat changes nothing. Snapshots that another template made stay until somebody deletes them. Needs the
+ * and a repeat changes nothing, which is answered by false. Snapshots that another template made stay until somebody deletes them. Needs the
  * volume's row. Unknown: `invalid_argument`, field `protection_template`.
  */
-export async function protect(tx: Tx, tenantId: string, volumeId: string, templateName: string | null): Promise<void> {
+export async function protect(
+  tx: Tx,
+  tenantId: string,
+  volumeId: string,
+  templateName: string | null,
+): Promise<boolean> {
   if (templateName === null) {
-    await tx.query(UNPROTECT, [tenantId, volumeId, null]);
-    return;
+    return (await tx.query(UNPROTECT, [tenantId, volumeId, null])).length > 0;
   }
   const [template] = await tx.query<{ id: string; schedules: Schedule[]; now: Date }>(FIND_TEMPLATE, [
     tenantId,
@@ -42,14 +46,15 @@ export async function protect(tx: Tx, tenantId: string, volumeId: string, templa
   if (!template)
     throw invalid('protection_template', `no protection template is named "${templateName}" (trivet protection list)`);
   const { id, schedules, now } = template;
-  await tx.query(UNPROTECT, [tenantId, volumeId, id]);
-  await tx.query(PROTECT, [
+  const left = await tx.query(UNPROTECT, [tenantId, volumeId, id]);
+  const begun = await tx.query(PROTECT, [
     tenantId,
     volumeId,
     id,
     schedules.map(schedule => schedule.name),
     schedules.map(schedule => nextPeriod(schedule, now)),
   ]);
+  return left.length + begun.length > 0;
 }
 
 /**

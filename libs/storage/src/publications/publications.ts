@@ -97,6 +97,7 @@ export class Publications {
       const id = uuidv7();
       await tx.query(INSERT, [tenantId, id, volume.id, host.id, request.accessProtocol, operationId]);
       await begin({
+        after: { volume: volume.name, host: host.name, accessProtocol: request.accessProtocol },
         kind: 'volume.publish',
         class: 'fast',
         resourceKind: 'publication',
@@ -123,6 +124,7 @@ export class Publications {
       await tx.query(REMOVING, [tenantId, known.id, operationId]);
       await this.takeTarget(tx, tenantId, volume.id);
       await begin({
+        before: { volume: volume.name, host: host.name },
         kind: 'volume.unpublish',
         class: 'fast',
         resourceKind: 'publication',

@@ -12,7 +12,7 @@ import { eachBlockBackend, type RegisteredBlockBackend } from '#storage/pools/bl
 import { deletion } from '#storage/volumes/volume-deletion';
 import type { BlockDirectory } from '#storage/volumes/volume-handlers';
 import { setVolumeState } from '#storage/volumes/volume-store';
-import type { Witness } from '#storage/witness';
+import { noting, type Witness } from '#storage/witness';
 
 const log = createLogger('recycle-bin');
 
@@ -213,7 +213,7 @@ export async function restoreFromBin(
           field: 'name',
         },
       );
-    await witness?.note(tx, { resourceId: row.id, resourceName: name });
+    await tx.commit(...noting(witness, { kind: 'volume.restore', resourceId: row.id, resourceName: name }));
   });
 }
 

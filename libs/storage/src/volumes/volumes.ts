@@ -24,6 +24,7 @@ import {
   volumePage,
   volumeView,
 } from '#storage/volumes/volume-store';
+import { noting } from '#storage/witness';
 
 const DEFAULT_BYTES = 10n * 1024n ** 3n;
 const PAGE = 500;
@@ -46,7 +47,11 @@ const EDIT = sql(
   `UPDATE trivet.volume
       SET description = coalesce($3, description), destroy_on_delete = coalesce($4, destroy_on_delete),
           config = config || $5, volume_group_id = CASE WHEN $6 THEN $7 ELSE volume_group_id END, updated_at = now()
-    WHERE tenant_id = $1 AND id = $2`,
+    WHERE tenant_id = $1 AND id = $2
+      AND (description, destroy_on_delete, config, volume_group_id) IS DISTINCT FROM
+          (coalesce($3, description), coalesce($4, destroy_on_delete), config || $5,
+           CASE WHEN $6 THEN $7 ELSE volume_group_id END)
+   RETURNING id`,
 );
 const PUBLICATION = sql(
   'volume_publication',
@@ -140,6 +145,7 @@ export class Volumes {
       }
       if (request.protectionTemplate) await protect(tx, caller.tenantId, id, request.protectionTemplate);
       await begin({
+        after: desired,
         kind: source ? 'volume.clone' : 'volume.create',
         class: source || thick ? 'copy' : 'fast',
         resourceKind: 'volume',
@@ -174,13 +180,16 @@ export class Volumes {
           throw invalid('size', `${changes.sizeBytes} is below the current ${row.sizeBytes} bytes; volumes only grow`);
         await reserve(tx, caller, row.pool, changes.sizeBytes! - BigInt(row.sizeBytes), 'more');
       }
-      await this.edit(tx, caller, row, await changesByPolicy(tx, caller.tenantId, row, changes));
+      const edited = await this.edit(tx, caller, row, await changesByPolicy(tx, caller.tenantId, row, changes));
+      const after = shownChanges(changes);
       if (!grows) {
-        await caller.witness?.note(tx, { resourceId: row.id, resourceName: row.name });
+        const change = { kind: 'volume.change', resourceId: row.id, resourceName: row.name, after };
+        if (edited) await tx.commit(...noting(caller.witness, change));
         return { value: undefined };
       }
       await tx.query(BUSY, [caller.tenantId, row.id, operationId]);
       await begin({
+        after,
         kind: 'volume.expand',
         class: row.thick ? 'copy' : 'fast',
         resourceKind: 'volume',
@@ -199,12 +208,14 @@ export class Volumes {
     return this.get(caller, volumeId);
   }
 
-  private async edit(tx: Tx, caller: BlockCaller, row: VolumeRow, changes: VolumeChanges): Promise<void> {
+  /** False: it is as it was. */
+  private async edit(tx: Tx, caller: BlockCaller, row: VolumeRow, changes: VolumeChanges): Promise<boolean> {
     const { volumeGroupId, protectionTemplate } = changes;
     checkLimits(changes, this.parts.kindOf(caller).capabilities);
     if (volumeGroupId) await requireGroup(tx, caller, volumeGroupId);
-    if (protectionTemplate !== undefined) await protect(tx, caller.tenantId, row.id, protectionTemplate);
-    await tx.query(EDIT, [
+    const isProtected =
+      protectionTemplate !== undefined && (await protect(tx, caller.tenantId, row.id, protectionTemplate));
+    const edited = await tx.query(EDIT, [
       caller.tenantId,
       row.id,
       changes.description ?? null,
@@ -213,6 +224,7 @@ export class Volumes {
       volumeGroupId !== undefined,
       volumeGroupId ?? null,
     ]);
+    return isProtected || edited.length > 0;
   }
 
   /** The image goes to the recycle bin unless it shall be destroyed; what never became ready is always removed. */
@@ -254,6 +266,11 @@ function sameOrRefused(row: VolumeRow, request: VolumeRequest): { value: string;
     throw new StorageError('failed_precondition', `${resource}: ${row.condition.message}`, { resource });
   return { value: row.id, join: row.state === 'creating' ? (row.activeOperation ?? undefined) : undefined };
 }
+
+const shownChanges = ({ sizeBytes, ...changes }: VolumeChanges) => ({
+  ...changes,
+  ...(sizeBytes === undefined ? {} : { sizeBytes: String(sizeBytes) }),
+});
 
 const nameOfField = (place: string): string =>
   place.startsWith('source') ? 'source' : place.replace('sizeBytes', 'size');
