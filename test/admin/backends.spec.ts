@@ -221,6 +221,21 @@ describe('the registry of backends', () => {
     expect(body).toMatchObject({ ok: false, checks: [{ name: 'answers', ok: false }] });
     expect(body.checks[0].detail).toMatch(/cannot be reached.*127\.0\.0\.1:1/);
     expect(await house.call(house.acme.viewer, 'POST', `${of('acme', 'store')}/test`)).toMatchObject({ status: 403 });
+    // Not "nobody has used or tested it yet": the page, the overview and status say what was found, and since when.
+    const { health } = (await house.call(house.acme.viewer, 'GET', of('acme', 'store'))).body;
+    expect(health).toMatchObject({ state: 'down', since: expect.any(String) });
+    expect(health.reason).toMatch(/^answers: .*cannot be reached/);
+    const { body: seen } = await house.call(house.acme.viewer, 'GET', '/overview');
+    const wanted = { name: 'store', health: 'down', detail: health.reason, since: health.since };
+    expect(seen.backends).toContainEqual(expect.objectContaining(wanted));
+    expect(JSON.stringify(seen.attention)).toContain('Backend store of tenant acme cannot be used: answers');
+    // It is another one now: what was found was about the old one.
+    const config = { endpoint: 'http://127.0.0.1:2' };
+    const changed = await house.change(root(), 'PATCH', of('acme', 'store'), { body: { config } });
+    expect(changed.body?.health ?? changed, JSON.stringify(changed.body)).toMatchObject({
+      state: 'unknown',
+      reason: 'nobody has used or tested it yet',
+    });
   });
 
   it('remembers that one has answered', async () => {

@@ -71,6 +71,24 @@ describe('a call', () => {
     },
   );
 
+  it.each(named(ROUTES.filter(({ body }) => body)))('%s says what is wrong in our words', async (_, route) => {
+    const example = fill(route.examples[0].body, mine) as Record<string, unknown>;
+    const wrong = [
+      [],
+      'text',
+      {},
+      ...Object.keys(example).flatMap(key => [
+        { ...example, [key]: { a: [] } },
+        { ...example, [key]: '' },
+      ]),
+    ];
+    for (const body of wrong) {
+      const reply = await call(route, house.root.admin, mine, { body });
+      const said = JSON.stringify(reply.body.errors ?? reply.body.detail ?? '');
+      expect(said, JSON.stringify(body)).not.toMatch(/Invalid|received|Too (small|big)|ZodError/);
+    }
+  });
+
   it.each(named(ROUTES))('%s with an unknown parameter is 400 and says which', async (_, route) => {
     const reply = await call(route, house.root.admin, mine, { query: { unknown: '1' } });
     expect(reply, JSON.stringify(reply.body)).toMatchObject({ status: 400, body: { code: 'invalid_argument' } });

@@ -15,6 +15,7 @@ import { Health1795651260000 } from '#platform/migrations/0008-health';
 import { LeanOperations1795737600000 } from '#platform/migrations/0009-lean-operations';
 import { BucketIdentity1795824000000 } from '#platform/migrations/0010-bucket-identity';
 import { AuditDoors1796342400000 } from '#platform/migrations/0016-audit-doors';
+import { Evidence1796428800000 } from '#platform/migrations/0017-evidence';
 import type { Statement } from '#platform/sql';
 import { isUuid } from '#platform/uuid';
 
@@ -30,6 +31,7 @@ export const MIGRATIONS = [
   LeanOperations1795737600000,
   BucketIdentity1795824000000,
   AuditDoors1796342400000,
+  Evidence1796428800000,
 ];
 /** What readiness compares with the database: TypeORM reads it from the class's name. */
 export const SCHEMA_VERSION = Math.max(...MIGRATIONS.map(migration => Number(migration.name.slice(-13))));

@@ -10,7 +10,10 @@ export interface BackendCondition {
   isBlock: boolean;
   circuitOpen: boolean | null;
   circuitReason: string | null;
+  openedAt: Date | null;
   answeredAt: Date | null;
+  fault: string | null;
+  faultAt: Date | null;
 }
 
 export interface PoolCondition {
@@ -24,6 +27,7 @@ export interface PoolCondition {
   trend: { at: string; used: string }[];
   /** Seconds since a worker looked. */
   age: number;
+  growth: number | null;
 }
 
 export interface FindingCount {
@@ -45,11 +49,12 @@ export interface ResourceCount {
 const BACKENDS = sql(
   'report_backends',
   `SELECT tenant, name, kind, state, is_block AS "isBlock", circuit_open AS "circuitOpen", reason AS "circuitReason",
-          answered_at AS "answeredAt" FROM trivet.health_of_backends($1)`,
+          opened_at AS "openedAt", answered_at AS "answeredAt", fault, fault_at AS "faultAt"
+     FROM trivet.backend_conditions($1)`,
 );
 const POOLS = sql(
   'report_pools',
-  'SELECT tenant, backend, pool, state, reason, total::text, used::text, trend, age FROM trivet.health_of_pools($1)',
+  'SELECT tenant, backend, pool, state, reason, total::text, used::text, trend, age, growth FROM trivet.pool_conditions($1)',
 );
 const FINDINGS = sql(
   'report_findings',

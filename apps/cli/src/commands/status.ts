@@ -124,8 +124,9 @@ function describe(report: StatusReport, home: Home | undefined, state: State | u
     const why = reason === undefined ? '' : `; ${reason.split('\n')[0]}`;
     lines.push(`  ${name.padEnd(12)} ${how}${pid === null ? '' : `, pid ${pid}`}, ${restarts} restarts${why}`);
   }
-  for (const { name, state: how, pools = [] } of report.backends) {
-    lines.push(`  backend ${name}  ${how}`);
+  for (const { name, state: how, reason, since, pools = [] } of report.backends) {
+    const seen = since === undefined ? '' : how === 'up' ? `, seen ${since}` : `, since ${since}`;
+    lines.push(`  backend ${name}  ${how}${seen}${reason === undefined ? '' : `: ${reason}`}`);
     for (const pool of pools) lines.push(`    pool ${pool.name}  ${describePool(pool)}`);
   }
   if (home !== undefined && state !== undefined && report.processes.length > 0) lines.push(describeDoors(home, state));

@@ -14,7 +14,9 @@ export class AuditDoors1796342400000 implements MigrationInterface {
   }
 
   async down(runner: QueryRunner): Promise<void> {
-    // What sockets did stays in the log, which nothing is taken out of.
-    await runner.query('ALTER TABLE trivet.audit_entry DROP COLUMN door');
+    // What sockets did stays in the log, as done by the appliance.
+    await runner.query(`UPDATE trivet.audit_entry SET actor_kind = 'system' WHERE actor_kind = 'socket'`);
+    await runner.query(`ALTER TABLE trivet.audit_entry DROP COLUMN door, DROP CONSTRAINT audit_entry_actor_kind_check,
+      ADD CONSTRAINT audit_entry_actor_kind_check CHECK (actor_kind IN ('user', 'token', 'command', 'system'))`);
   }
 }

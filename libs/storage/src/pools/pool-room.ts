@@ -30,7 +30,7 @@ interface Room {
 const ROOM = sql(
   'pool_room',
   `SELECT p.state, p.reason, p.total_bytes::text AS "totalBytes", p.used_bytes::text AS "usedBytes",
-          p.thin_ratio AS "thinRatio", b.name AS backend, b.effective_state AS "backendState",
+          coalesce((SELECT ratio FROM trivet.pool_thin_ratio(b.shared_from, p.name)), p.thin_ratio) AS "thinRatio", b.name AS backend, b.effective_state AS "backendState",
           b.shared_from AS "sharedFrom"
      FROM trivet.pool p
      JOIN trivet.backend b ON b.tenant_id = p.tenant_id AND b.id = p.backend_id
@@ -94,7 +94,7 @@ export async function reserve(
   if (wanted > limit)
     throw new StorageError(
       'resource_exhausted',
-      `insufficient storage space: pool ${pool} promises at most ${limit} bytes${room.sharedFrom === null ? '' : ' to all who share it'}, ${promised!.bytes} are promised, those in the recycle bin included, and ${sizeBytes} more were asked for`,
+      noRoom({ pool, room, limit, own: BigInt(promised!.bytes), others, sizeBytes }),
       { resource: `pool ${pool}` },
     );
 }
@@ -118,6 +118,29 @@ async function roomOf(tx: Tx, { tenantId, backendId }: PoolOwner, pool: string, 
       { resource },
     );
   return room;
+}
+
+/** What others have of a shared pool is told as what is left, and not whose it is. */
+function noRoom(at: {
+  pool: string;
+  room: Room;
+  limit: bigint;
+  own: bigint;
+  others: bigint;
+  sizeBytes: bigint;
+}): string {
+  const { pool, room, limit, own, others, sizeBytes } = at;
+  const left = limit > own + others ? limit - own - others : 0n;
+  const shared = room.sharedFrom !== null;
+  const whose = shared ? ' to all who share it' : '';
+  const yours = shared ? ' to this tenant' : '';
+  const todo = own > 0n ? 'delete volumes, purge those in the recycle bin, or raise' : 'raise';
+  return (
+    `insufficient storage space: ${sizeBytes} bytes were asked for, and pool ${pool} can promise ${left} more: ` +
+    `it promises at most ${limit} bytes${whose}, ${room.thinRatio} times its size, ` +
+    `and ${own} are promised${yours}, those in the recycle bin included; ` +
+    `${todo} its thin ratio (trivet pool thin ${pool} RATIO${shared ? ' --tenant appliance' : ''})`
+  );
 }
 
 const percent = (part: number): string => (Number.isFinite(part) ? `${Math.round(part * 1000) / 10} %` : 'wholly');

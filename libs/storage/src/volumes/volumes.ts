@@ -103,7 +103,8 @@ export class Volumes {
       const source = request.source && (await requireSource(tx, caller, request.source));
       const pool = await choosePool(tx, caller, request.pool ?? source?.image.pool);
       const sizeBytes = request.sizeBytes ?? source?.sizeBytes ?? DEFAULT_BYTES;
-      checkSize(sizeBytes, kind.capabilities);
+      // What is cloned as it is keeps its size, also one from before sizes were whole blocks.
+      if (sizeBytes !== source?.sizeBytes) checkSize(sizeBytes, kind.capabilities);
       if (source) checkCloneSize(source, sizeBytes, pool);
       const still = source && (await requireStill(tx, caller, source));
       const { folder, thick } = request;
