@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { AdminHouse } from '#test/admin/admin-house';
-import { chromiumPath, DESK, type Look, TestBrowser, type Visitor } from '#test/dashboard/browser';
+import { insertVolumes } from '#test/admin/resource-calls';
+import { chromiumPath, DESK, type Look, PHONE, TestBrowser, type Visitor } from '#test/dashboard/browser';
 import { startHouse } from '#test/dashboard/dashboard-house';
 
 let house: AdminHouse;
@@ -68,6 +69,84 @@ describe.skipIf(!chromiumPath())('a day of operating', () => {
     await dialog.getByRole('button', { name: 'Disable' }).click();
     await dialog.getByRole('alert').getByText('another one has its name by now').waitFor();
     expect((await house.call(house.acme.admin, 'GET', path)).body.state).toBe('active');
+  });
+
+  it('shows the bytes that will be sent, and says of a wrong one what is expected', async () => {
+    const { page, ...visitor } = await visitAs('/tenants/acme/volumes');
+    await page.getByRole('button', { name: 'New volume' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Name').fill('sized');
+    const size = dialog.getByRole('textbox', { name: 'Size' });
+    // An object store keeps no volumes.
+    expect(await dialog.getByLabel('Backend').locator('option').allTextContents()).toEqual([
+      'the first one of block volumes',
+      'local',
+    ]);
+    for (const [typed, said] of [
+      ['5 gigs', /"5 gigs" is no size[\s\S]*Correct the fields/],
+      ['5', /no multiple of 512, the block size: the next one is 512/],
+    ] as const) {
+      await size.fill(typed);
+      await dialog.getByRole('button', { name: 'Make it' }).click();
+      const alert = dialog.getByRole('alert').filter({ hasText: said });
+      await alert.waitFor();
+      expect(await alert.textContent()).not.toMatch(/defect|The page failed/i);
+      expect(await size.getAttribute('aria-invalid')).toBe('true');
+    }
+    await size.fill('100 GB');
+    await dialog.getByText('100,000,000,000 bytes').waitFor();
+    await size.fill('100 GiB');
+    await dialog.getByText('107,374,182,400 bytes').waitFor();
+    await page.goto('/tenants/acme');
+    await page.getByRole('button', { name: 'Set quotas' }).click();
+    await dialog.getByLabel('Volumes', { exact: true }).fill('-3');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await dialog.getByRole('alert').getByText('"-3" is no whole number').first().waitFor();
+    expect(visitor.complaints).toEqual([]);
+  });
+
+  it('takes a snapshot of any volume, goes to the appliance by the switcher, and begins a page at its top', async () => {
+    await insertVolumes(house, house.acme, { from: 0, to: 400 });
+    const { page } = await visitAs('/tenants/acme/snapshots');
+    await page.getByRole('button', { name: 'Take a snapshot' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Name').fill('late');
+    await dialog.getByRole('button', { name: 'Take it' }).click();
+    await dialog.getByRole('alert').getByText('choose a volume').first().waitFor();
+    await dialog.getByRole('combobox', { name: 'Volume' }).fill('page-00399');
+    await page.getByRole('option', { name: 'page-00399' }).click();
+    const sent = page.waitForRequest(request => request.method() === 'POST' && request.url().endsWith('/snapshots'));
+    await dialog.getByRole('button', { name: 'Take it' }).click();
+    expect((await sent).postDataJSON()).toMatchObject({ name: 'late', volume: expect.stringMatching(/^[0-9a-f-]{36}$/) });
+
+    await page.goto('/tenants/acme/volumes');
+    const next = page.getByRole('button', { name: 'Next page' });
+    await next.scrollIntoViewIfNeeded();
+    expect(await page.evaluate<number>('window.scrollY')).toBeGreaterThan(0);
+    await next.click();
+    await page.waitForURL(/cursor=/);
+    expect(await page.evaluate<number>('window.scrollY')).toBe(0);
+
+    await page.getByRole('combobox', { name: 'Tenant' }).fill('appl');
+    await page.getByRole('option', { name: /^appliance/ }).click();
+    await page.waitForURL('**/tenants/appliance/volumes');
+  });
+
+  it('closes the menu of a phone by Escape, and leads to the login when a read is refused for want of one', async () => {
+    const { page } = await visitAs('/tenants/acme/users', PHONE);
+    await page.getByRole('button', { name: 'Open the navigation' }).click();
+    await page.getByRole('link', { name: 'Volumes', exact: true }).waitFor();
+    await page.keyboard.press('Escape');
+    const burger = page.getByRole('button', { name: 'Open the navigation' });
+    await burger.waitFor();
+    expect(await burger.evaluate(button => button === button.ownerDocument.activeElement)).toBe(true);
+    // Events still flow: what ends is the next read.
+    await page.route('**/tenants/acme/users?*', route =>
+      route.fulfill({ status: 401, contentType: 'application/problem+json', body: JSON.stringify({ code: 'unauthenticated', title: 'Not logged in', detail: 'log in' }) }),
+    );
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await page.getByText('Your login has ended').waitFor();
   });
 
   const visitAs = async (path: string, look?: Look): Promise<Visitor> => {

@@ -10,6 +10,12 @@ export const setCsrf = (value: string | null): void => {
   csrf = value;
 };
 
+let ended = (): void => {};
+/** What happens when a call is refused because nobody is logged in any more. */
+export const whenEnded = (then: () => void): void => {
+  ended = then;
+};
+
 export interface Answer<T> {
   data: T;
   /** For If-Match of a change. */
@@ -48,7 +54,12 @@ export async function call<M extends Method, P extends PathOf<M>>(
   const init = { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) };
   const response = await reach(addressOf(path, where), init);
   if (attempt !== undefined) unanswered.delete(attempt);
-  if (!response.ok) throw new ApiProblem(await problemFrom(response));
+  if (!response.ok) {
+    const problem = await problemFrom(response);
+    // What is about the login itself says so where it was asked.
+    if (problem.code === 'unauthenticated' && !path.startsWith('/session')) ended();
+    throw new ApiProblem(problem);
+  }
   const answer = { etag: response.headers.get('etag'), operation: operationOf(response) };
   const text = await response.text();
   return { data: (text === '' ? undefined : JSON.parse(text)) as Reply<Find<M, P>>, ...answer };

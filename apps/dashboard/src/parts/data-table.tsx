@@ -64,13 +64,15 @@ export function DataTable<T>({ label, columns, rows, keyOf, empty, stale }: Tabl
 export function Pager({ next, shown }: { next: string | null; shown: number }) {
   const [search, setSearch] = useSearchParams();
   const cursor = search.get('cursor');
-  const go = (to: string | null): void =>
+  const go = (to: string | null): void => {
+    window.scrollTo(0, 0);
     setSearch(before => {
       const after = new URLSearchParams(before);
       if (to === null) after.delete('cursor');
       else after.set('cursor', to);
       return after;
     });
+  };
   if (cursor === null && next === null) return null;
   return (
     <Group component="nav" aria-label="Pages of the list" gap="xs">
