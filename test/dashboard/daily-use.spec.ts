@@ -117,7 +117,10 @@ describe.skipIf(!chromiumPath())('a day of operating', () => {
     await page.getByRole('option', { name: 'page-00399' }).click();
     const sent = page.waitForRequest(request => request.method() === 'POST' && request.url().endsWith('/snapshots'));
     await dialog.getByRole('button', { name: 'Take it' }).click();
-    expect((await sent).postDataJSON()).toMatchObject({ name: 'late', volume: expect.stringMatching(/^[0-9a-f-]{36}$/) });
+    expect((await sent).postDataJSON()).toMatchObject({
+      name: 'late',
+      volume: expect.stringMatching(/^[0-9a-f-]{36}$/),
+    });
 
     await page.goto('/tenants/acme/volumes');
     const next = page.getByRole('button', { name: 'Next page' });
@@ -142,7 +145,11 @@ describe.skipIf(!chromiumPath())('a day of operating', () => {
     expect(await burger.evaluate(button => button === button.ownerDocument.activeElement)).toBe(true);
     // Events still flow: what ends is the next read.
     await page.route('**/tenants/acme/users?*', route =>
-      route.fulfill({ status: 401, contentType: 'application/problem+json', body: JSON.stringify({ code: 'unauthenticated', title: 'Not logged in', detail: 'log in' }) }),
+      route.fulfill({
+        status: 401,
+        contentType: 'application/problem+json',
+        body: JSON.stringify({ code: 'unauthenticated', title: 'Not logged in', detail: 'log in' }),
+      }),
     );
     await page.getByRole('button', { name: 'Pause' }).click();
     await page.getByRole('button', { name: 'Resume' }).click();
