@@ -47,6 +47,7 @@ it('a change has who made it, by which token if by one, and from where', async (
     { kind: 'user', name: admin.username, token: null, address: '2001:db8::7' },
     { kind: 'token', name: admin.username, token: 'house', address: '203.0.113.9' },
   ]);
+  expect(items.map(({ door }: { door: string }) => door)).toEqual(['admin', 'admin']);
 });
 
 it.each([

@@ -207,11 +207,12 @@ describe('the registry of backends', () => {
   it('takes a change only from whoever knows its version', async () => {
     const path = of('acme', 'store');
     expect(await house.call(root(), 'PATCH', path, { body: { description: 'a' } })).toMatchObject({ status: 428 });
+    const old = String((await house.call(root(), 'GET', path)).headers.etag);
     const first = await house.change(root(), 'PATCH', path, { body: { description: 'a' } });
     expect(first.body).toMatchObject({ description: 'a', version: 2 });
-    expect(first.headers.etag).toBe('"v2"');
-    expect(await house.call(root(), 'PATCH', path, { body: {}, ifMatch: '"v1"' })).toMatchObject({ status: 412 });
-    expect(await house.call(root(), 'DELETE', path, { ifMatch: '"v1"' })).toMatchObject({ status: 412 });
+    expect(first.headers.etag).toMatch(/\.v2\./);
+    expect(await house.call(root(), 'PATCH', path, { body: {}, ifMatch: old })).toMatchObject({ status: 412 });
+    expect(await house.call(root(), 'DELETE', path, { ifMatch: old })).toMatchObject({ status: 412 });
   });
 
   it('tells what is wrong with one that cannot be reached, and what to do', async () => {
@@ -220,6 +221,21 @@ describe('the registry of backends', () => {
     expect(body).toMatchObject({ ok: false, checks: [{ name: 'answers', ok: false }] });
     expect(body.checks[0].detail).toMatch(/cannot be reached.*127\.0\.0\.1:1/);
     expect(await house.call(house.acme.viewer, 'POST', `${of('acme', 'store')}/test`)).toMatchObject({ status: 403 });
+    // Not "nobody has used or tested it yet": the page, the overview and status say what was found, and since when.
+    const { health } = (await house.call(house.acme.viewer, 'GET', of('acme', 'store'))).body;
+    expect(health).toMatchObject({ state: 'down', since: expect.any(String) });
+    expect(health.reason).toMatch(/^answers: .*cannot be reached/);
+    const { body: seen } = await house.call(house.acme.viewer, 'GET', '/overview');
+    const wanted = { name: 'store', health: 'down', detail: health.reason, since: health.since };
+    expect(seen.backends).toContainEqual(expect.objectContaining(wanted));
+    expect(JSON.stringify(seen.attention)).toContain('Backend store of tenant acme cannot be used: answers');
+    // It is another one now: what was found was about the old one.
+    const config = { endpoint: 'http://127.0.0.1:2' };
+    const changed = await house.change(root(), 'PATCH', of('acme', 'store'), { body: { config } });
+    expect(changed.body?.health ?? changed, JSON.stringify(changed.body)).toMatchObject({
+      state: 'unknown',
+      reason: 'nobody has used or tested it yet',
+    });
   });
 
   it('remembers that one has answered', async () => {

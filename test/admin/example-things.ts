@@ -119,6 +119,7 @@ export class ExampleThings {
         protocols: ['s3'],
         accessPoint: { endpoint: 'http://fake.invalid', region: 'default', addressing: 'path' },
         driverName: 'test',
+        name: 'test',
         grantMismatch: 'already_exists',
         accessModeNumbers: 'auto',
       },

@@ -11,6 +11,8 @@ let house: AdminHouse;
 let gamma: HouseTenant;
 /** Of acme. */
 let mine: Things;
+/** Of beta: as old as acme's, so each has the version that acme's has. */
+let theirs: Things;
 let nobodys: Things;
 
 beforeAll(async () => {
@@ -19,6 +21,7 @@ beforeAll(async () => {
   gamma = await house.tenant('gamma');
   await house.query("UPDATE trivet.tenant SET state = 'suspended' WHERE name = 'gamma'");
   mine = { ...PLACEHOLDERS, ...(await thingsOf(house, house.acme)) };
+  theirs = { ...PLACEHOLDERS, ...(await thingsOf(house, house.beta)) };
   nobodys = { ...PLACEHOLDERS, ...guessed('no-such-tenant') };
 }, 60_000);
 afterAll(() => house?.close());
@@ -68,6 +71,24 @@ describe('a call', () => {
     },
   );
 
+  it.each(named(ROUTES.filter(({ body }) => body)))('%s says what is wrong in our words', async (_, route) => {
+    const example = fill(route.examples[0].body, mine) as Record<string, unknown>;
+    const wrong = [
+      [],
+      'text',
+      {},
+      ...Object.keys(example).flatMap(key => [
+        { ...example, [key]: { a: [] } },
+        { ...example, [key]: '' },
+      ]),
+    ];
+    for (const body of wrong) {
+      const reply = await call(route, house.root.admin, mine, { body });
+      const said = JSON.stringify(reply.body.errors ?? reply.body.detail ?? '');
+      expect(said, JSON.stringify(body)).not.toMatch(/Invalid|received|Too (small|big)|ZodError/);
+    }
+  });
+
   it.each(named(ROUTES))('%s with an unknown parameter is 400 and says which', async (_, route) => {
     const reply = await call(route, house.root.admin, mine, { query: { unknown: '1' } });
     expect(reply, JSON.stringify(reply.body)).toMatchObject({ status: 400, body: { code: 'invalid_argument' } });
@@ -89,6 +110,41 @@ describe('a call', () => {
         const stale = await house.call(house.root.admin, route.method, path, { ...options, ifMatch });
         expect(stale, JSON.stringify(stale.body)).toMatchObject({ status: 412, body: { code: 'precondition_failed' } });
       }
+    },
+  );
+
+  it.each(named(ROUTES.filter(({ etag }) => etag === 'needs')))(
+    '%s with the ETag of another object of the same version is 412',
+    async (_, route) => {
+      const read = ROUTES.find(({ method, path }) => method === 'GET' && path === route.path)!;
+      const of = async (things: Things) => String((await call(read, house.root.admin, things)).headers.etag);
+      const ifMatch = await of(theirs);
+      expect([ifMatch, await of(mine)]).toEqual([
+        expect.stringMatching(/^"[\w-]+\.[\w-]+\.[\w-]+"$/),
+        expect.not.stringMatching(ifMatch),
+      ]);
+      const body = fill(route.examples[0].body, mine);
+      const options = { ...(body === undefined ? {} : { body }), ifMatch };
+      const reply = await house.call(house.root.admin, route.method, pathWith(route, mine), options);
+      expect(reply, JSON.stringify(reply.body)).toMatchObject({ status: 412, body: { code: 'precondition_failed' } });
+    },
+  );
+
+  it.each(named(ROUTES.filter(({ method, etag }) => method === 'GET' && etag)))(
+    '%s with If-None-Match is 304 while it shows the same',
+    async (_, route) => {
+      const ask = (...tags: string[]) =>
+        call(route, house.root.admin, mine, tags.length ? { headers: { 'if-none-match': tags.join(', ') } } : {});
+      const whole = await ask();
+      const etag = String(whole.headers.etag);
+      for (const tags of [[etag], [`W/${etag}`], ['"other"', etag], ['*']])
+        expect(await ask(...tags), tags.join()).toMatchObject({ status: 304, headers: { etag }, body: '' });
+      for (const other of [
+        '"other"',
+        etag.replace(/\.[^.]*"$/, '.x"'),
+        String((await call(route, house.root.admin, theirs)).headers.etag),
+      ])
+        expect(await ask(other), other).toMatchObject({ status: 200, body: whole.body });
     },
   );
 

@@ -140,6 +140,7 @@ export async function sidecarOf(house: AdminHouse, tenant: HouseTenant): Promise
     protocols: ['s3'],
     accessPoint: { endpoint: 'http://fake.invalid', region: 'default', addressing: 'path' },
     driverName: 'test',
+    name: 'test',
     grantMismatch: 'already_exists',
     accessModeNumbers: 'auto',
   };

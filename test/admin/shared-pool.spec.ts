@@ -58,7 +58,9 @@ describe('a pool that tenants share', () => {
     const refused = blockStorage.createVolume(beta, request('large', most));
     await expect(refused).rejects.toMatchObject({
       kind: 'resource_exhausted',
-      message: expect.stringMatching(/to volumes of all who share it, of which \d+ are left, and/),
+      message: expect.stringMatching(
+        /can promise \d+ more: it promises at most \d+ bytes to all who share it, 1 times its size, and 0 are promised to this tenant.*; raise its thin ratio \(trivet pool thin main RATIO --tenant appliance\)/,
+      ),
     });
     await blockStorage.createVolume(beta, request('small', 1n << 20n));
     expect(readdirSync(join(pool, 'tenants')).sort()).toEqual([house.acme.id, house.beta.id].sort());
@@ -74,13 +76,81 @@ describe('a pool that tenants share', () => {
     const total = BigInt((await see('appliance')).capacity.total);
     const left = async () => {
       const refused = await blockStorage.createVolume(beta, request('none', total)).catch(String);
-      return BigInt(/of which (\d+) are left with the recycle bin emptied/.exec(refused as string)![1]!);
+      return BigInt(/can promise (\d+) more with the recycle bin emptied/.exec(refused as string)![1]!);
     };
     const late = await blockStorage.createVolume(beta, request('late', await left()));
     expect(await house.query('SELECT binned_until <= now() AS leaves FROM trivet.volume WHERE id = $1', [id])).toEqual([
       { leaves: true },
     ]);
     await blockStorage.deleteVolume(beta, late.id, { force: false });
+  });
+
+  it('has one thin ratio, which its owner sets for all who share it', async () => {
+    const { blockStorage } = house.parts;
+    const beta = caller(house.beta, (await see('beta')).id);
+    const [pool] = (await see('beta')).pools;
+    const [total, promised] = [BigInt(pool.total), BigInt(pool.promised)];
+    // Of all: acme has three quarters of it.
+    expect(promised).toBeGreaterThan(total / 2n);
+    const set = (tenant: string, thinRatios: object) =>
+      house.change(house.root.admin, 'PATCH', `/tenants/${tenant}/backends/files`, { body: { thinRatios } });
+    const refused = await set('beta', { main: 3 });
+    expect(refused).toMatchObject({ status: 409, body: { code: 'failed_precondition' } });
+    expect(refused.body.detail).toContain('trivet pool thin main 3 --tenant appliance');
+    for (const wrong of [{ main: 0 }, { main: 1_001 }, { other: 2 }])
+      expect((await set('appliance', wrong)).status, JSON.stringify(wrong)).toBe(400);
+    expect(await set('appliance', { main: 3 })).toMatchObject({
+      status: 200,
+      body: { pools: [{ name: 'main', thinRatio: 3 }] },
+    });
+    expect((await see('beta')).pools).toMatchObject([{ thinRatio: 3, daysToFull: null }]);
+    await blockStorage.createVolume(beta, request('beyond', total));
+    const [entry] = await house.audit('backend.change');
+    expect(entry).toMatchObject({ before: { thinRatios: { main: 1 } }, after: { thinRatios: { main: 3 } } });
+    // One who shares it from now on has it, too.
+    const gamma = await house.tenant('gamma');
+    const body = { name: 'files', share: 'files' };
+    expect((await house.call(house.root.admin, 'POST', '/tenants/gamma/backends', { body })).status).toBe(201);
+    await until('gamma sees the pool', async () => (await see('gamma')).pools.length > 0);
+    await blockStorage.createVolume(caller(gamma, (await see('gamma')).id), request('late', total / 2n));
+  });
+
+  it('is full in so many days, by how it grew', async () => {
+    const [{ id }] = (await house.query(
+      "SELECT b.id FROM trivet.backend b JOIN trivet.tenant t ON t.id = b.tenant_id WHERE t.name = 'appliance'",
+    )) as [{ id: string }];
+    const [{ total, used }] = (await see('appliance')).pools;
+    await house.query('DELETE FROM trivet.pool_sample');
+    // A hundredth of what is left each day, for two days.
+    await house.query(
+      `INSERT INTO trivet.pool_sample (tenant_id, backend_id, pool, at, used_bytes, total_bytes)
+       SELECT $1, $2, 'main', date_trunc('hour', now()) - n * interval '1 hour', 1e12 - n * ($3::numeric / 2400), $4
+         FROM generate_series(1, 48) AS n`,
+      [house.root.id, id, String(BigInt(total) - BigInt(used)), total],
+    );
+    const [{ daysToFull }] = (await see('appliance')).pools;
+    expect(daysToFull).toBeCloseTo(100, -1);
+    const { body } = await house.call(house.root.viewer, 'GET', '/overview');
+    const shown = body.capacity.find((pool: { tenant: string }) => pool.tenant === 'appliance');
+    expect(shown.daysToFull).toBeCloseTo(daysToFull, 0);
+  });
+
+  it('beside object stores, which workers ask whether they could be used when nobody else does', async () => {
+    const of = async (name: string) =>
+      (await house.call(house.root.admin, 'GET', `/tenants/acme/backends/${name}`)).body.health;
+    await until('somebody asked', async () => (await of('fake')).state === 'up');
+    const body = {
+      name: 'dead',
+      kind: 'rgw',
+      config: { endpoint: 'http://127.0.0.1:1' },
+      credentials: { accessKeyId: 'AKID', secretAccessKey: 'secret' },
+    };
+    expect((await house.call(house.root.admin, 'POST', '/tenants/acme/backends', { body })).status).toBe(201);
+    await until('it was found dead', async () => (await of('dead')).state === 'down');
+    expect(await of('dead')).toMatchObject({
+      reason: expect.stringContaining('cannot be reached'),
+      since: expect.any(String),
+    });
   });
 
   it('gets nothing new from the moment on that the cordon is answered', async () => {

@@ -28,7 +28,7 @@ describe('tenants', () => {
       const made = await house.call(house.root.admin, 'POST', '/tenants', { body: { name, displayName: 'Ä Ltd' } });
       expect(made).toMatchObject({
         status: 201,
-        headers: { location: `/api/v1/tenants/${name}`, etag: '"v1"' },
+        headers: { location: `/api/v1/tenants/${name}`, etag: expect.stringMatching(/\.v1\./) },
         body: { name, displayName: 'Ä Ltd', state: 'active', version: 1 },
       });
       expect(made.body).not.toHaveProperty('id');

@@ -109,7 +109,9 @@ describe("operators' commands of the block leg", () => {
       promisedBytes: String(9 * GIB),
     });
     expect(await trivet('pool', 'list')).toMatch(/theirs +down .* it is not mounted\n/);
-    expect(await trivet('pool', 'list')).toMatch(/default +default +up +share blocks +100 GiB +90\.0 % +9 GiB +2 +/);
+    expect(await trivet('pool', 'list')).toMatch(
+      /default +default +up +share blocks +100 GiB +90\.0 % +9 GiB +2\.5x +- +2 +/,
+    );
   });
 
   it('show findings', async () => {

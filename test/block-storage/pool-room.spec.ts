@@ -102,7 +102,7 @@ describe('the recycle bin', () => {
       ...FULL,
       message: expect.stringMatching(
         new RegExp(
-          `of which ${324n * MIB} are left with the recycle bin emptied, and .*what helps: .*trivet pool thin`,
+          `can promise ${324n * MIB} more with the recycle bin emptied: .*delete volumes, or .*trivet pool thin`,
         ),
       ),
     });

@@ -7,6 +7,7 @@ import type { VolumeConfig } from '#storage/block-storage';
 import { PerformancePolicies } from '#storage/protection/policies';
 import { Snapshots } from '#storage/snapshots/snapshots';
 import { BlockAudit } from '#storage/volumes/block-audit';
+import { oddVolumes } from '#storage/volumes/odd-sizes';
 import { RecycleBin, restoreFromBin } from '#storage/volumes/recycle-bin';
 import { lockVolume } from '#storage/volumes/volume-store';
 import { BlockHouse, volumeRequest } from '#test/block-storage/block-house';
@@ -62,6 +63,8 @@ describe('volumes', () => {
     ['zero', 0n],
     ['negative', -512n],
     ['absurd', 2n ** 62n],
+    ['of 5 bytes', 5n],
+    ['of no whole blocks', 10_000_385n],
   ])('refuses a size that is %s, and leaves nothing behind', async (_, sizeBytes) => {
     await expect(house.volume('odd', { sizeBytes })).rejects.toMatchObject({ kind: 'invalid_argument', field: 'size' });
     expect(await house.volumes.find(house.caller(), 'odd')).toBeUndefined();
@@ -96,18 +99,26 @@ describe('volumes', () => {
     },
   );
 
-  it('keeps a size that is not of whole blocks to the byte, through snapshot, clone and growth', async () => {
+  it('keeps a size of before sizes were whole blocks to the byte, through snapshot and clone, tells of it, and grows to whole blocks', async () => {
     const asked = 500_000_001n;
-    const made = await house.volume('odd-size', { sizeBytes: asked });
-    expect(made.sizeBytes).toBe(asked);
+    const made = await house.volume('odd-size', { sizeBytes: 500_000_256n });
+    await house.testDatabase.query('UPDATE trivet.volume SET size_bytes = $2 WHERE id = $1', [made.id, asked]);
+    const { tenantId } = house.caller();
+    const told = await oddVolumes(house.parts.database, tenantId, 10);
+    expect(told).toEqual([{ name: 'odd-size', sizeBytes: String(asked) }]);
     expect(await image(made.id)).toMatchObject({ sizeBytes: 500_000_256n });
     const request = { name: 'of-odd-size', volumeId: made.id, description: '', config: {} };
     const snapshot = await new Snapshots(house.parts).create(house.caller(), request);
     expect(snapshot.sizeBytes).toBe(asked);
     const clone = await house.volume('odd-clone', { sizeBytes: asked, source: { snapshotId: snapshot.id } });
     expect(clone.sizeBytes).toBe(asked);
-    const grown = await house.volumes.update(house.caller(), clone.id, { sizeBytes: 600_000_001n });
-    expect(grown.sizeBytes).toBe(600_000_001n);
+    const grow = (sizeBytes: bigint) => house.volumes.update(house.caller(), clone.id, { sizeBytes });
+    await expect(grow(600_000_001n)).rejects.toMatchObject({
+      kind: 'invalid_argument',
+      field: 'size',
+      message: expect.stringContaining('the next one is 600000512'),
+    });
+    expect(await grow(600_000_512n)).toMatchObject({ sizeBytes: 600_000_512n });
     await new BlockAudit(house.parts.database, { open: async () => house.store }, 0).round(AbortSignal.timeout(10_000));
     expect(await house.testDatabase.query("SELECT FROM trivet.finding WHERE kind = 'lost_image'")).toEqual([]);
   });

@@ -31,6 +31,7 @@ export const testEndpoint = (settings: CosiSettings = {}): Endpoint => ({
   protocols: ['s3'],
   accessPoint: { endpoint: 'http://127.0.0.1:7480', region: 'default', addressing: 'path' },
   driverName: 'cosi.test.example',
+  name: 'test',
   grantMismatch: 'already_exists',
   accessModeNumbers: 'auto',
   ...settings,

@@ -85,6 +85,7 @@ const TIMES = String.raw`(() => {
     const day = String(at.getUTCDate()) + ' ';
     const clock = at.toISOString().slice(11, 19);
     if (!/^(now|(in )?\d+ (s|min|h|d)( ago)?)$/.test(time.textContent)) found.push(time.textContent + ' is not relative');
+    if (!time.title.endsWith(' UTC')) found.push(time.title + ' has no time zone');
     if (!time.title.includes(clock) || !time.title.startsWith(day)) found.push(time.title + ' is not ' + time.dateTime);
   }
   const main = document.querySelector('main').cloneNode(true);

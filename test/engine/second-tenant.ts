@@ -66,6 +66,7 @@ export async function openDoor(
     protocols: ['s3'],
     accessPoint: { endpoint: 'http://fake.invalid', region: 'default', addressing: 'path' },
     driverName: 'test',
+    name: 'test',
     grantMismatch: 'already_exists',
     accessModeNumbers: 'auto',
   };

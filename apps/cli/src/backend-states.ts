@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
+import { type BackendHealthState, STALE_SECONDS } from '#storage/backends/backend-health';
 import type { BackendReport } from '#storage/pools/pool-report';
 import type { Home } from './home.js';
 import { readEnvironmentFile } from './supervisor/apps.js';
@@ -16,7 +17,11 @@ export interface PoolState {
 export interface BackendState {
   name: string;
   kind: string;
-  state: 'up' | 'down';
+  /** As page and API say it. */
+  state: BackendHealthState;
+  reason?: string;
+  /** Since when it is down, or when it was last seen up. */
+  since?: string;
   capabilities: string[];
   /** Only of other tenants than the first. */
   tenant?: string;
@@ -27,8 +32,6 @@ export interface BackendState {
 
 const DATABASE_MS = 5_000;
 const DEFAULT_TENANT = 'default';
-/** Workers look every few seconds; what nobody has looked at for so long is not known to be up. */
-const STALE_SECONDS = 60;
 
 /** What the registry in PostgreSQL has; undefined when it cannot be read now. */
 export async function registeredBackends(home: Home): Promise<BackendState[] | undefined> {
@@ -37,7 +40,7 @@ export async function registeredBackends(home: Home): Promise<BackendState[] | u
   if (url === undefined) return undefined;
   const late = delay(DATABASE_MS, undefined, { ref: false });
   const reports = await Promise.race([readReports(url).catch(() => undefined), late]);
-  return reports && Promise.all(reports.map(stateOf));
+  return reports?.map(stateOf);
 }
 
 async function readReports(url: string): Promise<BackendReport[]> {
@@ -54,10 +57,11 @@ async function readReports(url: string): Promise<BackendReport[]> {
   }
 }
 
-async function stateOf({ tenant, name, kind, config, pools, waiting }: BackendReport): Promise<BackendState> {
+function stateOf({ tenant, name, kind, config, health, pools, waiting }: BackendReport): BackendState {
   const owner = { ...(tenant === DEFAULT_TENANT ? {} : { tenant }), ...(waiting > 0 ? { waiting } : {}) };
-  if (typeof config.endpoint === 'string')
-    return { name, kind, state: await reach(config.endpoint), capabilities: ['object'], ...owner };
+  const { state, reason, since } = health;
+  const seen = { state, ...(reason ? { reason } : {}), ...(since ? { since: since.toISOString() } : {}) };
+  if (!('pools' in config)) return { name, kind, ...seen, capabilities: ['object'], ...owner };
   const configured = (config.pools ?? []) as { name: string }[];
   const present = pools.filter(pool => configured.some(each => each.name === pool.name));
   const shown = present.map(({ name, state, reason, totalBytes, usedBytes, ageSeconds }): PoolState => {
@@ -70,8 +74,7 @@ async function stateOf({ tenant, name, kind, config, pools, waiting }: BackendRe
       usedBytes: Number(usedBytes),
     };
   });
-  const state = shown.some(pool => pool.state === 'up') ? 'up' : 'down';
-  return { name, kind, state, capabilities: capabilitiesOf(present), ...owner, pools: shown };
+  return { name, kind, ...seen, capabilities: capabilitiesOf(present), ...owner, pools: shown };
 }
 
 /** thin and thick volumes; how clones are made, which differs by file system; the protocol that hosts reach them by. */

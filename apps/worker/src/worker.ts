@@ -13,6 +13,7 @@ import { SecretBox } from '#platform/secrets';
 import { bindWorkerFigures } from '#platform/worker-metrics';
 import { Audit } from '#storage/audit';
 import { BackendDirectory } from '#storage/backend-directory';
+import { StoreKeeper } from '#storage/backends/store-keeper';
 import { BlockBackground } from '#storage/block-background';
 import { blockHandlers } from '#storage/block-handlers';
 import { BucketMeter } from '#storage/buckets/bucket-meter';
@@ -73,6 +74,7 @@ export async function startWorker(context: ProcessContext<WorkerConfig>): Promis
   const audit = new Audit(database, backends, secrets, config.TRIVET_AUDIT_MS);
   const forgetGone = new ForgetGone(database);
   const meter = new BucketMeter(database, backends);
+  const stores = new StoreKeeper(database, backends);
   const tenantDrain = new TenantDrain(database, new BackendEnds(database, blocks, backends));
   const blockBackground = new BlockBackground(database, blocks, kind => blockBackendKind(blockKinds, kind), {
     auditMs: config.TRIVET_BLOCK_AUDIT_MS,
@@ -116,7 +118,12 @@ export async function startWorker(context: ProcessContext<WorkerConfig>): Promis
       await forgetGone.round();
       await tenantDrain.round(signal);
       // Beside each other: hosts that wait for their targets must not wait for an object store that hangs.
-      await Promise.all([audit.round(signal), meter.round(signal), blockBackground.round(signal)]);
+      await Promise.all([
+        audit.round(signal),
+        meter.round(signal),
+        stores.round(signal),
+        blockBackground.round(signal),
+      ]);
     },
   });
   worker.start();

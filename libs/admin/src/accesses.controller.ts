@@ -27,7 +27,7 @@ export class AccessesController {
   @Serves(accessRoutes.get)
   async get(@Call() call: AdminCall<typeof accessRoutes.get>) {
     const row = await this.read(call, call.params.access);
-    call.giveEtag(row.version);
+    call.giveEtag(row);
     return shown(row);
   }
 
@@ -37,7 +37,7 @@ export class AccessesController {
     const access = await this.read(call, call.params.access);
     const read = async (tx: Tx) => {
       const row = await readAccess(tx, tenantId, access.id);
-      return row && { version: row.version, view: shown(row) };
+      return row && { ...row, view: shown(row) };
     };
     const change = new Change(call, { action: 'access.revoke', read, reason: call.body.reason, joins: true });
     const caller = change.caller(access);

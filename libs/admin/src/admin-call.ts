@@ -16,6 +16,7 @@ const WAIT = { usual: 10, longest: 120 };
 export class AdminCall<R extends RouteContract = RouteContract> {
   /** An entry of the audit log was written for it. Every change must have one. */
   audited = false;
+  private shows: Versioned | undefined;
   private readonly began = Date.now();
 
   constructor(
@@ -59,7 +60,13 @@ export class AdminCall<R extends RouteContract = RouteContract> {
     this.audited = true;
     const { kind, username, tokenName } = this.principal;
     const named = kind === 'token' ? { tokenName } : {};
-    return { kind: kind === 'token' ? 'token' : 'user', name: username, ...named, address: this.address };
+    return {
+      kind: kind === 'token' ? 'token' : 'user',
+      name: username,
+      ...named,
+      door: 'admin',
+      address: this.address,
+    };
   }
 
   /** As `actor`, in the few words that an operation row keeps. */
@@ -78,16 +85,27 @@ export class AdminCall<R extends RouteContract = RouteContract> {
     return readTraceparent(header(this.request, 'traceparent'));
   }
 
-  /** Heads the answer with the version of what it shows, for If-Match. */
-  giveEtag(version: string | number): void {
-    this.reply.header('etag', etagOf(version));
+  /** What the answer shows, for If-Match of a change. */
+  giveEtag(shown: Versioned): void {
+    this.shows = shown;
   }
 
-  /** 412 unless If-Match names this version. The guard has refused a call without If-Match. */
-  requireMatch(version: string | number): void {
-    const sent = header(this.request, 'if-match') ?? '';
-    const tags = sent.split(',').map(tag => tag.trim().replace(/^W\//, ''));
-    if (tags.includes('*') || tags.includes(etagOf(version))) return;
+  /** Heads the answer with its ETag. True: the caller has this very answer already, and needs no other (304). */
+  tagAnswer(answer: unknown): boolean {
+    if (!this.shows) return false;
+    const tag = `${tagOf(this.shows)}.${hashOf(JSON.stringify(answer))}`;
+    this.reply.header('etag', `"${tag}"`);
+    const known = tagsIn(header(this.request, 'if-none-match'));
+    if (this.contract.method !== 'GET' || !(known.includes(tag) || known.includes('*'))) return false;
+    this.reply.status(304);
+    return true;
+  }
+
+  /** 412 unless If-Match names this object in this version. The guard has refused a call without If-Match. */
+  requireMatch(found: Versioned): void {
+    const tags = tagsIn(header(this.request, 'if-match'));
+    // Behind the last dot is what was shown besides, such as figures: nobody's change is lost for those.
+    if (tags.includes('*') || tags.some(tag => tag.replace(/\.[^.]*$/, '') === tagOf(found))) return;
     throw new Refusal('precondition_failed', 'it was changed since you read it: read it again, and decide anew');
   }
 
@@ -140,11 +158,20 @@ const header = ({ headers }: FastifyRequest, name: string): string | undefined =
   return Array.isArray(value) ? value.join(', ') : value;
 };
 
-/** Numbers are versions of rows; text is whatever changes with the object, such as a time. */
-const etagOf = (version: string | number): string =>
-  typeof version === 'number'
-    ? `"v${version}"`
-    : `"${createHash('sha256').update(version).digest('base64url').slice(0, 22)}"`;
+/** An object as somebody reads and changes it. */
+export interface Versioned {
+  /** Of the object alone: another one that had its name, or has its version, is another one. */
+  id: string;
+  /** Numbers are versions of rows; text is whatever changes with the object, such as a time. */
+  version: string | number;
+}
+
+const tagOf = ({ id, version }: Versioned): string =>
+  `${id}.${typeof version === 'number' ? `v${version}` : hashOf(version)}`;
+
+const hashOf = (text: string): string => createHash('sha256').update(text).digest('base64url').slice(0, 22);
+
+const tagsIn = (sent = ''): string[] => sent.split(',').map(tag => tag.trim().replace(/^(?:W\/)?"(.*)"$/, '$1'));
 
 const CALL = Symbol('AdminCall');
 type WithCall = FastifyRequest & { [CALL]?: AdminCall };

@@ -8,6 +8,7 @@ export const shownAudit = (row: AuditRow): z.output<typeof auditEntry> => ({
   at: row.at.toISOString(),
   tenant: row.tenantName,
   actor: { kind: row.actorKind, name: row.actor, token: row.tokenName, address: row.address },
+  door: row.door === '' ? null : row.door,
   action: row.action,
   subject: { kind: row.subjectKind, id: row.subjectId, name: row.subjectName },
   before: row.before,

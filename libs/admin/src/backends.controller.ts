@@ -45,7 +45,7 @@ export class BackendsController {
   async change(@Call() call: AdminCall<typeof backendRoutes.change>): Promise<BackendReply> {
     const { backends } = this.options;
     const found = await backends.get(call.tenant, call.params.backend);
-    call.requireMatch(found.version);
+    call.requireMatch(found);
     const changed = await backends.change(call.actor, call.tenant, found, call.body);
     if (!changed) throw changedMeanwhile(found.name);
     return reply(call, changed);
@@ -55,7 +55,7 @@ export class BackendsController {
   async delete(@Call() call: AdminCall<typeof backendRoutes.delete>): Promise<void> {
     const { backends } = this.options;
     const found = await backends.get(call.tenant, call.params.backend);
-    call.requireMatch(found.version);
+    call.requireMatch(found);
     if (!(await backends.delete(call.actor, call.tenant, found))) throw changedMeanwhile(found.name);
   }
 
@@ -71,7 +71,7 @@ const changedMeanwhile = (name: string): Refusal =>
   new Refusal('precondition_failed', `backend ${name} was changed meanwhile: read it again, and decide anew`);
 
 function reply(call: AdminCall, view: BackendView): BackendReply {
-  call.giveEtag(view.version);
+  call.giveEtag(view);
   return shown(view);
 }
 

@@ -29,7 +29,7 @@ export class BucketsController {
   @Serves(bucketRoutes.get)
   async get(@Call() call: AdminCall<typeof bucketRoutes.get>) {
     const row = await this.read(call, call.params.bucket);
-    call.giveEtag(row.version);
+    call.giveEtag(row);
     return shown(row);
   }
 
@@ -41,7 +41,7 @@ export class BucketsController {
       await lockRow(tx, 'bucket', tenantId, bucket.id);
       const row = await readBucket(tx, tenantId, bucket.id);
       // By the time of its row: what its accesses write into it is the deletePolicy's matter.
-      return row && { version: row.version, view: shown(row) };
+      return row && { ...row, view: shown(row) };
     };
     const action = bucket.origin === 'registered' ? 'bucket.release' : 'bucket.delete';
     const change = new Change(call, { action, read, joins: true });

@@ -1,17 +1,17 @@
-import type { AdminCall } from '#admin/admin-call';
+import type { AdminCall, Versioned } from '#admin/admin-call';
 import { OfOperation, Refusal } from '#admin/problems';
 import type { Outcome } from '#operations/operation';
 import type { Tx } from '#platform/database';
 import { isStorageError, StorageError } from '#platform/errors';
 import type { BlockCaller } from '#storage/block-storage';
 import type { Witness, WitnessedChange } from '#storage/witness';
-import { audit } from '#tenancy/audit-log';
+import type { Noted } from '#tenancy/audit-log';
 
 export interface ChangeOptions {
   /** Of the audit log: `volume.delete`. */
   action: string;
   /** Looks at the object under its lock; what changes is what was looked at. Undefined: it is not there. */
-  read?(tx: Tx): Promise<{ version: string; view: unknown } | undefined>;
+  read?(tx: Tx): Promise<(Versioned & { view: unknown }) | undefined>;
   /** What is asked for. */
   after?: unknown;
   reason?: string;
@@ -44,24 +44,27 @@ export class Change implements Witness {
     if (!this.options.read) return;
     const found = await this.options.read(tx);
     if (!found) throw notFound(this.call);
-    if (this.call.contract.etag === 'needs') this.call.requireMatch(found.version);
+    if (this.call.contract.etag === 'needs') this.call.requireMatch(found);
     this.was = found.view;
   }
 
-  async note(tx: Tx, change: WitnessedChange): Promise<void> {
+  note(change: WitnessedChange): Noted {
     this.noted = change;
     const { action, after, reason } = this.options;
     const { id: tenantId, name: tenantName } = this.call.tenant;
-    await audit(tx, this.call.actor, {
-      tenantId,
-      tenantName,
-      action,
-      subject: { kind: action.split('.')[0]!, id: change.resourceId, name: change.resourceName },
-      before: this.was,
-      after,
-      ...(reason === undefined ? {} : { reason }),
-      ...(change.operationId === undefined ? {} : { operationId: change.operationId }),
-    });
+    return {
+      actor: this.call.actor,
+      entry: {
+        tenantId,
+        tenantName,
+        action,
+        subject: { kind: action.split('.')[0]!, id: change.resourceId, name: change.resourceName },
+        before: this.was,
+        after,
+        ...(reason === undefined ? {} : { reason }),
+        ...(change.operationId === undefined ? {} : { operationId: change.operationId }),
+      },
+    };
   }
 
   /** As callers of the block and of the object leg are. */

@@ -43,7 +43,7 @@ export class EndpointsController {
   async change(@Call() call: AdminCall<typeof endpointRoutes.change>): Promise<EndpointReply> {
     const { endpoints, doors } = this.options;
     const found = await endpoints.get(call.tenant, call.params.endpoint);
-    call.requireMatch(found.version);
+    call.requireMatch(found);
     const changed = await endpoints.change(call.actor, call.tenant, found, call.body);
     if (!changed) throw changedMeanwhile(found.name);
     await doors.follow();
@@ -54,13 +54,13 @@ export class EndpointsController {
   async delete(@Call() call: AdminCall<typeof endpointRoutes.delete>): Promise<void> {
     const { endpoints, doors } = this.options;
     const found = await endpoints.get(call.tenant, call.params.endpoint);
-    call.requireMatch(found.version);
+    call.requireMatch(found);
     if (!(await endpoints.delete(call.actor, call.tenant, found))) throw changedMeanwhile(found.name);
     await doors.follow();
   }
 
   private reply(call: AdminCall, view: EndpointView): EndpointReply {
-    call.giveEtag(view.version);
+    call.giveEtag(view);
     return this.shown(call, view);
   }
 

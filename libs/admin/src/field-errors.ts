@@ -1,3 +1,4 @@
+import '#platform/form-words';
 import type { z } from 'zod';
 import type { FieldError } from '#admin/problems';
 

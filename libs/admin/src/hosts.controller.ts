@@ -30,7 +30,7 @@ export class HostsController {
     const { id: tenantId } = call.tenant;
     const row = await this.resources.database.withTenant(tenantId, tx => readHost(tx, tenantId, call.params.host));
     if (!row) throw notFound(call);
-    call.giveEtag(row.version);
+    call.giveEtag(row);
     return shown(row);
   }
 
@@ -42,7 +42,7 @@ export class HostsController {
       await lockRow(tx, 'host', tenantId, host);
       const row = await readHost(tx, tenantId, host);
       // Initiators and account, by its time: publications need not count, with any it is refused.
-      return row && { version: row.version, view: shown(row) };
+      return row && { ...row, view: shown(row) };
     };
     const change = new Change(call, { action: 'host.delete', read });
     await change.carryOut({}, () => this.resources.blockStorage.deleteHost({ tenantId, witness: change }, host));

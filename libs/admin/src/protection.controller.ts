@@ -43,7 +43,7 @@ export class ProtectionController {
     const templates = this.templates(call);
     const read = async (tx: Tx) => {
       const row = await templates.find(tx, name);
-      return row && { version: versionOf(row), view: shown(row) };
+      return row && { ...versioned(row), view: shown(row) };
     };
     const change = new Change(call, { action: 'protection-template.delete', read });
     await change.carryOut({}, () => templates.remove(name, change));
@@ -57,12 +57,12 @@ export class ProtectionController {
     const { id: tenantId } = call.tenant;
     const row = await this.resources.database.withTenant(tenantId, tx => this.templates(call).find(tx, name));
     if (!row) throw notFound(call);
-    call.giveEtag(versionOf(row));
+    call.giveEtag(versioned(row));
     return shown(row);
   }
 }
 
 /** A template is never edited; another one of its name is another one. */
-const versionOf = ({ id }: TemplateView): string => id;
+const versioned = ({ id }: TemplateView) => ({ id, version: 1 });
 
 const shown = ({ createdAt, ...row }: TemplateView) => ({ ...row, createdAt: createdAt.toISOString() });

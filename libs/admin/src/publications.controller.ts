@@ -36,7 +36,7 @@ export class PublicationsController {
     if (!publication) throw notFound(call);
     const read = async (tx: Tx) => {
       const row = await find(tx);
-      return row && { version: row.state, view: shown(row) };
+      return row && { id: row.id, version: row.state, view: shown(row) };
     };
     const change = new Change(call, { action: 'publication.delete', read, joins: true });
     const caller = change.caller(publication);

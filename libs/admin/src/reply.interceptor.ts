@@ -22,7 +22,8 @@ export class ReplyInterceptor implements NestInterceptor {
         if (contract.method !== 'GET' && !call?.audited)
           log.error({ route: contract.id }, 'a change was not written to the audit log');
         if (!contract.reply || contract.streams) return answer;
-        return contract.reply.parse(answer);
+        const shown = contract.reply.parse(answer);
+        return call?.tagAnswer(shown) ? undefined : shown;
       }),
     );
   }

@@ -28,7 +28,7 @@ export class SnapshotSessionsController {
     const { session } = call.params;
     const read = async (tx: Tx) => {
       const row = await readSession(tx, tenantId, session);
-      return row && { version: row.id, view: shown(row) };
+      return row && { id: row.id, version: 1, view: shown(row) };
     };
     if (!(await this.resources.database.withTenant(tenantId, read))) throw notFound(call);
     const change = new Change(call, { action: 'snapshot-session.end', read });

@@ -75,7 +75,7 @@ export class SnapshotsController {
     const read = async (tx: Tx) => {
       await lockRow(tx, 'snapshot', tenantId, snapshot.id);
       const row = await readSnapshot(tx, tenantId, snapshot.id);
-      return row && { version: versionOf(row), view: shown(row) };
+      return row && { id: row.id, version: versionOf(row), view: shown(row) };
     };
     const change = new Change(call, { action: 'snapshot.delete', read, joins: true });
     const caller = change.caller(snapshot);
@@ -117,7 +117,7 @@ export class SnapshotsController {
   }
 
   private answer(call: AdminCall, row: ListedSnapshot): SnapshotReply {
-    call.giveEtag(versionOf(row));
+    call.giveEtag({ id: row.id, version: versionOf(row) });
     return shown(row);
   }
 }

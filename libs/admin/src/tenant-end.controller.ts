@@ -13,7 +13,7 @@ export class TenantEndController {
   @Serves(tenantRoutes.delete)
   async delete(@Call() call: AdminCall<typeof tenantRoutes.delete>): Promise<void> {
     const { tenant, query, deadline } = call;
-    call.requireMatch(tenant.version);
+    call.requireMatch(tenant);
     const drain = query.drain === 'true';
     if (drain && query.confirm !== tenant.name) {
       const message = `expected ${tenant.name}, the name of the tenant whose data is to be removed for good`;

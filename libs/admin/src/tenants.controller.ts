@@ -42,7 +42,7 @@ export class TenantsController {
   async change(@Call() call: AdminCall<typeof tenantRoutes.change>): Promise<TenantReply> {
     if (call.tenant.name === APPLIANCE_TENANT)
       throw new Refusal('failed_precondition', 'the tenant of the appliance itself stays as it is');
-    call.requireMatch(call.tenant.version);
+    call.requireMatch(call.tenant);
     const changed = await this.options.tenants.change(call.actor, call.tenant, call.body);
     if (!changed) throw new Refusal('precondition_failed', `tenant ${call.tenant.name} was changed meanwhile`);
     return reply(call, changed);
@@ -55,13 +55,13 @@ export class TenantsController {
 
   @Serves(tenantRoutes.setQuotas)
   async setQuotas(@Call() call: AdminCall<typeof tenantRoutes.setQuotas>): Promise<QuotasReply> {
-    const check = (now: Quota[]) => call.requireMatch(etagOf(now));
+    const check = (now: Quota[]) => call.requireMatch(versioned(call, now));
     return quotasReply(call, await this.options.quotas.change(call.actor, call.tenant, call.body, check));
   }
 }
 
 function reply(call: AdminCall, tenant: TenantView): TenantReply {
-  call.giveEtag(tenant.version);
+  call.giveEtag(tenant);
   return shown(tenant);
 }
 
@@ -73,9 +73,12 @@ const shown = ({ id: _, createdAt, updatedAt, ...view }: TenantView): TenantRepl
 });
 
 function quotasReply(call: AdminCall, quotas: readonly Quota[]): QuotasReply {
-  call.giveEtag(etagOf(quotas));
+  call.giveEtag(versioned(call, quotas));
   return Object.fromEntries(quotas.map(({ key, limit, used }) => [key, { limit, used }])) as QuotasReply;
 }
 
 /** Of the limits: what is used changes all the time, and nobody sets it. */
-const etagOf = (quotas: readonly Quota[]): string => JSON.stringify(limitsOf(quotas));
+const versioned = ({ tenant: { id } }: AdminCall, quotas: readonly Quota[]) => ({
+  id,
+  version: JSON.stringify(limitsOf(quotas)),
+});

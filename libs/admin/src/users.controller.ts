@@ -41,19 +41,19 @@ export class UsersController {
       throw new Refusal('permission_denied', 'only administrators of the appliance link users with an identity', [
         { pointer: '/body/subject', message: 'set by administrators of the appliance alone' },
       ]);
-    const check = ({ version }: UserView) => call.requireMatch(version);
+    const check = (user: UserView) => call.requireMatch(user);
     return reply(call, await this.options.users.change(call.actor, call.tenant, call.params.user, call.body, check));
   }
 
   @Serves(userRoutes.delete)
   async delete(@Call() call: AdminCall<typeof userRoutes.delete>): Promise<void> {
-    const check = ({ version }: UserView) => call.requireMatch(version);
+    const check = (user: UserView) => call.requireMatch(user);
     await this.options.users.delete(call.actor, call.tenant, call.params.user, check);
   }
 }
 
 function reply(call: AdminCall, user: UserView): UserReply {
-  call.giveEtag(user.version);
+  call.giveEtag(user);
   return shown(call.tenant, user);
 }
 

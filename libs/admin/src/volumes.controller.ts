@@ -133,7 +133,7 @@ export class VolumesController {
     const read = async (tx: Tx) => {
       await lockRow(tx, 'volume', tenantId, id);
       const row = await readVolume(tx, tenantId, id);
-      return row && { version: versionOf(row), view: shown(row) };
+      return row && { id: row.id, version: versionOf(row), view: shown(row) };
     };
     return new Change(call, { action, read, fields: FIELDS, ...options });
   }
@@ -161,7 +161,7 @@ export class VolumesController {
   }
 
   private answer(call: AdminCall, row: ListedVolume): VolumeReply {
-    call.giveEtag(versionOf(row));
+    call.giveEtag({ id: row.id, version: versionOf(row) });
     return shown(row);
   }
 }

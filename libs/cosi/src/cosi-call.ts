@@ -1,6 +1,7 @@
 import type { ServerUnaryCall } from '@grpc/grpc-js';
 import { readTraceparent } from '#platform/tracing';
 import type { Caller, Endpoint } from '#storage/caller';
+import { driverWitness } from '#storage/witness';
 
 /** What is kept back from a caller's deadline so that the answer still reaches it. */
 const MARGIN_SHARE = 0.1;
@@ -25,6 +26,7 @@ export function cosiCall(call: ServerUnaryCall<unknown, unknown>, endpoint: Endp
     signal: left.signal,
     traceparent: readTraceparent(trace),
     actor: endpoint.driverName,
+    witness: driverWitness(endpoint.tenantId, { kind: 'socket', name: endpoint.name, door: 'cosi', address: '' }),
     operationId: undefined,
   };
   return { caller, answered: () => call.off('cancelled', leave) };

@@ -4,6 +4,7 @@ import type { BusyStatus } from '#csp/csp-errors';
 import type { CspWaits } from '#csp/csp-options';
 import { readTraceparent } from '#platform/tracing';
 import type { BlockCaller } from '#storage/block-storage';
+import { driverWitness } from '#storage/witness';
 import type { Session, SessionBackend } from '#tenancy/session-directory';
 
 /** What a route says about its calls; without it, those of a quick read or change. */
@@ -46,6 +47,13 @@ export class CspCall {
       signal: isRead(request.method) ? undefined : leaving(reply),
       traceparent: readTraceparent(request.headers.traceparent),
       actor: session.username,
+      witness: driverWitness(session.tenantId, {
+        kind: 'user',
+        name: session.username,
+        tokenName: session.id,
+        door: 'csp',
+        address: request.ip,
+      }),
       operationId: undefined,
     };
   }

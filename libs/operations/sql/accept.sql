@@ -1,8 +1,8 @@
--- One statement accepts: operations, slots, events. Each is dispatched at once when nobody is in line before it, its
+-- One statement accepts: operations, slots, events, entries of the audit log. Each is dispatched at once when nobody is in line before it, its
 -- tenant has a free place at this backend and class, and the backend's circuit is closed; otherwise whoever ends next, or
 -- the reconciler, dispatches it. The operation row is its own outbox: dispatched_at is what an outbox row would say.
 -- $1 tenant $2 operations [{id, kind, class, backend, resourceKind, resource, resourceName, request, priority, notBefore,
--- waited, traceparent, actor, slots: [{resource, slot, own}]}] $3 cap
+-- waited, traceparent, actor, slots: [{resource, slot, own}], audit: columns}] $3 cap
 WITH claimed AS (
   -- Whose operations are accepted. What inserts new resources stands here instead, where there is such (see accept.ts).
   SELECT resource AS id FROM json_to_recordset($2::json) AS given (resource uuid)
@@ -10,7 +10,8 @@ WITH claimed AS (
   SELECT n.*, row_number() OVER () AS nth
     FROM json_to_recordset($2::json) AS n (
            id uuid, kind text, class text, backend uuid, "resourceKind" text, resource uuid, "resourceName" text,
-           request jsonb, priority smallint, "notBefore" timestamptz, waited boolean, traceparent text, actor text, slots json)
+           request jsonb, priority smallint, "notBefore" timestamptz, waited boolean, traceparent text, actor text, slots json,
+           audit jsonb)
    WHERE resource = ANY (ARRAY(SELECT id FROM claimed))
 ), wanted AS MATERIALIZED (
   SELECT new.id, new.nth, s.resource, s.slot, s.own
@@ -52,6 +53,14 @@ WITH claimed AS (
   INSERT INTO trivet.operation_slot (tenant_id, operation_id, resource_id, slot, own, seq, priority)
   SELECT $1, id, wanted.resource, wanted.slot, wanted.own, accepted.seq, accepted.priority
     FROM wanted JOIN accepted USING (id)
+), noted AS (
+  INSERT INTO trivet.audit_entry (tenant_id, tenant_name, actor_kind, actor, token_name, address, door, action, subject_kind,
+                                  subject_id, subject_name, before, after, reason, operation_id)
+  SELECT $1, tenant.name, by.actor_kind, by.actor, by.token_name, by.address, by.door, by.action, by.subject_kind,
+         by.subject_id, by.subject_name, by.before, by.after, by.reason, new.id
+    FROM new JOIN accepted USING (id), trivet.tenant AS tenant,
+         jsonb_populate_record(NULL::trivet.audit_entry, new.audit) AS by
+   WHERE tenant.id = $1 AND new.audit IS NOT NULL
 ), event AS (
   INSERT INTO trivet.operation_event (tenant_id, operation_id, type) SELECT $1, id, 'accepted' FROM accepted
 )

@@ -34,6 +34,8 @@ export interface NewOperation {
   traceparent?: string;
   /** Who asked for it, for people: a login name. */
   actor?: string;
+  /** Columns of its entry in the audit log, which is written with it; absent: nobody asked for it. */
+  audit?: object;
 }
 
 export interface Accepted {
@@ -127,6 +129,7 @@ async function send(
     traceparent: spans?.[n]?.traceparent ?? operation.traceparent,
     actor: operation.actor,
     slots: operation.slots,
+    audit: operation.audit,
   }));
   let failed: string | undefined = 'refused';
   let rows: AcceptedRow[];

@@ -18,15 +18,17 @@ const REASON = 'the backend does not answer; accepted work goes on by itself whe
 
 const OPEN = sql(
   'circuit_open',
-  `INSERT INTO trivet.backend_circuit AS c (tenant_id, backend_id, failures, open_until, reason, detail)
-   VALUES ($1, $2, $3, now() + $4 * interval '1 ms', $5, $6)
+  `INSERT INTO trivet.backend_circuit AS c (tenant_id, backend_id, failures, open_until, reason, detail, opened_at)
+   VALUES ($1, $2, $3, now() + $4 * interval '1 ms', $5, $6, now())
    ON CONFLICT (tenant_id, backend_id) DO UPDATE
-      SET failures = excluded.failures, open_until = excluded.open_until, reason = excluded.reason, detail = excluded.detail`,
+      SET failures = excluded.failures, open_until = excluded.open_until, reason = excluded.reason, detail = excluded.detail,
+          opened_at = CASE WHEN c.open_until IS NULL THEN now() ELSE c.opened_at END`,
 );
 const NOTE = sql(
   'circuit_note',
   `INSERT INTO trivet.backend_circuit AS c (tenant_id, backend_id, probed_at) VALUES ($1, $2, now())
-   ON CONFLICT (tenant_id, backend_id) DO UPDATE SET probed_at = now() WHERE c.open_until IS NULL`,
+   ON CONFLICT (tenant_id, backend_id) DO UPDATE
+      SET probed_at = now(), fault = NULL, fault_at = NULL WHERE c.open_until IS NULL`,
 );
 const CLAIM_PROBES = sql(
   'circuit_claim_probes',
@@ -38,7 +40,7 @@ const CLAIM_PROBES = sql(
 const CLOSE = sql(
   'circuit_close',
   `WITH closed AS (
-     UPDATE trivet.backend_circuit SET failures = 0, open_until = NULL, reason = NULL, detail = NULL
+     UPDATE trivet.backend_circuit SET failures = 0, open_until = NULL, opened_at = NULL, reason = NULL, detail = NULL
       WHERE tenant_id = $1 AND backend_id = $2 RETURNING 1
    )
    UPDATE trivet.operation SET next_run_at = now()

@@ -104,7 +104,8 @@ export class LeasedContext implements StepContext {
     // Who knows that a repeat does not help has heard from the backend.
     const unanswered = (error.kind === 'unavailable' || error.kind === 'timeout') && error.retry !== 'never';
     if (unanswered) await this.circuits.unanswered(tenantId, backendId, error.message);
-    else this.circuits.answered(tenantId, backendId);
+    // Whoever refuses our keys is there, and of no use: that is no sign of health.
+    else if (error.kind !== 'unauthenticated') this.circuits.answered(tenantId, backendId);
   }
 }
 

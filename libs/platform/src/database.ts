@@ -19,6 +19,8 @@ import { TargetIdentity1795910400000 } from '#platform/migrations/0011-target-id
 import { GivingWay1795996800000 } from '#platform/migrations/0012-giving-way';
 import { GroupProtection1796083200000 } from '#platform/migrations/0013-group-protection';
 import { WaitingForBackends1796256000000 } from '#platform/migrations/0015-waiting-for-backends';
+import { AuditDoors1796342400000 } from '#platform/migrations/0016-audit-doors';
+import { Evidence1796428800000 } from '#platform/migrations/0017-evidence';
 import type { Statement } from '#platform/sql';
 import { isUuid } from '#platform/uuid';
 
@@ -37,6 +39,8 @@ export const MIGRATIONS = [
   GivingWay1795996800000,
   GroupProtection1796083200000,
   WaitingForBackends1796256000000,
+  AuditDoors1796342400000,
+  Evidence1796428800000,
 ];
 /** What readiness compares with the database: TypeORM reads it from the class's name. */
 export const SCHEMA_VERSION = Math.max(...MIGRATIONS.map(migration => Number(migration.name.slice(-13))));

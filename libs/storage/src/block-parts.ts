@@ -7,6 +7,7 @@ import type { Database, Tx } from '#platform/database';
 import type { SecretBox } from '#platform/secrets';
 import { uuidv7 } from '#platform/uuid';
 import type { BlockCaller } from '#storage/block-storage';
+import { noted, type WitnessedChange } from '#storage/witness';
 
 /** What the accepting half of the block leg works with. */
 export interface BlockParts {
@@ -20,8 +21,9 @@ export interface BlockParts {
   scsiIdentity: Pick<UnitIdentity, 'vendor' | 'product'>;
 }
 
-/** Everything of an operation but what follows from the caller. */
-export type BlockOperation = Omit<NewOperation, 'id' | 'tenantId' | 'backendId' | 'traceparent' | 'actor'>;
+/** Everything of an operation but what follows from the caller, and what the audit log shall say of it. */
+export type BlockOperation = Omit<NewOperation, 'id' | 'tenantId' | 'backendId' | 'traceparent' | 'actor' | 'audit'> &
+  Pick<WitnessedChange, 'before' | 'after'>;
 
 /** Starts the one operation of the transaction, and ends the transaction with it: nothing may be sent after it. */
 export type Begin = (operation: BlockOperation) => Promise<void>;
@@ -44,10 +46,10 @@ export async function submit<T>(
   const patience = { until: caller.deadline, signal: caller.signal };
   const submitted = await parts.operations.submit(tenantId, operationId, patience, async (tx, begin) => {
     await witness?.before?.(tx);
-    const witnessed: Begin = async operation => {
-      const { resourceId, resourceName } = operation;
-      await witness?.note(tx, { resourceId, resourceName, operationId });
-      await begin({ ...operation, id: operationId, tenantId, backendId, traceparent, actor });
+    const witnessed: Begin = async ({ before, after, ...operation }) => {
+      const { kind, resourceId, resourceName } = operation;
+      const audit = noted(witness, { kind, resourceId, resourceName, operationId, before, after });
+      await begin({ ...operation, id: operationId, tenantId, backendId, traceparent, actor, audit });
     };
     return claim(tx, witnessed, operationId);
   });

@@ -6,6 +6,8 @@ import type { Witness } from '#storage/witness';
 /** A door that calls come in by. Who is calling follows from it: a socket is bound to a tenant and a backend. */
 export interface Endpoint {
   id: string;
+  /** As its tenant calls it. */
+  name: string;
   tenantId: string;
   backendId: string;
   backendKind: string;
@@ -29,6 +31,7 @@ export interface Caller {
   traceparent?: string;
   /** Who it is, for people who look at the operation. */
   actor?: string;
+  witness?: Witness;
   /** Written by storage when it accepted or joined an operation; goes into the call's log line. */
   operationId?: string;
 }
@@ -57,8 +60,9 @@ export const patience = (caller: Caller, waitMs: number) => ({
 /** The same caller, without its door. */
 export const objectCaller = (caller: Caller, waitMs: number): ObjectCaller => {
   const { until, signal } = patience(caller, waitMs);
-  const { endpoint, traceparent, actor } = caller;
-  return { tenantId: endpoint.tenantId, backendId: endpoint.backendId, deadline: until, signal, traceparent, actor };
+  const { endpoint, traceparent, actor, witness } = caller;
+  const { tenantId, backendId } = endpoint;
+  return { tenantId, backendId, deadline: until, signal, traceparent, actor, witness };
 };
 
 /** A suspended tenant or endpoint answers nothing, not even what is already true. */

@@ -12,7 +12,10 @@ export interface BackendCondition {
   circuitReason: string | null;
   /** Operations, while its circuit is open. */
   waiting: number;
+  openedAt: Date | null;
   answeredAt: Date | null;
+  fault: string | null;
+  faultAt: Date | null;
 }
 
 export interface PoolCondition {
@@ -26,6 +29,7 @@ export interface PoolCondition {
   trend: { at: string; used: string }[];
   /** Seconds since a worker looked. */
   age: number;
+  growth: number | null;
 }
 
 export interface FindingCount {
@@ -47,12 +51,13 @@ export interface ResourceCount {
 const BACKENDS = sql(
   'report_backends',
   `SELECT tenant, name, kind, state, is_block AS "isBlock", circuit_open AS "circuitOpen", reason AS "circuitReason",
-          answered_at AS "answeredAt", coalesce(w.waiting, 0)::int AS waiting
-     FROM trivet.health_of_backends($1) LEFT JOIN trivet.waiting_for_backends($1) w USING (tenant, name)`,
+          opened_at AS "openedAt", answered_at AS "answeredAt", fault, fault_at AS "faultAt",
+          coalesce(w.waiting, 0)::int AS waiting
+     FROM trivet.backend_conditions($1) LEFT JOIN trivet.waiting_for_backends($1) w USING (tenant, name)`,
 );
 const POOLS = sql(
   'report_pools',
-  'SELECT tenant, backend, pool, state, reason, total::text, used::text, trend, age FROM trivet.health_of_pools($1)',
+  'SELECT tenant, backend, pool, state, reason, total::text, used::text, trend, age, growth FROM trivet.pool_conditions($1)',
 );
 const FINDINGS = sql(
   'report_findings',

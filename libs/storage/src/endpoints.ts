@@ -38,18 +38,23 @@ export async function resolveCosiEndpoint(
   const [row] = await database.call<Resolved & { backendName: string }>(RESOLVE, [door.tenant, door.endpoint]);
   if (!row) throw new StorageError('not_found', `tenant ${door.tenant} has no endpoint ${door.endpoint}`);
   const { backendName, serves } = row;
-  return { endpoint: endpointOf(row, kindOf(row.backendKind), config), backendName, serves };
+  return {
+    endpoint: endpointOf({ ...row, name: door.endpoint }, kindOf(row.backendKind), config),
+    backendName,
+    serves,
+  };
 }
 
 /** What calls by a COSI socket carry; `options` are the socket's own. */
 export function endpointOf(
-  row: Omit<Resolved, 'serves'>,
+  row: Omit<Resolved, 'serves'> & { name: string },
   kind: ObjectBackendKind,
   config: Config,
   options: Partial<Pick<Endpoint, 'driverName' | 'grantMismatch' | 'accessModeNumbers'>> = {},
 ): Endpoint {
   return {
     id: row.endpointId,
+    name: row.name,
     tenantId: row.tenantId,
     backendId: row.backendId,
     backendKind: row.backendKind,

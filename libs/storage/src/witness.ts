@@ -1,4 +1,5 @@
-import type { Tx } from '#platform/database';
+import type { Tx, Write } from '#platform/database';
+import { type Actor, auditColumns, auditWrite, type Noted } from '#tenancy/audit-log';
 
 /**
  * Looks on at a change, inside the transaction that accepts it or makes it: so that what it was checked against is what is
@@ -7,13 +8,47 @@ import type { Tx } from '#platform/database';
 export interface Witness {
   /** Before anything else, also before it is known whether there is anything to change; throws what forbids it. */
   before?(tx: Tx): Promise<void>;
-  /** Once it is decided. Never called when there was nothing to change, or another operation is joined. */
-  note(tx: Tx, change: WitnessedChange): Promise<void>;
+  /** Once it is decided: what the audit log will say. Never called when there was nothing to change, or another operation is joined. */
+  note?(change: WitnessedChange): Noted;
 }
 
 export interface WitnessedChange {
+  /** `<subject kind>.<verb>`: an action of the audit log, or the kind of the operation. */
+  kind: string;
   resourceId: string;
   resourceName: string;
+  /** As people see it; no secret may enter it. */
+  before?: unknown;
+  after?: unknown;
   /** That carries it out; absent when this transaction has done all of it. */
   operationId?: string;
 }
+
+/** Kinds of operations that are other words for what the audit log tells of people. */
+const ACTIONS: Readonly<Record<string, string>> = {
+  'volume.clone': 'volume.create',
+  'volume.expand': 'volume.change',
+  'volume.publish': 'publication.create',
+  'volume.unpublish': 'publication.delete',
+};
+
+/** Of a driver: it has no words of its own for what it does. */
+export const driverWitness = (tenantId: string, actor: Actor): Witness => ({
+  note: ({ kind, resourceId: id, resourceName: name, before, after, operationId }) => {
+    const action = ACTIONS[kind] ?? kind;
+    const subject = { kind: action.split('.')[0]!, id, name };
+    return { actor, entry: { tenantId, action, subject, before, after, ...(operationId ? { operationId } : {}) } };
+  },
+});
+
+/** For `NewOperation.audit`. */
+export const noted = (witness: Witness | undefined, change: WitnessedChange): object | undefined => {
+  const entry = witness?.note?.(change);
+  return entry && auditColumns(entry);
+};
+
+/** For `Tx.commit`: the entry of a change that takes no operation costs no round trip of its own. */
+export const noting = (witness: Witness | undefined, change: WitnessedChange): Write[] => {
+  const entry = witness?.note?.(change);
+  return entry ? [auditWrite(entry.actor, entry.entry)] : [];
+};

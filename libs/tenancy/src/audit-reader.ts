@@ -9,10 +9,11 @@ export interface AuditRow {
   xid: string;
   at: Date;
   tenantName: string;
-  actorKind: 'user' | 'token' | 'command' | 'system';
+  actorKind: 'user' | 'token' | 'command' | 'system' | 'socket';
   actor: string;
   tokenName: string | null;
   address: string;
+  door: '' | 'admin' | 'csp' | 'cosi';
   action: string;
   subjectKind: string;
   subjectId: string;
@@ -36,7 +37,7 @@ export interface AuditFilter {
 }
 
 const COLUMNS = `tenant_id AS "tenantId", seq::text, xid::text, at, tenant_name AS "tenantName", actor_kind AS "actorKind",
-  actor, token_name AS "tokenName", address, action, subject_kind AS "subjectKind", subject_id AS "subjectId",
+  actor, token_name AS "tokenName", address, door, action, subject_kind AS "subjectKind", subject_id AS "subjectId",
   subject_name AS "subjectName", before, after, reason, operation_id AS "operationId"`;
 
 const OF_ALL = sql('audit_of_all', `SELECT ${COLUMNS} FROM trivet.audit_of_all($1, $2, $3, $4, $5, $6, $7, $8)`);

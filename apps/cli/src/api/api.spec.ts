@@ -126,11 +126,21 @@ describe('what people read', () => {
     ['streams=none', ['streams', null]],
     ['volume_bytes=2T', ['volume_bytes', '2199023255552']],
     ['bucket_bytes=10GiB', ['bucket_bytes', '10737418240']],
+    ['bucket_bytes=100GB', ['bucket_bytes', '100000000000']],
+    ['volume_bytes=1.5T', ['volume_bytes', '1649267441664']],
   ])('takes a limit %s', (text, limit) => {
     expect(parseLimit(text)).toEqual(limit);
   });
 
-  it.each(['volumes=1K', 'volumes=-1', 'cheese=1', 'volumes', 'volumes=', 'volume_bytes=1.5T'])('refuses %s', text => {
+  it.each([
+    'volumes=1K',
+    'volumes=-1',
+    'cheese=1',
+    'volumes',
+    'volumes=',
+    'volume_bytes=5gigs',
+    'volume_bytes=1.2345KB',
+  ])('refuses %s', text => {
     expect(() => parseLimit(text)).toThrow(text.split('=')[0]);
   });
 

@@ -41,7 +41,8 @@ export function register(program: Command): void {
           columns: {
             AT: row => row.at,
             TENANT: row => row.tenant,
-            WHO: row => (row.actor.token === null ? row.actor.name : `${row.actor.name} (token ${row.actor.token})`),
+            WHO: row => (row.actor.kind === 'token' ? `${row.actor.name} (token ${row.actor.token})` : row.actor.name),
+            DOOR: row => row.door ?? '',
             FROM: row => row.actor.address,
             ACTION: row => row.action,
             WHAT: row => row.subject.name || row.subject.id,

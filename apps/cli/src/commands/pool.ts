@@ -5,7 +5,7 @@ import { reportFindings } from '#storage/volumes/finding-report';
 import { DEFAULT_TENANT } from '#tenancy/login-name';
 import { findTenant } from '#tenancy/users';
 import { humanBytes } from '../human-bytes.js';
-import { asOperator } from '../operator.js';
+import { asOperator, commandActor } from '../operator.js';
 import { show } from '../show.js';
 
 const MOST = 1_000;
@@ -39,6 +39,8 @@ export function register(program: Command): void {
             SIZE: row => humanBytes(row.totalBytes),
             USED: percent,
             PROMISED: row => humanBytes(row.promisedBytes),
+            THIN: row => `${row.thinRatio}x`,
+            'FULL IN': row => (row.daysToFull === null ? '-' : `${row.daysToFull} days`),
             VOLUMES: row => String(row.volumes),
             PORTALS: row => row.portals.join(' ') || '-',
             REASON: row => row.reason ?? '',
@@ -49,10 +51,11 @@ export function register(program: Command): void {
   pool
     .command('thin <pool> <ratio>')
     .description('promise so many times its size to volumes: 1 is what is there, more lets volumes outgrow the pool')
-    .option('--tenant <name>', 'whose', DEFAULT_TENANT)
+    .option('--tenant <name>', 'whose; appliance: of what is shared, for all who share it', DEFAULT_TENANT)
     .action((name: string, ratio: string, { tenant }: { tenant: string }) =>
       asOperator(async ({ database }) => {
-        await setThinRatio(database, await findTenant(database, tenant), name, Number(ratio));
+        const id = await findTenant(database, tenant);
+        await setThinRatio(database, commandActor(), { id, name: tenant }, name, Number(ratio));
         process.stdout.write(`pool ${name} promises ${Number(ratio)} times its size\n`);
       }),
     );

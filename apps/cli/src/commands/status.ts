@@ -125,10 +125,10 @@ function describe(report: StatusReport, home: Home | undefined, state: State | u
     const why = reason === undefined ? '' : `; ${reason.split('\n')[0]}`;
     lines.push(`  ${name.padEnd(12)} ${how}${pid === null ? '' : `, pid ${pid}`}, ${restarts} restarts${why}`);
   }
-  for (const { name, state: how, pools = [], waiting } of report.backends) {
-    lines.push(
-      `  backend ${name}  ${how}${waiting ? `, ${counted(waiting, 'operation')} wait${waiting === 1 ? 's' : ''} for it` : ''}`,
-    );
+  for (const { name, state: how, reason, since, waiting, pools = [] } of report.backends) {
+    const seen = since === undefined ? '' : how === 'up' ? `, seen ${since}` : `, since ${since}`;
+    const held = waiting ? `, ${counted(waiting, 'operation')} wait${waiting === 1 ? 's' : ''} for it` : '';
+    lines.push(`  backend ${name}  ${how}${seen}${held}${reason === undefined ? '' : `: ${reason}`}`);
     for (const pool of pools) lines.push(`    pool ${pool.name}  ${describePool(pool)}`);
   }
   if (home !== undefined && state !== undefined && report.processes.length > 0) lines.push(describeDoors(home, state));

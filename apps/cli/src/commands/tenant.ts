@@ -7,6 +7,7 @@ import { EXIT } from '../api/api-error.js';
 import { ago, limitOf, listed, printable, say, sayJson, showOne, showPage } from '../api/output.js';
 import { LauncherError } from '../home.js';
 import { humanBytes } from '../human-bytes.js';
+import { readBytes } from '../read-bytes.js';
 import { table } from '../table.js';
 
 export function register(program: Command): void {
@@ -64,10 +65,16 @@ export function register(program: Command): void {
     .action((name: string, options: ApiOptions) => setState(name, 'active', options));
   command('quota', 'what it may have, and has; with limits: set them')
     .argument('<name>')
-    .argument('[limits...]', `KEY=LIMIT or KEY=none; keys: ${QUOTA_KEYS.join(', ')}; bytes also as 10G, 1T`)
+    .argument(
+      '[limits...]',
+      `KEY=LIMIT or KEY=none; keys: ${QUOTA_KEYS.join(', ')}; bytes also as 10GiB (or 10G) and 10GB`,
+    )
     .action((name: string, limits: string[], options: ApiOptions) =>
       withApi(options, async api => {
         const body = Object.fromEntries(limits.map(parseLimit));
+        // Exactly what is sent: a unit may have meant another one.
+        for (const [key, limit] of Object.entries(body))
+          if (!options.json && limit !== null && isBytes(key as QuotaKey)) say(`${key}: ${limit} bytes`);
         const read = await api.call(tenantRoutes.quotas, { params: { tenant: name } });
         const { reply } =
           limits.length === 0
@@ -128,26 +135,19 @@ async function askName(name: string, drain: boolean): Promise<string> {
 }
 
 const isBytes = (key: QuotaKey): boolean => key.endsWith('_bytes');
-const UNITS: Readonly<Record<string, bigint>> = {
-  K: 1n << 10n,
-  M: 1n << 20n,
-  G: 1n << 30n,
-  T: 1n << 40n,
-  P: 1n << 50n,
-};
 
 /** `volumes=10`, `volume_bytes=2T`, `streams=none`. */
 export function parseLimit(text: string): [QuotaKey, string | null] {
-  const [, key, value] = /^(\w+)=(\w+)$/.exec(text) ?? [];
+  const [, key, value] = /^(\w+)=([\w. ]+)$/.exec(text) ?? [];
   if (!QUOTA_KEYS.includes(key as QuotaKey))
     throw new InvalidArgumentError(`${text}: expected KEY=LIMIT with one of ${QUOTA_KEYS.join(', ')}`);
   if (value === 'none') return [key as QuotaKey, null];
-  const [, digits, unit] = /^(\d{1,19})([KMGTP])?(?:iB)?$/.exec(value!) ?? [];
-  if (digits === undefined || (unit !== undefined && !isBytes(key as QuotaKey)))
+  const limit = isBytes(key as QuotaKey) ? readBytes(value!) : /^\d{1,19}$/.test(value!) ? value! : undefined;
+  if (limit === undefined)
     throw new InvalidArgumentError(
-      `${text}: expected a whole number${isBytes(key as QuotaKey) ? ', also with K, M, G, T or P' : ''}, or none`,
+      `${text}: expected a whole number${isBytes(key as QuotaKey) ? ', also with GiB (1024 each) or GB (1000 each) and the like' : ''}, or none`,
     );
-  return [key as QuotaKey, String(BigInt(digits) * (unit === undefined ? 1n : UNITS[unit]!))];
+  return [key as QuotaKey, limit];
 }
 
 const WIDTH = 20;

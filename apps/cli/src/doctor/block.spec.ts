@@ -25,6 +25,7 @@ const GOOD: PoolReport = {
   usedBytes: '500',
   promisedBytes: '0',
   thinRatio: 1,
+  daysToFull: null,
   volumes: 3,
   checkedAt: new Date(0),
   ageSeconds: 2,

@@ -9,12 +9,14 @@ const MOST = 1_000;
 /** Pools, what the audit reported, and hosts that nothing but their name protects; of all tenants. */
 export function checkBlock(url: string): Promise<Finding[]> {
   return findings('pools', 'see the check of postgres', async () => {
-    const [{ Database }, { reportBackends }, { reportFindings }, { reportHostsWithoutChap }] = await Promise.all([
-      import('#platform/database'),
-      import('#storage/pools/pool-report'),
-      import('#storage/volumes/finding-report'),
-      import('#storage/hosts/host-report'),
-    ]);
+    const [{ Database }, { reportBackends }, { reportFindings }, { reportHostsWithoutChap }, { oddVolumes }] =
+      await Promise.all([
+        import('#platform/database'),
+        import('#storage/pools/pool-report'),
+        import('#storage/volumes/finding-report'),
+        import('#storage/hosts/host-report'),
+        import('#storage/volumes/odd-sizes'),
+      ]);
     const database = await Database.connect({ appUrl: url, poolSize: 1, applicationName: 'trivet:doctor' });
     try {
       const backends = (await reportBackends(database)).filter(({ config }) => Array.isArray(config.pools));
@@ -25,6 +27,14 @@ export function checkBlock(url: string): Promise<Finding[]> {
       found.push(...moverFindings(paths.filter(path => path !== undefined && existsSync(path)) as string[]));
       for (const tenantId of new Set(backends.map(backend => backend.tenantId))) {
         found.push(...auditFindings(await reportFindings(database, tenantId, MOST)));
+        for (const { name, sizeBytes } of await oddVolumes(database, tenantId, MOST))
+          found.push(
+            warn(
+              `volume ${name}`,
+              `its size, ${sizeBytes} bytes, is no multiple of 512: hosts see the rest of its last block as well`,
+              'expand it to a multiple of 512 bytes',
+            ),
+          );
         for (const { name, pool } of await reportHostsWithoutChap(database, tenantId)) {
           const detail = `has no CHAP account, and pool ${pool} is served beyond loopback: its name alone protects its volumes`;
           found.push(warn(`host ${name}`, detail, 'give it chap_user and chap_password (README, CHAP)'));

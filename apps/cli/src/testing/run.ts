@@ -146,7 +146,18 @@ export class TestRun {
 
   #requireParts(parts: TestParts, appliance: Appliance): void {
     const required = (environment.TRIVET_REQUIRE ?? '').split(',').filter(name => name !== '');
-    const known = ['postgres', 'redis', 'rgw', 'xfs', 'btrfs', 'tgt', 'libiscsi', 'chromium', 'debian', 'guest'] as const;
+    const known = [
+      'postgres',
+      'redis',
+      'rgw',
+      'xfs',
+      'btrfs',
+      'tgt',
+      'libiscsi',
+      'chromium',
+      'debian',
+      'guest',
+    ] as const;
     const present = known.filter(name => parts[name] !== null);
     for (const line of missingParts(required, present, appliance.skipped)) this.#fail(`required part ${line}`);
   }

@@ -10,6 +10,12 @@ export const setCsrf = (value: string | null): void => {
   csrf = value;
 };
 
+let ended = (): void => {};
+/** What happens when a call is refused because nobody is logged in any more. */
+export const whenEnded = (then: () => void): void => {
+  ended = then;
+};
+
 export interface Answer<T> {
   data: T;
   /** For If-Match of a change. */
@@ -48,20 +54,30 @@ export async function call<M extends Method, P extends PathOf<M>>(
   const init = { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) };
   const response = await reach(addressOf(path, where), init);
   if (attempt !== undefined) unanswered.delete(attempt);
-  if (!response.ok) throw new ApiProblem(await problemFrom(response));
+  if (!response.ok) {
+    const problem = await problemFrom(response);
+    // What is about the login itself says so where it was asked.
+    if (problem.code === 'unauthenticated' && !path.startsWith('/session')) ended();
+    throw new ApiProblem(problem);
+  }
   const answer = { etag: response.headers.get('etag'), operation: operationOf(response) };
   const text = await response.text();
   return { data: (text === '' ? undefined : JSON.parse(text)) as Reply<Find<M, P>>, ...answer };
 }
 
-/** Reads the object at `path` first: for a change from a list, where no version is at hand. */
+/** Reads the object at `path` first: for a change from a list, where no version is at hand. It must be what was `seen`. */
 export async function callFresh<M extends 'PATCH' | 'DELETE', P extends PathOf<M> & PathOf<'GET'>>(
   method: M,
   path: P,
+  seen: { id: string },
   input: Input<Find<M, P>>,
 ): Promise<Answer<Reply<Find<M, P>>>> {
   const { params } = input as Sent;
-  const { etag } = await call('GET', path, { params } as Input<Find<'GET', P>>);
+  const { data, etag } = await call('GET', path, { params } as Input<Find<'GET', P>>);
+  if ((data as { id: string }).id !== seen.id)
+    throw new ApiProblem(
+      local('precondition_failed', 'It was changed meanwhile', 'another one has its name by now', 412),
+    );
   const change = call as (method: M, path: P, input: unknown, extra: Extra) => Promise<Answer<Reply<Find<M, P>>>>;
   return change(method, path, input, { etag });
 }

@@ -12,6 +12,7 @@ const TOUCHED: Readonly<Record<string, readonly string[]>> = {
   volume: ['/volumes', '/snapshots', '/publications', '/quotas', '/backends'],
   snapshot: ['/snapshots', '/volumes', '/quotas', '/backends'],
   snapshot_group: ['/snapshots', '/volumes', '/quotas'],
+  volume_group: ['/volumes'],
   publication: ['/publications', '/volumes', '/hosts'],
   host: ['/hosts', '/publications'],
   bucket: ['/buckets', '/accesses', '/quotas', '/backends'],

@@ -3,7 +3,7 @@ import { createContext, type ReactNode, useCallback, useContext, useEffect, useM
 import type { Problem } from '#admin/contract/common';
 import type { Role } from '#admin/contract/route';
 import type { Me } from '#admin/contract/session';
-import { call, setCsrf } from './client';
+import { call, setCsrf, whenEnded } from './client';
 import { ApiProblem, problemOf } from './problem';
 import { takeAnswer } from './provider';
 
@@ -91,6 +91,11 @@ export function LoginProvider({ children }: { children: ReactNode }) {
     setEnded(true);
     become(null);
   }, [become]);
+
+  useEffect(() => {
+    whenEnded(loggedOut);
+    return () => whenEnded(() => {});
+  }, [loggedOut]);
 
   const value = useMemo<Login>(
     () => ({

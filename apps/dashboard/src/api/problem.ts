@@ -86,6 +86,16 @@ const ADVICE: Readonly<Record<string, Advice>> = {
 const UNKNOWN: Advice = { means: 'The gateway refused it.', todo: 'Read the message, and quote the id when you ask.' };
 export const adviceOf = (code: string): Advice => ADVICE[code] ?? UNKNOWN;
 
+/** What a person typed and the page itself does not understand: said as the API says it. */
+export class InputError extends ApiProblem {
+  constructor(field: string, message: string) {
+    super({
+      ...local('invalid_argument', 'What was typed is not understood', message),
+      errors: [{ pointer: `/body/${field}`, message }],
+    });
+  }
+}
+
 /** Of anything thrown: what is no answer of the API is said in the same form. */
 export function problemOf(error: unknown): Problem {
   if (error instanceof ApiProblem) return error.problem;

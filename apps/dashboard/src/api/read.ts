@@ -1,4 +1,4 @@
-import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { type Answer, call } from './client';
 import { useLive } from './live';
 import type { ApiProblem } from './problem';
@@ -21,10 +21,18 @@ export function useRead<P extends PathOf<'GET'>>(
     queryKey: [path, input],
     queryFn: ({ signal }) => call('GET', path, input, { signal }) as Promise<Answer<ReadOf<P>>>,
     refetchInterval: every !== undefined && !paused ? every : false,
-    placeholderData: keepPreviousData,
+    // What was read for another tenant or object is not shown as this one's, however slow the answer is.
+    placeholderData: (before, of) => (isOfSame(of?.queryKey, [path, input]) ? before : undefined),
     enabled,
   });
 }
+
+/** Whether two reads are of one tenant and object, and differ in filters and pages at most. */
+export const isOfSame = (one: readonly unknown[] | undefined, other: readonly unknown[]): boolean =>
+  one?.[0] === other[0] && JSON.stringify(paramsOf(one)) === JSON.stringify(paramsOf(other));
+
+const paramsOf = (key: readonly unknown[] | undefined): unknown =>
+  (key?.[1] as { params?: unknown } | undefined)?.params;
 
 /** Reads again at once what a change of this page touched, also while it is paused. */
 export function useReadAgain(): (part?: string) => Promise<void> {

@@ -52,10 +52,10 @@ export function AuditPage() {
               label="Audit log"
               rows={items}
               keyOf={({ id }) => id}
-              empty={<Empty what="No entry matches." command="trivet audit list" />}
+              empty={<Empty what="No entry matches." command="trivet audit" />}
               columns={[
                 { head: 'When', cell: ({ at }) => <Ago at={at} /> },
-                { head: 'Who', cell: entry => <Who {...entry.actor} /> },
+                { head: 'Who', cell: entry => <Who {...entry.actor} door={entry.door} /> },
                 { head: 'Action', cell: ({ action }) => action },
                 {
                   head: 'Subject',
@@ -77,10 +77,13 @@ export function AuditPage() {
   );
 }
 
-const Who = ({ kind, name, token, address }: Entry['actor']) => (
+const DOORS = { admin: '', csp: ', by CSP', cosi: ', by COSI' } as const;
+
+const Who = ({ kind, name, token, address, door }: Entry['actor'] & Pick<Entry, 'door'>) => (
   <span>
-    {name}
-    {token ? `, token ${token}` : kind === 'command' ? ', command line' : ''}
+    {kind === 'socket' ? `socket ${name}` : name}
+    {kind === 'token' ? `, token ${token}` : kind === 'command' ? ', command line' : ''}
+    {door && DOORS[door]}
     {address && <span className="dimmed"> from {address}</span>}
   </span>
 );

@@ -3,10 +3,11 @@ import { useNavigate, useParams } from 'react-router';
 import type { BackendKindReply, BackendReply } from '#admin/contract/backends';
 import { call } from '../api/client';
 import { useMay } from '../api/me';
+import { InputError } from '../api/problem';
 import { useRead } from '../api/read';
 import { Act, textOf } from '../parts/act';
 import { Ago } from '../parts/ago';
-import { shareOf, showBytes, showDuration } from '../parts/amounts';
+import { shareOf, showBytes, showDaysToFull, showDuration } from '../parts/amounts';
 import { CONFIG, CREDENTIALS, CredentialFields, useBackendKinds } from '../parts/backend-kinds';
 import { Meter } from '../parts/charts';
 import { DataTable } from '../parts/data-table';
@@ -37,12 +38,20 @@ export function BackendPage() {
             {found.health.state === 'down' && (
               <div className="notice notice-bad" role="note">
                 <p className="notice-title">
-                  It does not answer, since <Ago at={found.health.since} />
+                  It cannot be used
+                  {found.health.since && (
+                    <>
+                      , since <Ago at={found.health.since} />
+                    </>
+                  )}
                 </p>
-                {found.health.reason}. Operations wait and go on by themselves when it answers again.
+                {found.health.reason}. What waits for it goes on by itself when it can be used again.
               </div>
             )}
             <About backend={found} />
+            {found.pools && (
+              <Pools tenant={tenant} backend={found} etag={read.data?.etag ?? null} pools={found.pools} />
+            )}
             <Holds tenant={tenant} backend={found} />
             <Section title="Capabilities">
               <Plain values={found.capabilities} empty="It has not been asked yet." />
@@ -61,7 +70,7 @@ const About = ({ backend }: { backend: BackendReply }) => (
   <Section title="About">
     <Facts
       facts={[
-        ['Health', <StateBadge key="health" state={backend.health.state} />],
+        ['Health', <HealthFact key="health" health={backend.health} />],
         ['State', <StateBadge key="state" state={backend.state} />],
         ['Kind', backend.kind],
         ['Belongs to', backend.shared ? 'the appliance, shared' : 'this tenant'],
@@ -78,6 +87,95 @@ const About = ({ backend }: { backend: BackendReply }) => (
     )}
   </Section>
 );
+
+const HealthFact = ({ health: { state, reason, since } }: Pick<BackendReply, 'health'>) => (
+  <span>
+    <StateBadge state={state} /> {reason}
+    {since && (
+      <span className="dimmed">
+        {state === 'up' ? ' seen ' : ', since '}
+        <Ago at={since} />
+      </span>
+    )}
+  </span>
+);
+
+type Pool = NonNullable<BackendReply['pools']>[number];
+
+function Pools({
+  tenant,
+  backend: { name, shared },
+  etag,
+  pools,
+}: {
+  tenant: string;
+  backend: BackendReply;
+  etag: string | null;
+  pools: readonly Pool[];
+}) {
+  const may = useMay();
+  return (
+    <Section title="Pools">
+      <DataTable
+        label="Pools"
+        rows={pools}
+        keyOf={pool => pool.name}
+        empty={<Empty what="No worker has looked at its pools yet." command="trivet up" />}
+        columns={[
+          { head: 'Pool', cell: pool => pool.name },
+          { head: 'State', cell: pool => <StateBadge state={pool.state} title={pool.reason ?? undefined} /> },
+          {
+            head: 'Used',
+            cell: pool => (
+              <Meter share={shareOf(pool.used, pool.total)} label={`Used of pool ${pool.name}`}>
+                {showBytes(pool.used)} of {showBytes(pool.total)}
+              </Meter>
+            ),
+          },
+          { head: 'Full in', cell: pool => showDaysToFull(pool.daysToFull) },
+          {
+            head: 'Promised',
+            cell: pool => `${showBytes(pool.promised)} of ${showBytes(Number(pool.total) * pool.thinRatio)}`,
+          },
+          { head: 'Thin ratio', cell: pool => `${pool.thinRatio} ×`, number: true },
+          {
+            head: 'Actions',
+            cell: pool =>
+              shared
+                ? 'the appliance’s'
+                : may('admin', 'appliance') && (
+                    <Act
+                      small
+                      label="Set the ratio"
+                      title={`Thin ratio of pool ${pool.name}, tenant ${tenant}`}
+                      explain="How many times its size the pool promises to volumes, of all who share it. Above 1 volumes may outgrow it: watch how full it gets."
+                      verb="Set it"
+                      reason="optional"
+                      done={`The thin ratio of ${pool.name} was set`}
+                      run={async (form, reason) => {
+                        const ratio = Number(textOf(form, 'ratio'));
+                        if (!(ratio > 0 && ratio <= 1_000))
+                          throw new InputError('ratio', 'expected a number above 0, at most 1000, such as 2.5');
+                        const body = { thinRatios: { [pool.name]: ratio }, reason };
+                        await call('PATCH', PATH, { params: { tenant, backend: name }, body }, { etag });
+                        return undefined;
+                      }}
+                    >
+                      <TextInput
+                        name="ratio"
+                        label="Times its size"
+                        required
+                        defaultValue={pool.thinRatio}
+                        autoComplete="off"
+                      />
+                    </Act>
+                  ),
+          },
+        ]}
+      />
+    </Section>
+  );
+}
 
 function Holds({ tenant, backend: { name, holds } }: { tenant: string; backend: BackendReply }) {
   const of = encodeURIComponent(name);

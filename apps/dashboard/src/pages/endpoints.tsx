@@ -41,7 +41,7 @@ export function EndpointsPage() {
         },
         {
           head: 'Actions',
-          cell: ({ name, state }) =>
+          cell: ({ id, name, state }) =>
             admin && (
               <span className="row-actions">
                 <Act
@@ -57,10 +57,15 @@ export function EndpointsPage() {
                   confirmName={state === 'active' ? name : undefined}
                   done={state === 'active' ? 'The endpoint was suspended' : 'The endpoint was resumed'}
                   run={async (_, reason) => {
-                    await callFresh('PATCH', PATH, {
-                      params: { tenant, endpoint: name },
-                      body: { state: state === 'active' ? 'suspended' : 'active', reason },
-                    });
+                    await callFresh(
+                      'PATCH',
+                      PATH,
+                      { id },
+                      {
+                        params: { tenant, endpoint: name },
+                        body: { state: state === 'active' ? 'suspended' : 'active', reason },
+                      },
+                    );
                     return undefined;
                   }}
                 />
@@ -73,7 +78,7 @@ export function EndpointsPage() {
                   confirmName={name}
                   done="The endpoint was removed"
                   run={async () => {
-                    await callFresh('DELETE', PATH, { params: { tenant, endpoint: name } });
+                    await callFresh('DELETE', PATH, { id }, { params: { tenant, endpoint: name } });
                     return undefined;
                   }}
                 />

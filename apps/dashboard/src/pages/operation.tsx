@@ -10,6 +10,7 @@ import { showDuration } from '../parts/amounts';
 import { Copy } from '../parts/copy';
 import { ResourceLink } from '../parts/operation-list';
 import { Facts, Loaded, Page, Section } from '../parts/page';
+import { runsOf } from '../parts/runs';
 import { StateBadge } from '../parts/state-badge';
 
 /** Of one that is under way some changes come without an event: its lease, its turn. */
@@ -250,9 +251,16 @@ function Timeline({ events }: { events: OperationDetailReply['events'] }) {
   return (
     <Section title="Timeline">
       <ol className="timeline">
-        {events.map(({ id, at, type, detail }) => (
+        {runsOf(events).map(({ last: { id, at, type, detail }, count, firstAt }) => (
           <li key={id} className={TONES[type]}>
-            <strong>{type.replaceAll('_', ' ')}</strong> <Ago at={at} />
+            <strong>{type.replaceAll('_', ' ')}</strong>
+            {count > 1 && (
+              <>
+                {' '}
+                {count} times, first <Ago at={firstAt} />, last
+              </>
+            )}{' '}
+            <Ago at={at} />
             <div className="timeline-detail">{words(type, detail)}</div>
           </li>
         ))}

@@ -4,7 +4,7 @@ import type { OverviewReply } from '#admin/contract/overview';
 import { useMe } from '../api/me';
 import { useRead } from '../api/read';
 import { Ago } from '../parts/ago';
-import { shareOf, showBytes, showCount, showDuration, showPercent, showTime } from '../parts/amounts';
+import { shareOf, showBytes, showCount, showDaysToFull, showDuration, showPercent, showTime } from '../parts/amounts';
 import { Meter, TrendBars } from '../parts/charts';
 import { DataTable } from '../parts/data-table';
 import { Empty, Loaded, Page, Section } from '../parts/page';
@@ -182,12 +182,12 @@ function Health({ data: { legs, backends, workers } }: { data: OverviewReply }) 
           { head: 'Health', cell: ({ health }) => <StateBadge state={health} /> },
           {
             head: 'Detail',
-            cell: ({ detail, since }) => (
+            cell: ({ health, detail, since }) => (
               <span>
                 {detail}
                 {since && (
                   <>
-                    , last <Ago at={since} />
+                    , {health === 'up' ? 'seen' : 'since'} <Ago at={since} />
                   </>
                 )}
               </span>
@@ -204,7 +204,7 @@ function Capacity({ pools }: { pools: OverviewReply['capacity'] }) {
   return (
     <Section title="Capacity">
       <div className="wide-cards">
-        {pools.map(({ tenant, backend, pool, total, used, trend }) => {
+        {pools.map(({ tenant, backend, pool, total, used, daysToFull, trend }) => {
           const share = shareOf(used, total);
           const name = `${tenant} / ${backend} / ${pool}`;
           return (
@@ -212,6 +212,7 @@ function Capacity({ pools }: { pools: OverviewReply['capacity'] }) {
               <div>{name}</div>
               <Meter share={share} label={`Used of ${name}`}>
                 {showBytes(used)} of {showBytes(total)} used, {showPercent(share)}
+                {daysToFull !== null && `, full in ${showDaysToFull(daysToFull)}`}
               </Meter>
               {trend.length < 2 ? (
                 <p className="dimmed">No trend yet: a figure is kept for each hour.</p>

@@ -38,7 +38,7 @@ export function ProtectionPage() {
         COMMON.made,
         {
           head: 'Actions',
-          cell: ({ name, shipped }) =>
+          cell: ({ id, name, shipped }) =>
             may('admin') &&
             !shipped && (
               <Act
@@ -51,7 +51,7 @@ export function ProtectionPage() {
                 done="The template was deleted"
                 run={async () => {
                   const params = { tenant, template: name };
-                  await callFresh('DELETE', '/tenants/{tenant}/protection-templates/{template}', { params });
+                  await callFresh('DELETE', '/tenants/{tenant}/protection-templates/{template}', { id }, { params });
                   return undefined;
                 }}
               />

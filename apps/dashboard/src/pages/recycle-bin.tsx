@@ -68,9 +68,14 @@ export function RecycleBinPage() {
                   confirmName={name}
                   done={`${name} is being deleted`}
                   run={async () => {
-                    await callFresh('DELETE', '/tenants/{tenant}/volumes/{volume}', {
-                      params: { tenant, volume: id },
-                    });
+                    await callFresh(
+                      'DELETE',
+                      '/tenants/{tenant}/volumes/{volume}',
+                      { id },
+                      {
+                        params: { tenant, volume: id },
+                      },
+                    );
                     return undefined;
                   }}
                 />

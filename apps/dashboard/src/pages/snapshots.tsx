@@ -1,7 +1,8 @@
-import { NativeSelect, TextInput } from '@mantine/core';
+import { TextInput } from '@mantine/core';
+import { useState } from 'react';
 import { call } from '../api/client';
 import { useMay } from '../api/me';
-import { useRead } from '../api/read';
+import { InputError } from '../api/problem';
 import { Act, textOf } from '../parts/act';
 import { Ago } from '../parts/ago';
 import { showBytes } from '../parts/amounts';
@@ -9,6 +10,7 @@ import { type FilterField } from '../parts/filters';
 import { To } from '../parts/links';
 import { COMMON, ListPage } from '../parts/list-page';
 import { Empty } from '../parts/page';
+import { PickFilter } from '../parts/pick-filter';
 import { StateBadge } from '../parts/state-badge';
 import { useTenant } from '../shell/tenant';
 
@@ -37,7 +39,7 @@ export function SnapshotsPage() {
       params={{ tenant }}
       fields={fields}
       actions={may('operator') && <NewSnapshot tenant={tenant} />}
-      empty={<Empty what="No snapshot matches." command="trivet volume snapshot" />}
+      empty={<Empty what="No snapshot matches." command="trivet protection list" />}
       columns={[
         { head: 'Name', cell: ({ id, name }) => <To to={`/tenants/${tenant}/snapshots/${id}`}>{name}</To> },
         COMMON.state,
@@ -65,10 +67,12 @@ const NewSnapshot = ({ tenant }: { tenant: string }) => (
     primary
     done="The snapshot is being taken"
     run={async form => {
+      const volume = textOf(form, 'volume');
+      if (volume === undefined) throw new InputError('volume', 'choose a volume: type a part of its name');
       await call('POST', '/tenants/{tenant}/snapshots', {
         params: { tenant },
         body: {
-          volume: textOf(form, 'volume') ?? '',
+          volume,
           name: textOf(form, 'name') ?? '',
           description: textOf(form, 'description') ?? '',
         },
@@ -76,14 +80,19 @@ const NewSnapshot = ({ tenant }: { tenant: string }) => (
       return undefined;
     }}
   >
-    <VolumeChoice tenant={tenant} />
+    <VolumeChoice />
     <TextInput name="name" label="Name" required maxLength={200} autoComplete="off" />
     <TextInput name="description" label="Description" maxLength={1000} autoComplete="off" />
   </Act>
 );
 
-function VolumeChoice({ tenant }: { tenant: string }) {
-  const volumes = useRead('/tenants/{tenant}/volumes', { params: { tenant }, query: { state: 'ready', limit: 200 } });
-  const data = volumes.data?.data.items.map(({ id, name }) => ({ value: id, label: name })) ?? [];
-  return <NativeSelect name="volume" label="Volume" required data={data} data-autofocus />;
+/** Searched by the gateway: a tenant may have any number of them. */
+function VolumeChoice() {
+  const [chosen, choose] = useState('');
+  return (
+    <>
+      <PickFilter label="Volume" list="volumes" value={chosen} onChange={choose} />
+      <input type="hidden" name="volume" value={chosen} />
+    </>
+  );
 }

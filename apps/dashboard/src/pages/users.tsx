@@ -41,14 +41,14 @@ export function UsersPage() {
         COMMON.made,
         {
           head: 'Actions',
-          cell: ({ name, role, state, identity }) =>
+          cell: ({ id, name, username, role, state, identity }) =>
             may('admin') && (
               <span className="row-actions">
-                <ChangeUser tenant={tenant} name={name} role={role} subject={identity?.subject ?? ''} />
+                <ChangeUser tenant={tenant} id={id} name={name} role={role} subject={identity?.subject ?? ''} />
                 <Act
                   small
                   label={state === 'active' ? 'Disable' : 'Enable'}
-                  title={state === 'active' ? `Disable ${name}` : `Enable ${name}`}
+                  title={`${state === 'active' ? 'Disable' : 'Enable'} ${username}`}
                   explain={
                     state === 'active'
                       ? 'Its logins end at once, and the tokens of its drivers; its API tokens rest.'
@@ -57,7 +57,7 @@ export function UsersPage() {
                   done={state === 'active' ? `${name} was disabled` : `${name} was enabled`}
                   run={async () => {
                     const body = { state: state === 'active' ? 'disabled' : 'active' } as const;
-                    await callFresh('PATCH', PATH, { params: { tenant, user: name }, body });
+                    await callFresh('PATCH', PATH, { id }, { params: { tenant, user: name }, body });
                     return undefined;
                   }}
                 />
@@ -65,12 +65,12 @@ export function UsersPage() {
                   small
                   danger
                   label="Delete"
-                  title={`Delete user ${name}`}
+                  title={`Delete user ${username}`}
                   explain="Its logins and tokens end with it. What it did stays in the audit log."
                   confirmName={name}
                   done={`${name} was deleted`}
                   run={async () => {
-                    await callFresh('DELETE', PATH, { params: { tenant, user: name } });
+                    await callFresh('DELETE', PATH, { id }, { params: { tenant, user: name } });
                     return undefined;
                   }}
                 />
@@ -128,13 +128,14 @@ export const NewPassword = ({ required, name = 'password' }: { required?: boolea
 
 interface ChangeProps {
   tenant: string;
+  id: string;
   name: string;
   role: Role;
   /** At the provider; '': none. */
   subject: string;
 }
 
-function ChangeUser({ tenant, name, role, subject }: ChangeProps) {
+function ChangeUser({ tenant, id, name, role, subject }: ChangeProps) {
   const may = useMay();
   const links = may('admin', 'appliance');
   const provider = useRead('/session/provider', {}, { enabled: links }).data?.data.name;
@@ -142,7 +143,7 @@ function ChangeUser({ tenant, name, role, subject }: ChangeProps) {
     <Act
       small
       label="Change"
-      title={`Change ${name}`}
+      title={`Change ${name}@${tenant}`}
       verb="Save"
       explain="Another password ends its logins and the tokens of its drivers."
       done={`${name} was changed`}
@@ -150,14 +151,19 @@ function ChangeUser({ tenant, name, role, subject }: ChangeProps) {
         const password = String(form.get('password') ?? '');
         const wanted = textOf(form, 'role') as Role;
         const linked = form.has('subject') ? String(form.get('subject')).trim() : subject;
-        await callFresh('PATCH', PATH, {
-          params: { tenant, user: name },
-          body: {
-            ...(wanted === role ? {} : { role: wanted }),
-            ...(password === '' ? {} : { password }),
-            ...(linked === subject ? {} : { subject: linked === '' ? null : linked }),
+        await callFresh(
+          'PATCH',
+          PATH,
+          { id },
+          {
+            params: { tenant, user: name },
+            body: {
+              ...(wanted === role ? {} : { role: wanted }),
+              ...(password === '' ? {} : { password }),
+              ...(linked === subject ? {} : { subject: linked === '' ? null : linked }),
+            },
           },
-        });
+        );
         return undefined;
       }}
     >

@@ -13,9 +13,9 @@ import { Growth } from '../parts/growth';
 import { ConditionNotice, To, UnderWay } from '../parts/links';
 import { LinkedOperations } from '../parts/operation-list';
 import { Empty, Facts, Loaded, Page, Section } from '../parts/page';
+import { diskSizeOf, SizeInput } from '../parts/size-input';
 import { StateBadge } from '../parts/state-badge';
 import { useTenant } from '../shell/tenant';
-import { sizeOf } from './volumes';
 
 export function VolumePage() {
   const tenant = useTenant();
@@ -132,7 +132,7 @@ function Actions({ tenant, volume, etag }: { tenant: string; volume: VolumeReply
           verb="Save"
           done="The volume was changed"
           run={async form => {
-            const size = sizeOf(form, 'size');
+            const size = textOf(form, 'size') === volume.size ? volume.size : diskSizeOf(form, 'size');
             const template = textOf(form, 'template') ?? null;
             await call(
               'PATCH',
@@ -186,14 +186,7 @@ function ChangeFields({ tenant, volume }: { tenant: string; volume: VolumeReply 
   if (volume.protectionTemplate) names.add(volume.protectionTemplate);
   return (
     <>
-      <TextInput
-        name="size"
-        label="Size"
-        description="Not below what it is; bytes, or with a unit"
-        defaultValue={volume.size}
-        required
-        autoComplete="off"
-      />
+      <SizeInput name="size" label="Size" defaultValue={volume.size} required />
       <NativeSelect
         name="template"
         label="Protection"

@@ -3,11 +3,12 @@ import { call } from '../api/client';
 import { useMay } from '../api/me';
 import { useRead } from '../api/read';
 import { Act, textOf } from '../parts/act';
-import { readBytes, showBytes } from '../parts/amounts';
+import { showBytes } from '../parts/amounts';
 import { resourceFields } from '../parts/filters';
 import { To } from '../parts/links';
 import { COMMON, ListPage } from '../parts/list-page';
 import { Empty } from '../parts/page';
+import { diskSizeOf, SizeInput } from '../parts/size-input';
 import { useTenant } from '../shell/tenant';
 
 const fields = resourceFields([
@@ -51,7 +52,7 @@ function NewVolume({ tenant }: { tenant: string }) {
       primary
       done="The volume is being made"
       run={async form => {
-        const size = sizeOf(form, 'size');
+        const size = diskSizeOf(form, 'size');
         await call('POST', '/tenants/{tenant}/volumes', {
           params: { tenant },
           body: {
@@ -75,15 +76,17 @@ function NewVolume({ tenant }: { tenant: string }) {
 function NewVolumeFields({ tenant }: { tenant: string }) {
   const backends = useRead('/tenants/{tenant}/backends', { params: { tenant }, query: { limit: 200 } });
   const templates = useRead('/tenants/{tenant}/protection-templates', { params: { tenant }, query: { limit: 200 } });
+  // An object store has no pools, and keeps no volumes.
+  const ofBlocks = backends.data?.data.items.filter(({ pools }) => pools !== null);
   const names = (list: { name: string }[] | undefined): string[] => list?.map(({ name }) => name) ?? [];
   return (
     <>
       <TextInput name="name" label="Name" required maxLength={200} data-autofocus autoComplete="off" />
-      <TextInput name="size" label="Size" description="Such as 10 GiB" required autoComplete="off" />
+      <SizeInput name="size" label="Size" required />
       <NativeSelect
         name="backend"
         label="Backend"
-        data={[{ value: '', label: 'the first one of block volumes' }, ...names(backends.data?.data.items)]}
+        data={[{ value: '', label: 'the first one of block volumes' }, ...names(ofBlocks)]}
       />
       <TextInput name="pool" label="Pool" description="The backend chooses when it is empty" autoComplete="off" />
       <NativeSelect
@@ -95,12 +98,4 @@ function NewVolumeFields({ tenant }: { tenant: string }) {
       <Checkbox name="thick" label="Reserve its whole size now" />
     </>
   );
-}
-
-/** Exact bytes of a field; says which form it has when it has another. */
-export function sizeOf(form: FormData, name: string): string {
-  const bytes = readBytes(textOf(form, name) ?? '');
-  if (bytes === undefined)
-    throw new Error(`${textOf(form, name)} is no size: write a number and a unit, such as 10 GiB`);
-  return bytes;
 }

@@ -74,6 +74,11 @@ function ActForm({ close, ...props }: ActProps & { close: () => void }) {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
   const [shown, setShown] = useState<ReactNode>();
+  const leave = (): void => {
+    close();
+    // Not before: what refused it may be that its row is gone, and the words about that with it.
+    if (error !== undefined) void readAgain();
+  };
 
   const submit = async (event: FormEvent<HTMLFormElement>): Promise<void> => {
     event.preventDefault();
@@ -83,13 +88,13 @@ function ActForm({ close, ...props }: ActProps & { close: () => void }) {
     try {
       const result = await run(form, textOf(form, 'reason'));
       say(done);
+      void readAgain();
       if (result === undefined) close();
       else setShown(result);
     } catch (problem) {
       setError(problem);
     } finally {
       setBusy(false);
-      void readAgain();
     }
   };
 
@@ -131,7 +136,7 @@ function ActForm({ close, ...props }: ActProps & { close: () => void }) {
         )}
         {error !== undefined && <ProblemAlert error={error} />}
         <Group justify="flex-end" gap="xs">
-          <Button variant="default" size="sm" onClick={close}>
+          <Button variant="default" size="sm" onClick={leave}>
             Cancel
           </Button>
           <Button

@@ -13,16 +13,28 @@ export function showBytes(text: string | number | bigint | null | undefined): st
   return `${trimmed(value.toFixed(digits))} ${UNITS[unit]}`;
 }
 
-/** `10 GiB`, `1.5 TB`, `4096`: exact bytes as decimal text, or undefined for what is no size. Units count by 1024. */
+/**
+ * `10 GiB` and `10 G` count by 1024, `10 GB` by 1000, as units are written: exact bytes as decimal text, or undefined for what
+ * is no size or no whole number of bytes.
+ */
 export function readBytes(text: string): string | undefined {
-  const match = /^\s*(\d{1,19})(?:\.(\d{1,6}))?\s*([kmgtpe]?)(?:i?b)?\s*$/i.exec(text);
+  const match = /^\s*(\d{1,19})(?:\.(\d{1,6}))?\s*(?:([kmgtpe])(ib|b)?|b)?\s*$/i.exec(text);
   if (!match) return undefined;
-  const [, whole = '0', fraction = '', letter = ''] = match;
-  const factor = 1024n ** BigInt(' kmgtpe'.indexOf(letter.toLowerCase() || ' '));
-  const scaled = (BigInt(whole + fraction) * factor) / 10n ** BigInt(fraction.length);
-  const digits = scaled.toString();
-  return digits.length <= 19 ? digits : undefined;
+  const [, whole = '0', fraction = '', letter = '', unit] = match;
+  const base = unit?.toLowerCase() === 'b' ? 1000n : 1024n;
+  const factor = base ** BigInt(' kmgtpe'.indexOf(letter.toLowerCase() || ' '));
+  const scaled = BigInt(whole + fraction) * factor;
+  const parts = 10n ** BigInt(fraction.length);
+  const digits = (scaled / parts).toString();
+  return scaled % parts === 0n && digits.length <= 19 ? digits : undefined;
 }
+
+/** As they are sent. */
+export const exactBytes = (digits: string): string => `${BigInt(digits).toLocaleString('en-US')} bytes`;
+
+/** If it goes on as in the last week. */
+export const showDaysToFull = (days: number | null): string =>
+  days === null ? '–' : days < 1 ? 'less than a day' : `${Math.floor(days)} days`;
 
 export const showCount = (value: number | string | bigint): string => Number(value).toLocaleString('en-US');
 
@@ -63,6 +75,14 @@ export function showAgo(at: string, now: number): string {
 }
 
 export const showTime = (at: string): string =>
-  new Date(at).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'medium' });
+  new Date(at).toLocaleString('en-GB', {
+    day: 'numeric',
+    month: 'short',
+    year: 'numeric',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    timeZoneName: 'short',
+  });
 
 const trimmed = (digits: string): string => (digits.includes('.') ? digits.replace(/\.?0+$/, '') : digits);

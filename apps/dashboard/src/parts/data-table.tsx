@@ -17,16 +17,18 @@ interface TableProps<T> {
   rows: readonly T[];
   keyOf: (row: T) => string;
   empty: ReactNode;
+  /** Of the filters or the page before; the answer to these is under way. */
+  stale?: boolean;
 }
 
 /** Styles of narrow screens take the roles of table elements away, so they are said. */
 const as = (role: string): { role: string } => ({ role });
 
 /** A table; on a narrow screen each row is a card with named values. */
-export function DataTable<T>({ label, columns, rows, keyOf, empty }: TableProps<T>) {
+export function DataTable<T>({ label, columns, rows, keyOf, empty, stale }: TableProps<T>) {
   if (rows.length === 0) return <>{empty}</>;
   return (
-    <div className="table-scroll">
+    <div className={stale ? 'table-scroll stale' : 'table-scroll'} aria-busy={stale}>
       <table className="data-table" aria-label={label} {...as('table')}>
         <thead {...as('rowgroup')}>
           <tr {...as('row')}>
@@ -62,13 +64,15 @@ export function DataTable<T>({ label, columns, rows, keyOf, empty }: TableProps<
 export function Pager({ next, shown }: { next: string | null; shown: number }) {
   const [search, setSearch] = useSearchParams();
   const cursor = search.get('cursor');
-  const go = (to: string | null): void =>
+  const go = (to: string | null): void => {
+    window.scrollTo(0, 0);
     setSearch(before => {
       const after = new URLSearchParams(before);
       if (to === null) after.delete('cursor');
       else after.set('cursor', to);
       return after;
     });
+  };
   if (cursor === null && next === null) return null;
   return (
     <Group component="nav" aria-label="Pages of the list" gap="xs">

@@ -16,7 +16,7 @@ export function Growth({ tenant, volume, current }: { tenant: string; volume: st
       <Loaded read={{ ...read, data: read.data?.data }}>
         {({ items, next }) => {
           if (items.length === 0)
-            return <Empty what="There is no snapshot of it yet." command="trivet volume snapshot" />;
+            return <Empty what="There is no snapshot of it yet." command="trivet protection list" />;
           const most = items.reduce((max, { changedBytes }) => Math.max(max, Number(changedBytes ?? 0)), 0);
           return (
             <>

@@ -44,7 +44,14 @@ export function ListPage<P extends ListPath>(props: ListPageProps<P> & Pick<Inpu
       <Loaded read={{ ...list, data }}>
         {({ items, next }) => (
           <>
-            <DataTable label={label} rows={items} keyOf={keyOf} empty={empty} columns={columns} />
+            <DataTable
+              label={label}
+              rows={items}
+              keyOf={keyOf}
+              empty={empty}
+              columns={columns}
+              stale={list.isPlaceholderData}
+            />
             <Pager next={next} shown={items.length} />
           </>
         )}

@@ -2,12 +2,14 @@ import { TextInput } from '@mantine/core';
 import type { QuotaKey } from '#admin/contract/tenants';
 import { call } from '../api/client';
 import { useMay } from '../api/me';
+import { InputError } from '../api/problem';
 import { useRead } from '../api/read';
 import type { ReadOf } from '../api/routes';
-import { Act, textOf } from './act';
-import { readBytes, shareOf, showBytes, showCount, showPercent } from './amounts';
+import { Act, textOf, useFieldErrors } from './act';
+import { shareOf, showBytes, showCount, showPercent } from './amounts';
 import { Meter } from './charts';
 import { Loaded, Section } from './page';
+import { SizeInput, sizeOf } from './size-input';
 
 type Quotas = ReadOf<'/tenants/{tenant}/quotas'>;
 const PATH = '/tenants/{tenant}/quotas';
@@ -82,30 +84,32 @@ const SetQuotas = ({ tenant, quotas, etag }: { tenant: string; quotas: Quotas; e
     run={async form => {
       const body: Partial<Record<QuotaKey, string | null>> = {};
       for (const key of keys) {
-        const limit = limitOf(textOf(form, key), KEYS[key].bytes === true);
+        const limit = KEYS[key].bytes ? (sizeOf(form, key) ?? null) : countOf(form, key);
         if (limit !== quotas[key].limit) body[key] = limit;
       }
       await call('PATCH', PATH, { params: { tenant }, body }, { etag });
       return undefined;
     }}
   >
-    {keys.map(key => (
-      <TextInput
-        key={key}
-        name={key}
-        label={KEYS[key].name}
-        description={KEYS[key].bytes ? 'Such as 10 TiB' : undefined}
-        defaultValue={quotas[key].limit ?? ''}
-        autoComplete="off"
-      />
-    ))}
+    {keys.map(key =>
+      KEYS[key].bytes ? (
+        <SizeInput key={key} name={key} label={KEYS[key].name} defaultValue={quotas[key].limit ?? ''} />
+      ) : (
+        <CountInput key={key} name={key} label={KEYS[key].name} defaultValue={quotas[key].limit ?? ''} />
+      ),
+    )}
   </Act>
 );
 
-function limitOf(text: string | undefined, bytes: boolean): string | null {
+function CountInput({ name, label, defaultValue }: { name: string; label: string; defaultValue: string }) {
+  const error = useFieldErrors(`/${name}`);
+  return <TextInput name={name} label={label} defaultValue={defaultValue} error={error} autoComplete="off" />;
+}
+
+/** null: it is empty, so there is no limit. */
+function countOf(form: FormData, name: string): string | null {
+  const text = textOf(form, name);
   if (text === undefined) return null;
-  const limit = bytes ? readBytes(text) : /^\d{1,19}$/.test(text) ? text : undefined;
-  if (limit === undefined)
-    throw new Error(`${text} is no ${bytes ? 'size: write a number and a unit, such as 10 TiB' : 'whole number'}`);
-  return limit;
+  if (!/^\d{1,19}$/.test(text)) throw new InputError(name, `"${text}" is no whole number: write digits, 0 or more`);
+  return text;
 }

@@ -17,6 +17,17 @@ export function Shell() {
     first.current = false;
     window.scrollTo(0, 0);
   }, [pathname]);
+  const burger = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    if (!opened) return;
+    const leave = ({ key }: KeyboardEvent): void => {
+      if (key !== 'Escape') return;
+      close();
+      burger.current?.focus();
+    };
+    document.addEventListener('keydown', leave);
+    return () => document.removeEventListener('keydown', leave);
+  }, [opened, close]);
   return (
     <AppShell
       header={{ height: 52 }}
@@ -29,6 +40,7 @@ export function Shell() {
       <AppShell.Header className="app-header">
         <div className="header-line">
           <Burger
+            ref={burger}
             opened={opened}
             onClick={toggle}
             hiddenFrom="sm"
@@ -53,7 +65,8 @@ export function Shell() {
         </AppShell.Section>
       </AppShell.Navbar>
       <AppShell.Main id="main" tabIndex={-1}>
-        <Outlet />
+        {/* Another path is another page: no dialog of the old one, with what was typed there, lives on in it. */}
+        <Outlet key={pathname} />
       </AppShell.Main>
     </AppShell>
   );

@@ -4,6 +4,8 @@ import { useLocation, useNavigate } from 'react-router';
 import { useRead } from '../api/read';
 
 const SHOWN = 50;
+/** Whose users administer all the others, and whose backends are shared; no list of tenants has it. */
+const APPLIANCE = { name: 'appliance', displayName: 'the appliance itself' };
 
 /**
  * The tenant is a part of the URL; another one leads to the same kind of list. The gateway searches: each letter is a new
@@ -23,7 +25,7 @@ export function TenantSwitcher({ tenant }: { tenant: string }) {
   };
   // Until the new answer is there the old one is shown; Enter must not choose from it what does not match.
   const matching = new Map(
-    found
+    [...found, APPLIANCE]
       .filter(({ name, displayName }) => [name, displayName].some(text => includes(text, search)))
       .map(({ name, displayName }) => [name, displayName]),
   );

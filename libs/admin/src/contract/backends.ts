@@ -24,9 +24,22 @@ const changes = z.strictObject({
   state: z.enum(['active', 'cordoned', 'draining']).optional(),
   config: config.optional(),
   credentials: credentials.optional(),
+  thinRatios: z
+    .record(z.string(), z.number().gt(0).max(1_000))
+    .optional()
+    .meta({
+      description:
+        'By pool: how many times its size it promises to volumes. Not of a share: the pool is the appliance’s',
+      examples: [{ fast: 3 }],
+    }),
   reason: reason.optional(),
 });
 const schema = z.record(z.string(), z.unknown());
+
+export const daysToFull = z
+  .number()
+  .nullable()
+  .meta({ description: 'If it goes on as in the last week; null: it does not grow, or too little is known' });
 
 export const backend = z
   .object({
@@ -40,11 +53,28 @@ export const backend = z
     health: z.object({
       state: backendHealth,
       reason: z.string().nullable(),
-      since: time.nullable().meta({ description: 'Of a store that is up: when it last answered, to the minute' }),
+      since: time.nullable().meta({
+        description: 'Since when it is down, as far as known; of one that is up when it last answered or was seen',
+      }),
     }),
     capabilities: z.record(z.string(), z.unknown()).nullable(),
     holds: z.object({ volumes: count, snapshots: count, buckets: count, accesses: count, operations: count }),
     capacity: z.object({ total: bytes, used: bytes, reserved: bytes }).nullable().meta({ description: 'Of its pools' }),
+    pools: z
+      .array(
+        z.object({
+          name: z.string(),
+          state: z.enum(['up', 'down']),
+          reason: z.string().nullable(),
+          total: bytes,
+          used: bytes,
+          promised: bytes.meta({ description: 'Sizes of the volumes of all who share it, the recycle bin included' }),
+          thinRatio: z.number().meta({ description: 'It promises so many times its size' }),
+          daysToFull,
+        }),
+      )
+      .nullable()
+      .meta({ description: 'As a worker last saw them; null: an object store' }),
     version: count,
     createdAt: time,
     updatedAt: time,

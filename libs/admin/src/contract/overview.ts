@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { backendHealth } from '#admin/contract/backends';
+import { backendHealth, daysToFull } from '#admin/contract/backends';
 import { bytes, count, id, name, pageOf, paging, tenantName, time } from '#admin/contract/common';
 import { route } from '#admin/contract/route';
 
@@ -17,7 +17,9 @@ export const overview = z
         kind: z.string(),
         health: backendHealth,
         detail: z.string(),
-        since: time.nullable().meta({ description: 'Of a store that is up: when it last answered, to the minute' }),
+        since: time.nullable().meta({
+          description: 'Since when it is down, as far as known; of one that is up when it last answered or was seen',
+        }),
       }),
     ),
     workers: z.object({ up: count, lost: count }),
@@ -39,6 +41,7 @@ export const overview = z
         pool: z.string(),
         total: bytes,
         used: bytes,
+        daysToFull,
         trend: z
           .array(z.object({ at: time, used: bytes }))
           .meta({ description: 'Of each hour of the last week, as far as it is known' }),
@@ -83,11 +86,12 @@ export const auditEntry = z
     at: time,
     tenant: tenantName,
     actor: z.object({
-      kind: z.enum(['user', 'token', 'command', 'system']),
+      kind: z.enum(['user', 'token', 'command', 'system', 'socket']),
       name: z.string(),
-      token: z.string().nullable(),
+      token: z.string().nullable().meta({ description: 'Name of an API token; id of the session of a driver’s login' }),
       address: z.string(),
     }),
+    door: z.enum(['admin', 'csp', 'cosi']).nullable().meta({ description: 'By which it came in; null: none' }),
     action: z.string().meta({ examples: ['tenant.suspend'] }),
     subject: z.object({ kind: z.string(), id: z.string(), name: z.string() }),
     before: z.unknown(),

@@ -59,6 +59,8 @@ const SECURITY: Json = {
   },
 };
 
+const TAG = '"019a2b7c-4d5e-7f60-8a9b-0c1d2e3f4a5b.v3.Zt0gJ8mTq1n5cB2vQx7kLw"';
+
 const PARAMETERS: Json = {
   IfMatch: {
     name: 'If-Match',
@@ -66,7 +68,14 @@ const PARAMETERS: Json = {
     required: true,
     description: 'ETag of what was read; `*`: whatever it is now',
     schema: { type: 'string' },
-    example: '"v3"',
+    example: TAG,
+  },
+  IfNoneMatch: {
+    name: 'If-None-Match',
+    in: 'header',
+    description: 'ETag of an answer that the caller has: the same one is 304 without a body',
+    schema: { type: 'string' },
+    example: TAG,
   },
   Prefer: {
     name: 'Prefer',
@@ -97,7 +106,7 @@ const text = (description: string, example?: string): Json => ({
 });
 
 const HEADERS: Json = {
-  ETag: text('Version of what is shown, for If-Match', '"v3"'),
+  ETag: text('Object, its version, and what is shown of it: for If-Match and If-None-Match', TAG),
   Location: text('Where the new object, or the operation, is', '/api/v1/tenants/acme'),
   IdempotencyReplayed: text('`true`: the answer of an earlier call with the same Idempotency-Key', 'true'),
   RetryAfter: { description: 'Seconds after which to try again', schema: { type: 'integer', minimum: 0 }, example: 2 },

@@ -80,6 +80,7 @@ function headersOf({ method, etag, long, access }: RouteContract): Json[] {
   const named = (name: string) => ({ $ref: `#/components/parameters/${name}` });
   const headers: Json[] = [];
   if (etag === 'needs') headers.push(named('IfMatch'));
+  if (etag && method === 'GET') headers.push(named('IfNoneMatch'));
   if (long) headers.push(named('Prefer'));
   if (method === 'POST' && access.scope !== 'public') headers.push(named('IdempotencyKey'));
   if (method !== 'GET' && access.scope !== 'public') headers.push(named('CsrfToken'));
@@ -125,6 +126,10 @@ function successesOf(route: RouteContract, book: SchemaBook): Json {
     ...(Object.keys(headers).length > 0 ? { headers } : {}),
     ...(content ? { content } : {}),
   };
+  if (etag && method === 'GET') {
+    const same = { description: 'It is as `If-None-Match` says', headers: { ETag: header('ETag') } };
+    return { [status]: done, 304: same };
+  }
   if (!long || status === 202) return { [status]: done };
   return {
     [status]: done,

@@ -111,6 +111,14 @@ function ofBackends({ backends, pools, findings }: Conditions): Item[] {
       todo: 'Look whether it runs and can be reached; test the connection.',
       link: `/tenants/${tenant}/backends/${name}`,
     });
+  for (const { tenant, name, fault } of backends.filter(each => !each.circuitOpen && each.fault !== null))
+    items.push({
+      severity: 'error',
+      what: `Backend ${name} of tenant ${tenant} cannot be used: ${fault}.`,
+      means: 'Work there fails or waits for a person until that is mended.',
+      todo: 'Mend what it says, or change its keys; then test the connection.',
+      link: `/tenants/${tenant}/backends/${name}`,
+    });
   for (const pool of pools) {
     const share = Number(pool.total) > 0 ? Number(pool.used) / Number(pool.total) : 0;
     const link = `/tenants/${pool.tenant}/backends/${pool.backend}`;

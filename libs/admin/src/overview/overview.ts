@@ -6,6 +6,7 @@ import type { WorkerDirectory } from '#operations/worker-directory';
 import type { Database } from '#platform/database';
 import { detailOf, healthOf } from '#storage/backends/backend-health';
 import { type Conditions, readConditions } from '#storage/condition-report';
+import { daysToFull } from '#storage/pools/days-to-full';
 import type { Names } from '#tenancy/names';
 
 export interface OverviewParts {
@@ -84,12 +85,13 @@ export class Overview {
         perSecond: pulse.perSecond,
         trend: pulse.trend.map(({ at, ...minute }) => ({ at: at.toISOString(), ...minute })),
       },
-      capacity: conditions.pools.map(({ tenant, backend, pool, total, used, trend }) => ({
+      capacity: conditions.pools.map(({ tenant, backend, pool, total, used, growth, trend }) => ({
         tenant,
         backend,
         pool,
         total,
         used,
+        daysToFull: daysToFull({ total, used, growth }),
         trend: trend.map(sample => ({ at: new Date(sample.at).toISOString(), used: sample.used })),
       })),
       attention: attentionFor({

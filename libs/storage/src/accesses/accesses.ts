@@ -30,7 +30,7 @@ import {
   fingerprint,
 } from '#storage/desired-state';
 import type { AccessView, GrantRequest } from '#storage/object-storage';
-import type { Witness } from '#storage/witness';
+import { noted } from '#storage/witness';
 
 /** Of what ends or makes an access: it, and the policies of its buckets. */
 export const accessSlots = (accessId: string, bucketIds: readonly string[]): Slot[] => [
@@ -127,6 +127,12 @@ export class Accesses {
           slots: accessSlots(id, bucketIds),
           traceparent: caller.traceparent,
           actor: caller.actor,
+          audit: noted(caller.witness, {
+            kind: 'access.grant',
+            resourceId: id,
+            resourceName: request.name,
+            after: desired,
+          }),
         });
         return { value: undefined };
       },
@@ -142,11 +148,10 @@ export class Accesses {
   async revoke(caller: Caller, accountId: string, bucketNames?: readonly string[]): Promise<void> {
     const remover = objectCaller(caller, this.waitMs);
     const { endpoint } = caller;
-    const serving: Witness = {
+    remover.witness = {
+      ...remover.witness,
       before: async tx => requireServing(await servesAccesses(tx, endpoint)),
-      note: async () => undefined,
     };
-    remover.witness = serving;
     await this.remove(remover, accountId, bucketNames).finally(() => {
       caller.operationId = remover.operationId;
     });
@@ -178,11 +183,11 @@ export class Accesses {
         const leaving = buckets.filter(({ name }) => whole || bucketNames?.includes(name)).map(({ id }) => id);
         const bucketIds = whole ? buckets.map(({ id }) => id) : leaving;
         await setAccessState(tx, caller, row.id, whole ? 'revoking' : row.state, operationId);
-        await witness?.note(tx, { resourceId: row.id, resourceName: row.name, operationId });
+        const kind = whole ? 'access.revoke' : 'access.narrow';
         await begin({
           id: operationId,
           tenantId,
-          kind: whole ? 'access.revoke' : 'access.narrow',
+          kind,
           class: 'fast',
           backendId,
           resourceKind: 'access',
@@ -193,6 +198,7 @@ export class Accesses {
           negates: whole ? ['access.grant', 'access.narrow'] : undefined,
           traceparent,
           actor,
+          audit: noted(witness, { kind, resourceId: row.id, resourceName: row.name, operationId, before: row.desired }),
         });
         return { value: undefined };
       },

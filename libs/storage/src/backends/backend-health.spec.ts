@@ -7,8 +7,17 @@ const pool = (name: string, state: 'up' | 'down', age = 1): PoolSeen => ({
   reason: state === 'down' ? 'not mounted' : null,
   age,
 });
-const seen = (facts: Partial<HealthFacts>) =>
-  healthOf({ isBlock: false, circuitOpen: null, circuitReason: null, answeredAt: null, pools: [], ...facts });
+const NOTHING: HealthFacts = {
+  isBlock: false,
+  circuitOpen: null,
+  circuitReason: null,
+  openedAt: null,
+  answeredAt: null,
+  fault: null,
+  faultAt: null,
+  pools: [],
+};
+const seen = (facts: Partial<HealthFacts>) => healthOf({ ...NOTHING, ...facts });
 const ofPools = (...pools: PoolSeen[]) => seen({ isBlock: true, pools });
 
 describe('the health of a backend', () => {
@@ -16,10 +25,26 @@ describe('the health of a backend', () => {
     expect(seen({})).toEqual({ state: 'unknown', reason: 'nobody has used or tested it yet', since: null });
     const answeredAt = new Date();
     expect(seen({ circuitOpen: false, answeredAt })).toEqual({ state: 'up', reason: null, since: answeredAt });
-    expect(seen({ circuitOpen: true, circuitReason: 'no answer', answeredAt })).toMatchObject({
+    // Somebody asks it just now.
+    expect(seen({ circuitOpen: false })).toMatchObject({ state: 'unknown' });
+  });
+
+  it('is down with what was found, and since when', () => {
+    const [openedAt, faultAt, answeredAt] = [new Date(1), new Date(2), new Date(3)];
+    const open = { circuitOpen: true, circuitReason: 'no answer', openedAt, answeredAt };
+    expect(seen(open)).toEqual({ state: 'down', reason: 'no answer', since: openedAt });
+    const fault = 'knows us: its keys are refused';
+    expect(seen({ circuitOpen: false, answeredAt, fault, faultAt })).toEqual({
       state: 'down',
-      reason: 'no answer',
+      reason: fault,
+      since: faultAt,
     });
+    expect(seen({ ...open, fault, faultAt })).toMatchObject({ reason: 'no answer' });
+  });
+
+  it('of pools that are up says when they were seen', () => {
+    const { since } = ofPools(pool('a', 'up', 2), pool('b', 'up', 30));
+    expect(Date.now() - since!.getTime()).toBeGreaterThanOrEqual(30_000);
   });
 
   it.each([
@@ -44,7 +69,7 @@ describe('the health of a backend', () => {
   });
 
   it('is said in words, with what it is not used for', () => {
-    const up = seen({ circuitOpen: false });
+    const up = seen({ circuitOpen: false, answeredAt: new Date() });
     expect(detailOf(up, 'active', 0)).toBe('it answers');
     expect(detailOf(up, 'active', 1)).toBe('its pool is up');
     expect(detailOf(up, 'draining', 2)).toBe('draining: nothing new is made there; 2 pools are up');

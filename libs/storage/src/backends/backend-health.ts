@@ -5,7 +5,7 @@ export type BackendHealthState = 'up' | 'degraded' | 'down' | 'unknown';
 export interface BackendHealth {
   state: BackendHealthState;
   reason: string | null;
-  /** When a store that is up last answered, as far as it was noted. */
+  /** Since when it is down, as far as it is known; of one that is up: when it last answered, or a worker last saw its pools. */
   since: Date | null;
 }
 
@@ -23,7 +23,11 @@ export interface HealthFacts {
   /** null: nobody has heard from it, for better or worse. */
   circuitOpen: boolean | null;
   circuitReason: string | null;
+  openedAt: Date | null;
   answeredAt: Date | null;
+  /** It answers, and cannot be used: what was found, and when first. */
+  fault: string | null;
+  faultAt: Date | null;
   pools: readonly PoolSeen[];
 }
 
@@ -32,12 +36,13 @@ export const STALE_SECONDS = 60;
 
 /** The one answer to whether a backend can be used: its own page and the overview say the same. */
 export function healthOf(facts: HealthFacts): BackendHealth {
-  if (facts.circuitOpen === true) return { state: 'down', reason: facts.circuitReason, since: null };
+  if (facts.circuitOpen === true) return { state: 'down', reason: facts.circuitReason, since: facts.openedAt };
   return facts.isBlock ? ofPools(facts.pools) : ofStore(facts);
 }
 
-function ofStore({ circuitOpen, answeredAt }: HealthFacts): BackendHealth {
-  if (circuitOpen === false) return { state: 'up', reason: null, since: answeredAt };
+function ofStore({ circuitOpen, answeredAt, fault, faultAt }: HealthFacts): BackendHealth {
+  if (fault !== null) return { state: 'down', reason: fault, since: faultAt };
+  if (circuitOpen === false && answeredAt !== null) return { state: 'up', reason: null, since: answeredAt };
   return { state: 'unknown', reason: 'nobody has used or tested it yet', since: null };
 }
 
@@ -51,7 +56,8 @@ function ofPools(pools: readonly PoolSeen[]): BackendHealth {
   const stale = pools.filter(pool => !seen.includes(pool)).map(({ name }) => name);
   if (stale.length > 0)
     return unknown(`no worker looks at pool${stale.length > 1 ? 's' : ''} ${stale.join(', ')}; start one on its host`);
-  return { state: 'up', reason: null, since: null };
+  const oldest = Math.max(...seen.map(({ age }) => age));
+  return { state: 'up', reason: null, since: new Date(Date.now() - oldest * 1_000) };
 }
 
 const why = ({ name, reason }: PoolSeen): string => `pool ${name} is down${reason ? `: ${reason}` : ''}`;

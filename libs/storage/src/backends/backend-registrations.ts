@@ -22,6 +22,7 @@ import {
 import { checkedConfig, checkedCredentials } from '#storage/backends/checked-config';
 import { forgetBackend } from '#storage/backends/forget-backend';
 import { asTenant, type BackendShare, sharesOf } from '#storage/backends/shares';
+import { setThinRatios } from '#storage/pools/thin-ratio';
 import { type Actor, audit } from '#tenancy/audit-log';
 
 export const APPLIANCE = 'appliance';
@@ -51,6 +52,12 @@ const CHANGE = sql(
       SET description = coalesce($3, description), state = coalesce($4, state), config = coalesce($5, config),
           shared_state = coalesce($6, shared_state), version = version + 1, updated_at = now()
     WHERE tenant_id = $1 AND id = $2`,
+);
+/** What was found out about it was about what it was. */
+const FORGET_FAULT = sql(
+  'backend_forget_fault',
+  `UPDATE trivet.backend_circuit SET fault = NULL, fault_at = NULL, asked_at = NULL, probed_at = NULL
+    WHERE tenant_id = $1 AND backend_id = $2 AND fault IS NOT NULL`,
 );
 const CONFIG = sql('backend_config', 'SELECT config FROM trivet.backend WHERE tenant_id = $1 AND id = $2 FOR UPDATE');
 const OWNER = sql('backend_owner', 'SELECT tenant_id AS id FROM trivet.appliance_tenant()');
@@ -190,6 +197,8 @@ export class BackendRegistrations {
       const stored = config === undefined ? null : JSON.stringify(config);
       await tx.query(CHANGE, [tenant.id, locked.id, description, state, stored, null]);
       if (credentials) await sealCredentials(tx, this.parts.secrets, tenant.id, locked.id, credentials);
+      if (config || credentials) await tx.query(FORGET_FAULT, [tenant.id, locked.id]);
+      if (changes.thinRatios) await setThinRatios(tx, tenant.id, locked, changes.thinRatios);
       const after = { ...locked, config: (config ?? locked.config) as Locked['config'], state: state ?? locked.state };
       if (config || credentials || state) await this.follow(tx, actor, tenant.id, after, credentials, shares);
       const view = await this.read(tx, tenant, name);
@@ -320,6 +329,7 @@ export class BackendRegistrations {
           const values = [tenant.id, share.backendId, null, null, JSON.stringify(config), source.state];
           await tx.query(CHANGE, values);
           if (credentials) await sealCredentials(tx, this.parts.secrets, tenant.id, share.backendId, credentials);
+          await tx.query(FORGET_FAULT, [tenant.id, share.backendId]);
           await audit(tx, actor, {
             tenantId: tenant.id,
             tenantName: tenant.name,
@@ -359,8 +369,10 @@ function stricter({ state, sharedState }: Locked): BackendState {
 }
 
 /** What changes by itself is no part of a change. */
-function shownInAudit({ name, kind, description, state, shared, config }: BackendView) {
-  return { name, kind, description, state, shared, config };
+function shownInAudit({ name, kind, description, state, shared, config, pools }: BackendView) {
+  const ratios = pools?.map(pool => [pool.name, pool.thinRatio]) ?? [];
+  const thinRatios = ratios.length > 0 ? { thinRatios: Object.fromEntries(ratios) } : {};
+  return { name, kind, description, state, shared, config, ...thinRatios };
 }
 
 export const unknown = (name: string): StorageError =>

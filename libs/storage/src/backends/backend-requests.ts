@@ -19,5 +19,7 @@ export interface BackendChanges {
   /** As a whole. */
   config?: Record<string, unknown>;
   credentials?: Record<string, string>;
+  /** By pool. */
+  thinRatios?: Record<string, number>;
   reason?: string;
 }

@@ -30,12 +30,32 @@ const SEEN = sql(
   `SELECT name, state, reason, extract(epoch FROM now() - checked_at)::float8 AS age
      FROM trivet.pool WHERE tenant_id = $1 AND backend_id = $2 ORDER BY position`,
 );
-/** That it answered is remembered; an open circuit is the workers' to close. */
-const ANSWERED = sql(
-  'backend_test_answered',
-  `INSERT INTO trivet.backend_circuit (tenant_id, backend_id, probed_at) VALUES ($1, $2, now())
-   ON CONFLICT (tenant_id, backend_id) DO UPDATE SET probed_at = now() WHERE backend_circuit.open_until IS NULL`,
+/** What was found is remembered; an open circuit is the workers' to close. */
+const FOUND = sql(
+  'backend_test_found',
+  `INSERT INTO trivet.backend_circuit AS c (tenant_id, backend_id, probed_at, fault, fault_at)
+   VALUES ($1, $2, now(), $3::text, CASE WHEN $3::text IS NOT NULL THEN now() END)
+   ON CONFLICT (tenant_id, backend_id) DO UPDATE
+      SET probed_at = now(), fault = $3::text, fault_at = CASE WHEN $3::text IS NOT NULL THEN coalesce(c.fault_at, now()) END
+    WHERE c.open_until IS NULL`,
 );
+
+export function asCheck(error: unknown): BackendCheck[] {
+  if (!isStorageError(error)) throw error;
+  return [{ name: 'opens', ok: false, detail: error.message }];
+}
+
+/** Of an object store: what its health goes by until somebody uses it. */
+export async function noteFound(
+  database: Database,
+  tenantId: string,
+  backendId: string,
+  checks: readonly BackendCheck[],
+): Promise<void> {
+  const failed = checks.find(({ ok }) => !ok);
+  const fault = failed ? `${failed.name}: ${failed.detail}` : null;
+  await database.withTenant(tenantId, tx => tx.query(FOUND, [tenantId, backendId, fault]));
+}
 
 /** Asks a registered backend, in bounded time and without effect there, whether it can be used. */
 export class BackendTester {
@@ -49,12 +69,10 @@ export class BackendTester {
     );
     if (!row) throw new StorageError('not_found', `there is no backend ${name}`, { resource: `backend ${name}` });
     const ask = row.isBlock ? this.block(tenantId, row.id) : this.object(tenantId, row.id);
-    const checks = await ask.catch((error: unknown): BackendCheck[] => {
-      if (!isStorageError(error)) throw error;
-      return [{ name: 'opens', ok: false, detail: error.message }];
-    });
+    const checks = await ask.catch(asCheck);
     const ok = checks.every(check => check.ok);
-    if (ok && !row.isBlock) await database.withTenant(tenantId, tx => tx.query(ANSWERED, [tenantId, row.id]));
+    // Pools are looked at by workers, who alone are where they are.
+    if (!row.isBlock) await noteFound(database, tenantId, row.id, checks);
     return { ok, checks, milliseconds: Math.round(performance.now() - began) };
   }
 

@@ -4,6 +4,7 @@ import { sql } from '#platform/sql';
 import { type BackendHealth, healthOf, type PoolSeen } from '#storage/backends/backend-health';
 import type { BackendState } from '#storage/backends/backend-state';
 import { asTenant, type BackendShare, sharesOf } from '#storage/backends/shares';
+import { daysToFull, GROWTH } from '#storage/pools/days-to-full';
 
 /** A registered backend, as people and programs see it. Bytes are decimal text. */
 export interface BackendView {
@@ -20,6 +21,8 @@ export interface BackendView {
   holds: BackendHolds;
   /** Of its pools, as a worker last saw them. */
   capacity: { total: string; used: string; reserved: string } | null;
+  /** null: it has none. */
+  pools: PoolView[] | null;
   version: number;
   createdAt: Date;
   updatedAt: Date;
@@ -40,7 +43,12 @@ interface PoolRow extends PoolSeen {
   total: string;
   used: string;
   clone: string;
+  thinRatio: number;
+  promised: string;
+  growth: number | null;
 }
+
+export type PoolView = Omit<PoolRow, 'clone' | 'age' | 'growth'> & { daysToFull: number | null };
 
 export interface BackendRow {
   id: string;
@@ -55,7 +63,10 @@ export interface BackendRow {
   updatedAt: Date;
   circuitOpen: boolean | null;
   circuitReason: string | null;
+  openedAt: Date | null;
   answeredAt: Date | null;
+  fault: string | null;
+  faultAt: Date | null;
   pools: PoolRow[];
   reserved: string;
   holds: BackendHolds;
@@ -74,12 +85,22 @@ const HOLDS = (tenant: string, backend: string): string => `json_build_object(
   'operations', (SELECT count(*) FROM trivet.operation o
                   WHERE o.tenant_id = ${tenant} AND o.backend_id = ${backend} AND o.finished_at IS NULL))`;
 
+/** To all who share it; of volumes in the recycle bin, too. */
+const PROMISED = `SELECT coalesce(sum(v.size_bytes), 0)
+  + (SELECT bytes FROM trivet.promised_to_others(coalesce(b.shared_from, b.id), b.id, p.name))
+  FROM trivet.volume v
+ WHERE v.tenant_id = p.tenant_id AND v.backend_id = p.backend_id AND v.pool = p.name AND v.state <> 'gone'`;
+
 const SELECT = `SELECT b.id, b.name, b.kind, b.description, b.effective_state AS state, b.shared_from AS "sharedFrom",
        b.config, b.version, b.created_at AS "createdAt", b.updated_at AS "updatedAt",
-       CASE WHEN c.tenant_id IS NOT NULL THEN c.open_until IS NOT NULL END AS "circuitOpen", c.reason AS "circuitReason", c.probed_at AS "answeredAt",
+       CASE WHEN c.tenant_id IS NOT NULL THEN c.open_until IS NOT NULL END AS "circuitOpen", c.reason AS "circuitReason",
+       c.opened_at AS "openedAt", c.probed_at AS "answeredAt", c.fault, c.fault_at AS "faultAt",
        coalesce((SELECT json_agg(json_build_object('name', p.name, 'state', p.state, 'reason', p.reason,
                                           'total', p.total_bytes::text, 'used', p.used_bytes::text, 'clone', p.clone,
-                                          'age', extract(epoch FROM now() - p.checked_at)) ORDER BY p.position)
+                                          'age', extract(epoch FROM now() - p.checked_at),
+                                          'thinRatio', coalesce((SELECT ratio FROM trivet.pool_thin_ratio(b.shared_from, p.name)),
+                                                                p.thin_ratio),
+                                          'promised', (${PROMISED})::text, 'growth', (${GROWTH})) ORDER BY p.position)
                    FROM trivet.pool p WHERE p.tenant_id = b.tenant_id AND p.backend_id = b.id), '[]') AS pools,
        coalesce((SELECT sum(v.size_bytes) FROM trivet.volume v
                   WHERE v.tenant_id = b.tenant_id AND v.backend_id = b.id AND v.state <> 'gone'), 0)::text AS reserved,
@@ -146,11 +167,17 @@ export function toView(
     capabilities: capabilities && (isBlock ? { ...capabilities, clones } : capabilities),
     holds,
     capacity: isBlock ? capacityOf(row) : null,
+    pools: isBlock ? row.pools.map(poolView) : null,
     version,
     createdAt,
     updatedAt,
   };
 }
+
+const poolView = ({ clone: _clone, age: _age, growth, ...pool }: PoolRow): PoolView => ({
+  ...pool,
+  daysToFull: daysToFull({ ...pool, growth }),
+});
 
 function capacityOf({ pools, reserved }: BackendRow): BackendView['capacity'] {
   const sum = (key: 'total' | 'used') => pools.reduce((all, pool) => all + BigInt(pool[key]), 0n).toString();

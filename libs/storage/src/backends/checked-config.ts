@@ -1,3 +1,4 @@
+import '#platform/form-words';
 import type { Registration } from '#backends/registry';
 import { refusedUrl } from '#platform/address-rules';
 import { StorageError } from '#platform/errors';

@@ -16,6 +16,7 @@ import {
 import { type Caller, type Endpoint, type ObjectCaller, objectCaller, patience, requireServing } from '#storage/caller';
 import { desiredBucket, differences, fingerprint } from '#storage/desired-state';
 import type { BucketRequest, BucketView } from '#storage/object-storage';
+import { noted } from '#storage/witness';
 
 /** Create and delete exclude everything else at a bucket; a grant takes its policy alone. */
 export const BUCKET_SLOTS = { lifecycle: 'lifecycle', policy: 'policy' } as const;
@@ -79,6 +80,12 @@ export class Buckets {
         slots: bucketSlots(id),
         traceparent: caller.traceparent,
         actor: caller.actor,
+        audit: noted(caller.witness, {
+          kind: 'bucket.create',
+          resourceId: id,
+          resourceName: request.name,
+          after: desired,
+        }),
       },
     };
     const join = () =>
@@ -177,11 +184,11 @@ export class Buckets {
       if (registered) await leaveBucket(tx, tenantId, row.id, 'all');
       await setBucketState(tx, caller, row.id, stays ? 'ready' : 'deleting', operationId);
       const { deletePolicy } = row.desired.spec;
-      await witness?.note(tx, { resourceId: row.id, resourceName: name, operationId });
+      const kind = registered ? 'bucket.release' : 'bucket.delete';
       await begin({
         id: operationId,
         tenantId,
-        kind: registered ? 'bucket.release' : 'bucket.delete',
+        kind,
         class: !registered && deletePolicy === 'purge' ? 'destroy' : 'fast',
         backendId,
         resourceKind: 'bucket',
@@ -192,6 +199,7 @@ export class Buckets {
         negates: registered ? undefined : ['bucket.create'],
         traceparent,
         actor,
+        audit: noted(witness, { kind, resourceId: row.id, resourceName: name, operationId }),
       });
       return { value: undefined };
     });

@@ -7,6 +7,7 @@ import type { BlockParts } from '#storage/block-parts';
 import type { BlockCaller, VolumeConfig, VolumeGroupRequest, VolumeGroupView } from '#storage/block-storage';
 import { canonical } from '#storage/desired-state';
 import { requireTemplate } from '#storage/protection/protect';
+import { noting } from '#storage/witness';
 
 interface GroupRow {
   id: string;
@@ -92,11 +93,13 @@ export class VolumeGroups {
     return this.parts.database.withTenant(tenantId, async tx => {
       if (protectionTemplate !== undefined) await requireTemplate(tx, tenantId, protectionTemplate);
       const values = [tenantId, backendId, uuidv7(), name, description, JSON.stringify(config)];
-      await tx.query(INSERT, [...values, protectionTemplate ?? null]);
+      const made = await tx.query(INSERT, [...values, protectionTemplate ?? null]);
       const [row] = await tx.query<GroupRow>(BY_NAME, [tenantId, backendId, name]);
       if (!row) throw new StorageError('aborted', `${resource} is being deleted; try again`, { resource });
       if (row.description !== description || canonical(row.config) !== canonical(config))
         throw new StorageError('already_exists', `${resource} exists with another description or config`, { resource });
+      const change = { kind: 'volume_group.create', resourceId: row.id, resourceName: name, after: request };
+      if (made.length > 0) await tx.commit(...noting(caller.witness, change));
       return row;
     });
   }
@@ -122,7 +125,11 @@ export class VolumeGroups {
           `${resource} has ${counted(held!.snapshotGroups, 'snapshot group')}, which must go first`,
           { resource, field: 'snapshot_groups' },
         );
-      for (const statement of LET_GO) await tx.query(statement, [tenantId, groupId]);
+      const change = { kind: 'volume_group.delete', resourceId: groupId, resourceName: name };
+      await tx.commit(
+        ...LET_GO.map(statement => [statement, [tenantId, groupId]] as const),
+        ...noting(caller.witness, change),
+      );
     });
   }
 }

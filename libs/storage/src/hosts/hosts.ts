@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Tx } from '#platform/database';
 import { StorageError } from '#platform/errors';
 import { decodeSealed, encodeSealed } from '#platform/secrets';
@@ -18,6 +19,7 @@ import {
 } from '#storage/hosts/host-store';
 import { replayAndWait } from '#storage/publications/replay';
 import { chapPlace } from '#storage/publications/target-work';
+import { noting } from '#storage/witness';
 
 /** Every target of the host says something else now than what was applied. */
 const STALE = sql(
@@ -40,21 +42,29 @@ export class Hosts {
     const { tenantId } = caller;
     const id = await this.parts.database.withTenant(tenantId, async tx => {
       const known = await lockHost(tx, tenantId, request.uuid);
-      if (known) return this.replace(tx, tenantId, known, request);
+      if (known) return this.replace(tx, caller, known, request);
       await requireOwnAccount(tx, tenantId, request, this.passwordOf(tenantId));
       const made = uuidv7();
       if (await insertHost(tx, tenantId, made, request)) {
         await putChap(tx, tenantId, made, this.sealed(tenantId, made, request));
+        const after = hostView({ ...rowOf(request), id: made });
+        const change = { kind: 'host.create', resourceId: made, resourceName: request.name, after };
+        await tx.commit(...noting(caller.witness, change));
         return made;
       }
-      return this.replace(tx, tenantId, (await lockHost(tx, tenantId, request.uuid))!, request);
+      return this.replace(tx, caller, (await lockHost(tx, tenantId, request.uuid))!, request);
     });
     // Also what an earlier call changed and did not live to apply.
     await replayAndWait(this.parts, caller, id);
     return { ...hostView({ ...rowOf(request), id }) };
   }
 
-  private async replace(tx: Tx, tenantId: string, known: HostRow, request: HostRequest): Promise<string> {
+  private async replace(
+    tx: Tx,
+    { tenantId, witness }: BlockCaller,
+    known: HostRow,
+    request: HostRequest,
+  ): Promise<string> {
     const passwordOf = this.passwordOf(tenantId);
     const sameAccount =
       known.chapUser === (request.chap?.user ?? null) && passwordOf(known) === (request.chap?.password ?? null);
@@ -64,8 +74,13 @@ export class Hosts {
       await requireFittingChap(tx, tenantId, known, request.chap);
       await putChap(tx, tenantId, known.id, this.sealed(tenantId, known.id, request));
     }
+    const [before, after] = [hostView(known), hostView({ ...rowOf(request), id: known.id })];
+    if (sameAccount && isDeepStrictEqual(before, after)) return known.id;
     await updateHost(tx, tenantId, known.id, request);
     if (!sameAccount || !sameInitiators) await tx.query(STALE, [tenantId, known.id]);
+    const seen = { before, after: sameAccount ? after : { ...after, changed: 'its CHAP account' } };
+    const change = { kind: 'host.change', resourceId: known.id, resourceName: request.name, ...seen };
+    await tx.commit(...noting(witness, change));
     return known.id;
   }
 
@@ -106,7 +121,9 @@ export class Hosts {
         );
       await putChap(tx, tenantId, row.id, undefined);
       await tx.query(DELETE, [tenantId, row.id]);
-      await witness?.note(tx, { resourceId: row.id, resourceName: row.name });
+      await tx.commit(
+        ...noting(witness, { kind: 'host.delete', resourceId: row.id, resourceName: row.name, before: hostView(row) }),
+      );
     });
   }
 }

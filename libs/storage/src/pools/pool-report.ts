@@ -1,5 +1,7 @@
 import type { Database } from '#platform/database';
 import { sql } from '#platform/sql';
+import { type BackendHealth, type HealthFacts, healthOf } from '#storage/backends/backend-health';
+import { daysToFull, GROWTH } from '#storage/pools/days-to-full';
 
 const TENANTS = sql(
   'report_tenants',
@@ -9,18 +11,23 @@ const TENANTS = sql(
 const BACKENDS = sql(
   'pool_report_backends',
   `SELECT t.name AS tenant, b.id AS "backendId", b.name, b.kind, b.config,
-          (SELECT count(*)::int FROM trivet.backend_circuit c
-             JOIN trivet.operation o ON o.tenant_id = c.tenant_id AND o.backend_id = c.backend_id
-            WHERE c.tenant_id = b.tenant_id AND c.backend_id = b.id AND c.open_until > now()
+          CASE WHEN c.tenant_id IS NOT NULL THEN c.open_until IS NOT NULL END AS "circuitOpen", c.reason AS "circuitReason",
+          c.opened_at AS "openedAt", c.probed_at AS "answeredAt", c.fault, c.fault_at AS "faultAt",
+          (SELECT count(*)::int FROM trivet.operation o
+            WHERE o.tenant_id = c.tenant_id AND o.backend_id = c.backend_id AND c.open_until > now()
               AND o.finished_at IS NULL AND o.state = 'pending') AS waiting
-     FROM trivet.backend b JOIN trivet.tenant t ON t.id = b.tenant_id WHERE b.tenant_id = $1 ORDER BY b.name`,
+     FROM trivet.backend b
+     JOIN trivet.tenant t ON t.id = b.tenant_id
+     LEFT JOIN trivet.backend_circuit c ON c.tenant_id = b.tenant_id AND c.backend_id = b.id
+    WHERE b.tenant_id = $1 ORDER BY b.name`,
 );
 /** What is in the recycle bin is promised until it is gone. */
 const POOLS = sql(
   'pool_report_pools',
   `SELECT p.backend_id AS "backendId", p.name, p.uuid, p.state, p.reason, p.clone, p.portals,
           p.without_chap AS "withoutChap", p.total_bytes::text AS "totalBytes", p.used_bytes::text AS "usedBytes",
-          p.thin_ratio AS "thinRatio", p.checked_at AS "checkedAt",
+          coalesce((SELECT ratio FROM trivet.pool_thin_ratio(b.shared_from, p.name)), p.thin_ratio) AS "thinRatio",
+          (${GROWTH}) AS growth, p.checked_at AS "checkedAt",
           extract(epoch FROM now() - p.checked_at)::float8 AS "ageSeconds",
           (SELECT count(*)::int FROM trivet.volume v
             WHERE v.tenant_id = p.tenant_id AND v.backend_id = p.backend_id AND v.pool = p.name
@@ -28,7 +35,8 @@ const POOLS = sql(
           (SELECT coalesce(sum(v.size_bytes), 0)::text FROM trivet.volume v
             WHERE v.tenant_id = p.tenant_id AND v.backend_id = p.backend_id AND v.pool = p.name
               AND v.state <> 'gone') AS "promisedBytes"
-     FROM trivet.pool p WHERE p.tenant_id = $1 ORDER BY p.backend_id, p.position`,
+     FROM trivet.pool p JOIN trivet.backend b ON b.tenant_id = p.tenant_id AND b.id = p.backend_id
+    WHERE p.tenant_id = $1 ORDER BY p.backend_id, p.position`,
 );
 
 /** A pool as a worker last saw it. Bytes are decimal text. */
@@ -44,6 +52,8 @@ export interface PoolReport {
   usedBytes: string;
   promisedBytes: string;
   thinRatio: number;
+  /** If it goes on as in the last week. */
+  daysToFull: number | null;
   volumes: number;
   checkedAt: Date;
   /** Since then, by the database's clock: a worker looks every few seconds. */
@@ -59,25 +69,37 @@ export interface BackendReport {
   config: Record<string, unknown>;
   /** Operations, while it does not answer. */
   waiting: number;
+  health: BackendHealth;
   /** Empty for object stores. */
   pools: PoolReport[];
 }
+
+type BackendFacts = Omit<BackendReport, 'tenantId' | 'pools' | 'health'> & Omit<HealthFacts, 'isBlock' | 'pools'>;
+type PoolFacts = Omit<PoolReport, 'daysToFull'> & { backendId: string; growth: number | null };
 
 /** Every registered backend of every tenant, for operators. */
 export async function reportBackends(database: Database): Promise<BackendReport[]> {
   const found: BackendReport[] = [];
   for (const { tenantId } of await database.call<{ tenantId: string }>(TENANTS, [])) {
     const [backends, pools] = await database.withTenant(tenantId, async tx => [
-      await tx.query<Omit<BackendReport, 'tenantId' | 'pools'>>(BACKENDS, [tenantId]),
-      await tx.query<PoolReport & { backendId: string }>(POOLS, [tenantId]),
+      await tx.query<BackendFacts>(BACKENDS, [tenantId]),
+      await tx.query<PoolFacts>(POOLS, [tenantId]),
     ]);
     for (const backend of backends) {
       const own = pools.filter(({ backendId }) => backendId === backend.backendId);
-      found.push({ tenantId, ...backend, pools: own.map(({ backendId: _backendId, ...pool }) => pool) });
+      const { tenant, backendId, name, kind, config, waiting } = backend;
+      const seen = own.map(pool => ({ ...pool, age: pool.ageSeconds }));
+      const health = healthOf({ ...backend, isBlock: 'pools' in config, pools: seen });
+      found.push({ tenantId, tenant, backendId, name, kind, config, health, waiting, pools: own.map(shown) });
     }
   }
   return found;
 }
+
+const shown = ({ backendId: _backendId, growth, ...pool }: PoolFacts): PoolReport => ({
+  ...pool,
+  daysToFull: daysToFull({ total: pool.totalBytes, used: pool.usedBytes, growth }),
+});
 
 /** A part of 1; 0 for a pool that nobody has seen yet. */
 export const usedShare = ({ totalBytes, usedBytes }: Pick<PoolReport, 'totalBytes' | 'usedBytes'>): number =>

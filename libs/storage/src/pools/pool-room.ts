@@ -31,7 +31,7 @@ interface Room {
 const ROOM = sql(
   'pool_room',
   `SELECT p.state, p.reason, p.total_bytes::text AS "totalBytes", p.used_bytes::text AS "usedBytes",
-          p.thin_ratio AS "thinRatio", b.name AS backend, b.effective_state AS "backendState",
+          coalesce((SELECT ratio FROM trivet.pool_thin_ratio(b.shared_from, p.name)), p.thin_ratio) AS "thinRatio", b.name AS backend, b.effective_state AS "backendState",
           b.shared_from AS "sharedFrom"
      FROM trivet.pool p
      JOIN trivet.backend b ON b.tenant_id = p.tenant_id AND b.id = p.backend_id
@@ -100,18 +100,26 @@ export async function reserve(
       ? [{ bytes: '0' }]
       : await tx.query<{ bytes: string }>(PROMISED_TO_OTHERS, [sharedFrom, backendId, pool]);
   const limit = BigInt(Math.floor(Number(room.totalBytes) * room.thinRatio));
-  const free = limit - BigInt(promised!.bytes) - BigInt(others!.bytes);
+  const own = BigInt(promised!.bytes);
+  const free = limit - own - BigInt(others!.bytes);
   const missing = sizeBytes - free;
   if (missing <= 0n) return;
   const [bin] = await tx.query<{ bytes: string }>(GIVES_WAY, [tenantId, backendId, sharedFrom, pool, `${missing}`]);
   const given = BigInt(bin!.bytes);
   if (given >= missing) return;
-  const most = free + given;
+  const left = free + given;
   throw new StorageError(
     'resource_exhausted',
-    `insufficient storage space: pool ${pool} may promise ${limit} bytes to volumes${sharedFrom === null ? '' : ' of all who share it'}, ` +
-      `of which ${most > 0n ? most : 0n} are left${given > 0n ? ' with the recycle bin emptied' : ''}, and ${sizeBytes} more were asked for; ` +
-      `what helps: delete volumes, a larger pool, or a higher thin ratio (trivet pool thin)`,
+    noRoom({
+      pool,
+      limit,
+      own,
+      left: left > 0n ? left : 0n,
+      given,
+      sizeBytes,
+      ratio: room.thinRatio,
+      shared: sharedFrom !== null,
+    }),
     { resource: `pool ${pool}` },
   );
 }
@@ -142,6 +150,27 @@ async function roomOf(tx: Tx, { tenantId, backendId }: PoolOwner, pool: string, 
     );
   }
   return room;
+}
+
+/** What others have of a shared pool is told as what is left, and not whose it is. */
+function noRoom(at: {
+  pool: string;
+  limit: bigint;
+  own: bigint;
+  left: bigint;
+  /** By the recycle bin, were it emptied. */
+  given: bigint;
+  sizeBytes: bigint;
+  ratio: number;
+  shared: boolean;
+}): string {
+  const { pool, limit, own, left, given, sizeBytes, ratio, shared } = at;
+  return (
+    `insufficient storage space: ${sizeBytes} bytes were asked for, and pool ${pool} can promise ${left} more${given > 0n ? ' with the recycle bin emptied' : ''}: ` +
+    `it promises at most ${limit} bytes${shared ? ' to all who share it' : ''}, ${ratio} times its size, ` +
+    `and ${own} are promised${shared ? ' to this tenant' : ''}; ${own > 0n ? 'delete volumes, or raise' : 'raise'} ` +
+    `its thin ratio (trivet pool thin ${pool} RATIO${shared ? ' --tenant appliance' : ''})`
+  );
 }
 
 const percent = (part: number): string => (Number.isFinite(part) ? `${Math.round(part * 1000) / 10} %` : 'wholly');

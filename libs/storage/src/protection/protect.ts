@@ -11,7 +11,7 @@ const FIND_TEMPLATE = sql(
 const UNPROTECT = sql(
   'protection_unprotect',
   `DELETE FROM trivet.volume_protection
-    WHERE tenant_id = $1 AND volume_id = $2 AND template_id IS DISTINCT FROM $3::uuid`,
+    WHERE tenant_id = $1 AND volume_id = $2 AND template_id IS DISTINCT FROM $3::uuid RETURNING volume_id`,
 );
 const PROTECT = sql(
   'protection_protect',
@@ -19,7 +19,8 @@ const PROTECT = sql(
    SELECT $1, $2, s.schedule, $3, s.next_run_at, $6
      FROM unnest($4::text[], $5::timestamptz[]) AS s (schedule, next_run_at)
    ON CONFLICT (tenant_id, volume_id, schedule) DO UPDATE SET by_group = excluded.by_group
-    WHERE p.by_group <> excluded.by_group`,
+    WHERE p.by_group <> excluded.by_group
+   RETURNING volume_id`,
 );
 const OF_GROUP = sql(
   'protection_of_group',
@@ -37,7 +38,7 @@ const FIND_POLICY = sql(
 
 /**
  * Gives the volume this template instead of the one it had; null: none. It begins with the next period of each schedule,
- * and a repeat changes nothing. Snapshots that another template made stay until somebody deletes them. Needs the
+ * and a repeat changes nothing, which is answered by false. Snapshots that another template made stay until somebody deletes them. Needs the
  * volume's row. Unknown: `invalid_argument`, field `protection_template`.
  */
 export async function protect(
@@ -46,14 +47,13 @@ export async function protect(
   volumeId: string,
   templateName: string | null,
   { byGroup = false } = {},
-): Promise<void> {
+): Promise<boolean> {
   if (templateName === null) {
-    await tx.query(UNPROTECT, [tenantId, volumeId, null]);
-    return;
+    return (await tx.query(UNPROTECT, [tenantId, volumeId, null])).length > 0;
   }
   const { id, schedules, now } = await requireTemplate(tx, tenantId, templateName);
-  await tx.query(UNPROTECT, [tenantId, volumeId, id]);
-  await tx.query(PROTECT, [
+  const left = await tx.query(UNPROTECT, [tenantId, volumeId, id]);
+  const begun = await tx.query(PROTECT, [
     tenantId,
     volumeId,
     id,
@@ -61,12 +61,15 @@ export async function protect(
     schedules.map(schedule => nextPeriod(schedule, now)),
     byGroup,
   ]);
+  return left.length + begun.length > 0;
 }
 
-/** After the volume's row has its group, or none any more: the group's template, unless the volume has its own. */
-export async function protectByGroup(tx: Tx, tenantId: string, volumeId: string): Promise<void> {
+/** After the volume's row has its group, or none any more: the group's template, unless the volume has its own. False: as it was. */
+export async function protectByGroup(tx: Tx, tenantId: string, volumeId: string): Promise<boolean> {
   const [found] = await tx.query<{ template: string | null; own: boolean }>(OF_GROUP, [tenantId, volumeId]);
-  if (found && !found.own) await protect(tx, tenantId, volumeId, found.template, { byGroup: true });
+  return (
+    found !== undefined && !found.own && (await protect(tx, tenantId, volumeId, found.template, { byGroup: true }))
+  );
 }
 
 interface Template {

@@ -5,7 +5,7 @@ import { ListQuery, type PageOf, type PageRequest, readPage } from '#platform/ke
 import { sql } from '#platform/sql';
 import { uuidv7 } from '#platform/uuid';
 import type { Schedule } from '#storage/protection/periods';
-import type { Witness } from '#storage/witness';
+import { noting, type Witness } from '#storage/witness';
 
 const SHORTEST_MINUTES = 5;
 const WEEK_MINUTES = 7 * 24 * 60;
@@ -84,7 +84,7 @@ export class ProtectionTemplates {
     try {
       await this.database.withTenant(this.tenantId, async tx => {
         await tx.query(ADD, values);
-        await witness?.note(tx, { resourceId: id, resourceName: name });
+        await tx.commit(...noting(witness, { kind: 'protection-template.create', resourceId: id, resourceName: name }));
       });
     } catch (error) {
       if (!isUniqueViolation(error)) throw error;
@@ -112,7 +112,9 @@ export class ProtectionTemplates {
           { resource },
         );
       await tx.query(REMOVE, [tenantId, template.id]);
-      await witness?.note(tx, { resourceId: template.id, resourceName: name });
+      await tx.commit(
+        ...noting(witness, { kind: 'protection-template.delete', resourceId: template.id, resourceName: name }),
+      );
     });
   }
 }

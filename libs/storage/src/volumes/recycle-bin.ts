@@ -14,7 +14,7 @@ import { protectByGroup } from '#storage/protection/protect';
 import { deletion } from '#storage/volumes/volume-deletion';
 import type { BlockDirectory } from '#storage/volumes/volume-handlers';
 import { setVolumeState } from '#storage/volumes/volume-store';
-import type { Witness } from '#storage/witness';
+import { noting, type Witness } from '#storage/witness';
 
 const log = createLogger('recycle-bin');
 
@@ -228,7 +228,7 @@ export async function restoreFromBin(
       );
     // Its group is not its group any more.
     await protectByGroup(tx, tenantId, row.id);
-    await witness?.note(tx, { resourceId: row.id, resourceName: name });
+    await tx.commit(...noting(witness, { kind: 'volume.restore', resourceId: row.id, resourceName: name }));
   });
 }
 

@@ -1,10 +1,16 @@
 import type { BlockCapabilities } from '#backends/block-backend';
 import { invalid } from '#platform/errors';
 import type { VolumeChanges, VolumeRequest } from '#storage/block-storage';
+import { BLOCK_BYTES, imageBytes } from '#storage/volumes/image-size';
 import type { VolumeSource } from '#storage/volumes/volume-source';
 
 export function checkSize(sizeBytes: bigint, { maxSizeBytes }: BlockCapabilities): void {
   if (sizeBytes <= 0n) throw invalid('size', 'expected a positive number of bytes');
+  if (sizeBytes % BLOCK_BYTES !== 0n)
+    throw invalid(
+      'size',
+      `${sizeBytes} is no multiple of ${BLOCK_BYTES}, the block size: the next one is ${imageBytes(sizeBytes)}`,
+    );
   if (sizeBytes > maxSizeBytes) throw invalid('size', `at most ${maxSizeBytes} bytes here`);
 }
 

@@ -17,22 +17,27 @@ const EDIT = sql(
   `UPDATE trivet.volume
       SET description = coalesce($3, description), destroy_on_delete = coalesce($4, destroy_on_delete),
           config = config || $5, volume_group_id = CASE WHEN $6 THEN $7 ELSE volume_group_id END, updated_at = now()
-    WHERE tenant_id = $1 AND id = $2`,
+    WHERE tenant_id = $1 AND id = $2
+      AND (description, destroy_on_delete, config, volume_group_id) IS DISTINCT FROM
+          (coalesce($3, description), coalesce($4, destroy_on_delete), config || $5,
+           CASE WHEN $6 THEN $7 ELSE volume_group_id END)
+   RETURNING id`,
 );
 
-/** Everything of a change but the size. Needs the volume's row. */
+/** Everything of a change but the size. Needs the volume's row. False: it is as it was. */
 export async function editVolume(
   tx: Tx,
   caller: BlockCaller,
   capabilities: BlockCapabilities,
   row: Pick<VolumeRow, 'id'>,
   changes: VolumeChanges,
-): Promise<void> {
+): Promise<boolean> {
   const { volumeGroupId, protectionTemplate } = changes;
   checkLimits(changes, capabilities);
   if (volumeGroupId) await requireGroup(tx, caller, volumeGroupId);
-  if (protectionTemplate !== undefined) await protect(tx, caller.tenantId, row.id, protectionTemplate);
-  await tx.query(EDIT, [
+  const isProtected =
+    protectionTemplate !== undefined && (await protect(tx, caller.tenantId, row.id, protectionTemplate));
+  const edited = await tx.query(EDIT, [
     caller.tenantId,
     row.id,
     changes.description ?? null,
@@ -41,7 +46,9 @@ export async function editVolume(
     volumeGroupId !== undefined,
     volumeGroupId ?? null,
   ]);
-  if (volumeGroupId !== undefined || protectionTemplate === null) await protectByGroup(tx, caller.tenantId, row.id);
+  const follows = volumeGroupId !== undefined || protectionTemplate === null;
+  const isCovered = follows && (await protectByGroup(tx, caller.tenantId, row.id));
+  return isProtected || edited.length > 0 || isCovered;
 }
 
 export async function requireGroup(tx: Tx, caller: BlockCaller, groupId: string): Promise<void> {

@@ -8,6 +8,7 @@ import { checkCapabilities } from '#storage/volumes/volume-checks';
 import { editVolume } from '#storage/volumes/volume-edit';
 import { changesByPolicy } from '#storage/volumes/volume-policy';
 import { lockUsableVolume, lockVolume, type VolumeRow } from '#storage/volumes/volume-store';
+import { noting } from '#storage/witness';
 
 /** Where a volume says which name it was imported from: a repeat is recognised by it. */
 const IMPORTED = 'import_volume_name';
@@ -46,7 +47,8 @@ export async function importVolume(
     await rename(tx, caller, row, request.name);
     const changes = await changesByPolicy(tx, caller.tenantId, row, changesOf(request));
     await editVolume(tx, caller, capabilities, row, changes);
-    await caller.witness?.note(tx, { resourceId: row.id, resourceName: request.name });
+    const change = { kind: 'volume.import', resourceId: row.id, resourceName: request.name, after: { imported } };
+    await tx.commit(...noting(caller.witness, change));
     return row.id;
   });
 }

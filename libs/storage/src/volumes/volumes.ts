@@ -26,6 +26,7 @@ import {
   volumePage,
   volumeView,
 } from '#storage/volumes/volume-store';
+import { noting } from '#storage/witness';
 
 const DEFAULT_BYTES = 10n * 1024n ** 3n;
 const PAGE = 500;
@@ -89,7 +90,8 @@ export class Volumes {
       const source = request.source && (await requireSource(tx, caller, request.source));
       const pool = await choosePool(tx, caller, request.pool ?? source?.image.pool);
       const sizeBytes = request.sizeBytes ?? source?.sizeBytes ?? DEFAULT_BYTES;
-      checkSize(sizeBytes, kind.capabilities);
+      // What is cloned as it is keeps its size, also one from before sizes were whole blocks.
+      if (sizeBytes !== source?.sizeBytes) checkSize(sizeBytes, kind.capabilities);
       if (source) checkCloneSize(source, sizeBytes, pool);
       const still = source && (await requireStill(tx, caller, source));
       const { folder, thick } = request;
@@ -132,6 +134,7 @@ export class Volumes {
       if (request.protectionTemplate) await protect(tx, caller.tenantId, id, request.protectionTemplate);
       else if (request.volumeGroupId) await protectByGroup(tx, caller.tenantId, id);
       await begin({
+        after: desired,
         kind: source ? 'volume.clone' : 'volume.create',
         class: source || thick ? 'copy' : 'fast',
         resourceKind: 'volume',
@@ -166,13 +169,22 @@ export class Volumes {
           throw invalid('size', `${changes.sizeBytes} is below the current ${row.sizeBytes} bytes; volumes only grow`);
         await reserve(tx, caller, row.pool, changes.sizeBytes! - BigInt(row.sizeBytes), 'more');
       }
-      await editVolume(tx, caller, capabilities, row, await changesByPolicy(tx, caller.tenantId, row, changes));
+      const edited = await editVolume(
+        tx,
+        caller,
+        capabilities,
+        row,
+        await changesByPolicy(tx, caller.tenantId, row, changes),
+      );
+      const after = shownChanges(changes);
       if (!grows) {
-        await caller.witness?.note(tx, { resourceId: row.id, resourceName: row.name });
+        const change = { kind: 'volume.change', resourceId: row.id, resourceName: row.name, after };
+        if (edited) await tx.commit(...noting(caller.witness, change));
         return { value: undefined };
       }
       await tx.query(BUSY, [caller.tenantId, row.id, operationId]);
       await begin({
+        after,
         kind: 'volume.expand',
         class: row.thick ? 'copy' : 'fast',
         resourceKind: 'volume',
@@ -234,6 +246,11 @@ function sameOrRefused(row: VolumeRow, request: VolumeRequest): { value: string;
     throw new StorageError('failed_precondition', `${resource}: ${row.condition.message}`, { resource });
   return { value: row.id, join: row.state === 'creating' ? (row.activeOperation ?? undefined) : undefined };
 }
+
+const shownChanges = ({ sizeBytes, ...changes }: VolumeChanges) => ({
+  ...changes,
+  ...(sizeBytes === undefined ? {} : { sizeBytes: String(sizeBytes) }),
+});
 
 const nameOfField = (place: string): string =>
   place.startsWith('source') ? 'source' : place.replace('sizeBytes', 'size');
