@@ -1,13 +1,7 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** The recycle bin gives way to new volumes, also to those of others who share its pool. */
-const GIVING_WAY = `
--- On its way out of the recycle bin: its place is promised to somebody else already.
-CREATE FUNCTION trivet.leaves_bin(p_state text, p_binned_until timestamptz) RETURNS boolean
-LANGUAGE sql STABLE AS $$
-  SELECT p_binned_until IS NOT NULL AND (p_state = 'deleting' OR p_binned_until <= now());
-$$;
-
+/** `counted`: which of the others' volumes, beside those that are there. */
+const promisedToOthers = (counted = ''): string => `
 CREATE OR REPLACE FUNCTION trivet.promised_to_others(p_shared_from uuid, p_backend uuid, p_pool text) RETURNS TABLE (bytes numeric)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT coalesce(sum(v.size_bytes), 0)
@@ -15,9 +9,17 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
                          FROM trivet.operation o
                         WHERE o.resource_id = v.id AND o.kind = 'volume.expand' AND o.finished_at IS NULL)), 0)
     FROM trivet.backend b
-    JOIN trivet.volume v ON v.tenant_id = b.tenant_id AND v.backend_id = b.id AND v.pool = p_pool AND v.state <> 'gone'
-     AND NOT trivet.leaves_bin(v.state, v.binned_until)
+    JOIN trivet.volume v ON v.tenant_id = b.tenant_id AND v.backend_id = b.id AND v.pool = p_pool AND v.state <> 'gone'${counted}
    WHERE b.shared_from = p_shared_from AND b.id <> p_backend;
+$$;
+`;
+
+/** The recycle bin gives way to new volumes, also to those of others who share its pool. */
+const GIVING_WAY = `
+-- On its way out of the recycle bin: its place is promised to somebody else already.
+CREATE FUNCTION trivet.leaves_bin(p_state text, p_binned_until timestamptz) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+  SELECT p_binned_until IS NOT NULL AND (p_state = 'deleting' OR p_binned_until <= now());
 $$;
 
 -- Ends the time in the bin of as many as hold p_bytes, one's own before those of others who share the pool, the oldest first;
@@ -59,9 +61,11 @@ GRANT EXECUTE ON FUNCTION trivet.leaves_bin, trivet.bin_gives_way TO trivet_app;
 export class GivingWay1795996800000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(GIVING_WAY);
+    await runner.query(promisedToOthers('\n     AND NOT trivet.leaves_bin(v.state, v.binned_until)'));
   }
 
   async down(runner: QueryRunner): Promise<void> {
-    await runner.query('DROP FUNCTION trivet.bin_gives_way, trivet.leaves_bin CASCADE');
+    await runner.query(promisedToOthers());
+    await runner.query('DROP FUNCTION trivet.bin_gives_way, trivet.leaves_bin');
   }
 }
