@@ -256,6 +256,7 @@ function startElsewhere(harness: TgtHarness, code: string, values: object) {
   const script = `
     import { HostFences } from ${JSON.stringify(`${dist}/libs/backends/src/host-fence.js`)};
     import { TgtExporter } from ${JSON.stringify(`${dist}/libs/backends/src/tgt/tgt-exporter.js`)};
+    import { unleased } from ${JSON.stringify(`${dist}/libs/platform/src/lease-signal.js`)};
     import { statSync } from 'node:fs';
     import { join } from 'node:path';
     const { folder, root, daemon, spec } = JSON.parse(process.env.VALUES);
