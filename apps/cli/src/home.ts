@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
-import { EXIT_CONFIG } from '#platform/config';
+import { EXIT_CONFIG, EXIT_FULL } from '#platform/config';
 import { makeFolders } from '#platform/make-folders';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { type Environment, environment } from './environment.js';
@@ -96,7 +96,8 @@ export class Home {
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
       if (code === undefined) throw error;
-      throw new LauncherError(`cannot write ${path} (${code}); set TRIVET_HOME to a folder of yours`, EXIT_CONFIG);
+      const exitCode = code === 'ENOSPC' || code === 'EDQUOT' ? EXIT_FULL : EXIT_CONFIG;
+      throw new LauncherError(`cannot write ${path} (${code}); set TRIVET_HOME to a folder of yours`, exitCode);
     }
   }
 

@@ -5,6 +5,8 @@ import { oidcIssuer, oidcLoginClaim, oidcScopes, publicUrl } from '#platform/oid
 
 /** BSD's EX_CONFIG: a supervisor must not restart a process that stops with it. */
 export const EXIT_CONFIG = 78;
+/** The disk has no room, or the user's quota of it (sysexits.h: EX_IOERR). */
+export const EXIT_FULL = 74;
 
 /** sun_path holds 108 bytes with its end; beyond that Node says only EADDRINUSE. */
 export const MAX_SOCKET_PATH = 107;

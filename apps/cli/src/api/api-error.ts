@@ -1,4 +1,5 @@
 import type { Problem } from '#admin/contract/common';
+import { EXIT_FULL } from '#platform/config';
 import { LauncherError } from '../home.js';
 import { ADVICE } from './advice.js';
 
@@ -13,7 +14,7 @@ export const EXIT = {
   /** A defect. */
   software: 70,
   /** The disk has no room, or the user's quota of it. */
-  full: 74,
+  full: EXIT_FULL,
   /** The same command may succeed later. */
   later: 75,
   /** No login, or not with these rights. */
