@@ -168,7 +168,7 @@ export class HpeNode {
 
   /** linux/device.go, ExpandDevice, after the volume has grown. */
   async expand({ map }: NodeDevice, type: 'xfs' | 'ext4', at: string): Promise<void> {
-    await this.guest.must('rescan-scsi-bus.sh -s -m');
+    await this.guest.must('rescan-scsi-bus.sh -s -m', 240);
     const answer = await this.guest.must(`multipathd resize map ${map}`);
     if (!answer.includes('ok')) throw new GuestError(`multipathd resize map ${map}: ${answer}`);
     await this.guest.must(type === 'xfs' ? `xfs_growfs ${at}` : `resize2fs /dev/mapper/${map}`);
