@@ -1,5 +1,5 @@
 import type { DriverNode, DriverPublication } from '#test/csp/driver-client';
-import { discovered, ISCSID_SETTINGS, MULTIPATH_CONF, MULTIPATH_EXCEPTION } from '#test/guest/node-plan';
+import { discovered, ISCSID_SETTINGS, MULTIPATH_CONF } from '#test/guest/node-plan';
 
 import { type Guest, GuestError } from '#test/support/guest';
 import { until } from '#test/support/parts';
@@ -21,6 +21,17 @@ export interface NodeDevice {
   paths: NodePath[];
 }
 
+export interface DiskIdentity {
+  vendor: string;
+  product: string;
+  /** The kernel's choice from page 0x83. */
+  wwid: string;
+  scsiId: string;
+  udev: string;
+  /** Page 0x80. */
+  unit: string;
+}
+
 export interface NodePath {
   disk: string;
   hctl: string;
@@ -33,8 +44,8 @@ export interface NodePath {
 export class HpeNode {
   private constructor(readonly guest: Guest) {}
 
-  /** What the driver's start does to a fresh node, and the services of its distribution. */
-  static async start(guest: Guest): Promise<HpeNode> {
+  /** What the driver's start does to a fresh node, and the services of its distribution. `multipath`: its owner's part. */
+  static async start(guest: Guest, multipath = ''): Promise<HpeNode> {
     const settings = Object.entries(ISCSID_SETTINGS).map(([name, value]) => `${name} = ${value}`);
     const names = Object.keys(ISCSID_SETTINGS).map(name => name.replace(/[.[\]]/g, '\\$&'));
     await guest.must(`set -e
@@ -42,7 +53,7 @@ export class HpeNode {
       ${append('/etc/iscsi/iscsid.conf', settings.join('\n'))}
       ${append('/etc/multipath.conf', MULTIPATH_CONF)}
       mkdir -p /etc/multipath/conf.d
-      ${append('/etc/multipath/conf.d/trivet.conf', MULTIPATH_EXCEPTION)}`);
+      ${append('/etc/multipath/conf.d/own.conf', multipath)}`);
     const node = new HpeNode(guest);
     await node.startServices();
     return node;
@@ -61,7 +72,7 @@ export class HpeNode {
       name: 'node',
       uuid,
       iqns: [this.guest.iqn],
-      networks: ['10.0.2.15/24', '10.0.3.15/24'],
+      networks: ['10.0.2.15/24'],
       chap_user: chap.user,
       chap_password: chap.password,
     };
@@ -129,29 +140,47 @@ export class HpeNode {
     return undefined;
   }
 
+  /** What each path says of itself, as kernel, udev, multipath and driver ask it. */
+  async identities({ paths }: NodeDevice): Promise<DiskIdentity[]> {
+    return Promise.all(
+      paths.map(async ({ disk }) => {
+        // sgio/sgio_linux.go, GetDeviceSerial: 32 characters behind the page's head.
+        const text = await this.guest.must(`cd /sys/block/${disk}/device
+          cat vendor model wwid
+          /lib/udev/scsi_id --whitelisted --device=/dev/${disk}
+          udevadm info --query=property --property=ID_SERIAL --value /dev/${disk}
+          sg_inq --page=0x80 --raw /dev/${disk} | tail -c +5 | head -c 32`);
+        const [vendor = '', product = '', wwid = '', scsiId = '', udev = '', unit = ''] = text
+          .split('\n')
+          .map(line => line.trimEnd());
+        return { vendor, product, wwid, scsiId, udev, unit };
+      }),
+    );
+  }
+
   async mount({ map }: NodeDevice, type: 'xfs' | 'ext4', at: string): Promise<void> {
     await this.guest.must(`mkdir -p ${at} && mount -t ${type} /dev/mapper/${map} ${at}`);
   }
 
   async format({ map }: NodeDevice, type: 'xfs' | 'ext4'): Promise<void> {
-    await this.guest.must(`mkfs.${type} -q /dev/mapper/${map}`, 90);
+    await this.guest.must(`mkfs.${type} -q /dev/mapper/${map}`);
   }
 
   /** linux/device.go, ExpandDevice, after the volume has grown. */
   async expand({ map }: NodeDevice, type: 'xfs' | 'ext4', at: string): Promise<void> {
-    await this.guest.must('rescan-scsi-bus.sh -s -m', 90);
+    await this.guest.must('rescan-scsi-bus.sh -s -m', 240);
     const answer = await this.guest.must(`multipathd resize map ${map}`);
     if (!answer.includes('ok')) throw new GuestError(`multipathd resize map ${map}: ${answer}`);
-    await this.guest.must(type === 'xfs' ? `xfs_growfs ${at}` : `resize2fs /dev/mapper/${map}`, 90);
+    await this.guest.must(type === 'xfs' ? `xfs_growfs ${at}` : `resize2fs /dev/mapper/${map}`);
   }
 
   /** NodeUnstage: the map first, then a logout at each portal, since the target is the volume's own. */
-  async detach({ map, target, paths }: NodeDevice, at: string): Promise<void> {
-    await this.guest.must(`umount ${at}`, 90);
+  async detach({ map, target, paths }: NodeDevice, at?: string): Promise<void> {
+    if (at !== undefined) await this.guest.must(`umount ${at}`);
     await this.guest.must(`dmsetup message ${map} 0 fail_if_no_path && dmsetup remove --force ${map}`);
     for (const portal of new Set(paths.map(path => path.portal))) {
       const node = `iscsiadm --mode node -p ${portal} -T ${target}`;
-      await this.guest.must(`${node} -u && ${node} -o delete`, 90);
+      await this.guest.must(`${node} -u && ${node} -o delete`);
     }
   }
 
@@ -230,7 +259,7 @@ export class NodeWriter {
   }
 
   /** Resolves when `more` writes have come back after this moment. Rejects when one failed. */
-  async goesOn(more = 3, timeoutMs = 60_000): Promise<void> {
+  async goesOn(more = 3, timeoutMs = 180_000): Promise<void> {
     const { count } = await this.progress();
     await until(
       `${more} writes more than ${count}`,

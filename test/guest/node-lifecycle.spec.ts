@@ -10,11 +10,38 @@ describe.skipIf(!hasGuest())('a claim on a Linux node', () => {
   afterAll(() => stage?.close());
 
   it(
+    'is logged into with its CHAP secret alone, and is known by one serial number',
+    async () => {
+      const { guest, node, driver, identity, addresses } = stage;
+      const { id } = await driver.createVolume('pvc-0', 16 * MIB);
+      const publication = await driver.publish(id, identity);
+      expect(publication.discovery_ips).toEqual(addresses);
+      const wrong = { ...publication, chap_password: 'another-secret16' };
+      await expect(node.login(wrong)).rejects.toThrow(/authorization failure/);
+      expect((await guest.run('iscsiadm -m session')).stdout).toBe('');
+      await node.attach(publication);
+      const serial = publication.serial_number;
+      const disk = {
+        vendor: 'Nimble',
+        product: 'Server',
+        wwid: `naa.${serial}`,
+        scsiId: `3${serial}`,
+        udev: `3${serial}`,
+        unit: serial,
+      };
+      const device = await node.allPaths(publication);
+      expect(await node.identities(device)).toEqual([disk, disk]);
+      await node.detach(device);
+      await driver.unpublish(id, identity);
+    },
+    GUEST_MS,
+  );
+
+  it(
     'is mounted, written to, grown under its writer and let go',
     async () => {
-      const { guest, node, driver, addresses } = stage;
-      const { id, publication, device } = await stage.stage('pvc-1', 64 * MIB);
-      expect(publication.discovery_ips).toEqual(addresses);
+      const { guest, node, driver } = stage;
+      const { id, device } = await stage.stage('pvc-1', 64 * MIB);
       await node.format(device, 'ext4');
       await node.mount(device, 'ext4', '/mnt/a');
       const text = 'what only this test writes '.repeat(4_000);

@@ -4,7 +4,7 @@ import { until } from '#test/support/parts';
 
 const MOUNTS = ['/mnt/a', '/mnt/b'] as const;
 
-describe.skipIf(!hasGuest())('a Linux node loses', () => {
+describe.skipIf(!hasGuest())('a Linux node under whose writer a volume is unpublished', () => {
   let stage: NodeStage;
   let withdrawn: StagedVolume;
   let other: StagedVolume;
@@ -20,7 +20,7 @@ describe.skipIf(!hasGuest())('a Linux node loses', () => {
   afterAll(() => stage?.close());
 
   it(
-    'a volume that is unpublished under its writer, which stops, and another one does not blink',
+    'stops writing there, and another volume does not blink',
     async () => {
       const { node, driver, identity } = stage;
       const [stopped, spared] = [await node.startWriter(MOUNTS[0]), await node.startWriter(MOUNTS[1])];
@@ -28,34 +28,17 @@ describe.skipIf(!hasGuest())('a Linux node loses', () => {
       await spared.goesOn();
       await driver.unpublish(withdrawn.id, identity);
       const bytes = stage.bytes(withdrawn.id);
-      await until('its writer fails', async () => (await stopped.progress()).end === 'failed', 60_000);
+      await until(
+        'its connections are gone',
+        async () => (await node.brokenConnections(withdrawn.device)) > 0,
+        180_000,
+      );
+      const { count } = await stopped.progress();
       await spared.goesOn(10);
       await spared.stop();
+      expect((await stopped.progress()).count).toBe(count);
       expect(stage.bytes(withdrawn.id).equals(bytes)).toBe(true);
-      // The kernel tells of every connection that broke.
-      expect(await node.brokenConnections(withdrawn.device)).toBeGreaterThan(0);
       expect(await node.brokenConnections(other.device)).toBe(0);
-    },
-    GUEST_MS,
-  );
-
-  it(
-    'its power with a volume attached, and finds what was synced when it is staged again',
-    async () => {
-      const { guest, node, driver, identity } = stage;
-      const digest = await guest.must(`head -c 1000000 /dev/urandom > ${MOUNTS[1]}/file
-      sync ${MOUNTS[1]}/file
-      sha256sum < ${MOUNTS[1]}/file`);
-      await guest.reset();
-      await node.startServices();
-      // The attachment outlives the node's reboot: nothing is unpublished, and the provider is asked again.
-      const publication = await driver.publish(other.id, identity);
-      expect(publication).toEqual(other.publication);
-      await node.attach(publication);
-      const device = await node.allPaths(publication);
-      await node.mount(device, 'ext4', MOUNTS[1]);
-      expect(await guest.must(`sha256sum < ${MOUNTS[1]}/file`)).toBe(digest);
-      await (await node.startWriter(MOUNTS[1])).goesOn();
     },
     GUEST_MS,
   );

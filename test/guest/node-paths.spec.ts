@@ -34,7 +34,7 @@ describe.skipIf(!hasGuest())('paths of a Linux node', () => {
           const device = await node.device(serial_number, target_names[0]!);
           return device?.paths.some(({ portal, state }) => portal === stage.addresses[0] && state !== 'ready');
         },
-        60_000,
+        180_000,
       );
       await writer.goesOn(10);
       expect(await complaints()).toBe('');

@@ -26,7 +26,7 @@ export function discovered(line: string): Discovered | undefined {
   return address === undefined || port === undefined || target === undefined ? undefined : { address, port, target };
 }
 
-/** tunelinux/config/multipath.conf.generic: put into a node that has no multipath.conf; everything else is blacklisted. */
+/** tunelinux/config/multipath.conf.upstream: put into a node that has no multipath.conf; everything else is blacklisted. */
 const DISKS: readonly { vendor: string; product: string; settings: Readonly<Record<string, string>> }[] = [
   {
     vendor: 'Nimble',
@@ -74,10 +74,10 @@ export const MULTIPATH_CONF = [
     'devnode "^hd[a-z]"',
     device('.*', '.*'),
   ]),
-  section(
-    'blacklist_exceptions',
-    DISKS.map(({ vendor, product }) => device(vendor, product)),
-  ),
+  section('blacklist_exceptions', [
+    'property "(ID_WWN|SCSI_IDENT_.*|ID_SERIAL)"',
+    ...DISKS.map(({ vendor, product }) => device(vendor, product)),
+  ]),
   section(
     'devices',
     DISKS.map(({ vendor, product, settings }) => device(vendor, product, settings)),
@@ -94,6 +94,3 @@ export const ISCSID_SETTINGS: Readonly<Record<string, string>> = {
   'node.session.queue_depth': '256',
   'node.session.nr_sessions': '1',
 };
-
-/** What README gives to nodes whose template does not know the disk. */
-export const MULTIPATH_EXCEPTION = section('blacklist_exceptions', [device('TRIVET', 'VOLUME')]);

@@ -10,7 +10,7 @@ import { parts, until } from '#test/support/parts';
 
 export const MIB = 1024 ** 2;
 /** Emulated, on a busy machine. */
-export const GUEST_MS = 300_000;
+export const GUEST_MS = 600_000;
 
 /** False when the test run could not make the guest; TRIVET_REQUIRE decides whether that may be. */
 export const hasGuest = (): boolean => Boolean(parts().guest && parts().tgt && parts().xfs);
@@ -21,7 +21,15 @@ export interface StagedVolume {
   device: NodeDevice;
 }
 
-/** A node of a cluster and its appliance, with two portals between them. */
+export interface StageOptions {
+  portals?: number;
+  /** Of the appliance. */
+  settings?: Record<string, string>;
+  /** What the owner of the node adds to multipath's configuration. */
+  multipath?: string;
+}
+
+/** A node of a cluster and its appliance, with portals between them. */
 export class NodeStage {
   private constructor(
     readonly appliance: TestAppliance,
@@ -32,14 +40,14 @@ export class NodeStage {
     readonly driver: RealDriver,
   ) {}
 
-  static async open(): Promise<NodeStage> {
-    const addresses = await freeAddresses(2);
-    const env = { TRIVET_ISCSI_PORTALS: addresses.map(address => `${address}:3260`).join(',') };
+  static async open({ portals = 2, settings = {}, multipath }: StageOptions = {}): Promise<NodeStage> {
+    const addresses = await freeAddresses(portals);
+    const env = { TRIVET_ISCSI_PORTALS: addresses.map(address => `${address}:3260`).join(','), ...settings };
     const appliance = await TestAppliance.start({ backend: 'fake', block: 'xfs', env });
     let guest: Guest | undefined;
     try {
       guest = await Guest.boot(mkdtempSync(join(tmpdir(), 'trivet-guest-')), addresses);
-      const node = await HpeNode.start(guest);
+      const node = await HpeNode.start(guest, multipath);
       await until('the pool was looked at', async () => {
         return (await appliance.database.query('SELECT FROM trivet.pool')).length === 1;
       });
