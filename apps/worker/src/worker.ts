@@ -96,6 +96,8 @@ export async function startWorker(context: ProcessContext<WorkerConfig>): Promis
   health.addCheck('pools', () =>
     blockBackground.knowsPools ? undefined : 'no look at the pools of block volumes yet',
   );
+  // Else `status` after `up` knows nothing of a store.
+  health.addCheck('stores', () => (stores.hasLooked ? undefined : 'no look at the object stores yet'));
   const worker = new OperationWorker({
     database,
     handlers: [

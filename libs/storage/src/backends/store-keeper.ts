@@ -28,11 +28,17 @@ const DUE = sql(
 /** Asks object stores that nobody uses whether they could be used: so a wrong key is known before somebody needs it. */
 export class StoreKeeper {
   private doneAt = Number.NEGATIVE_INFINITY;
+  private readonly begunAt = performance.now();
 
   constructor(
     private readonly database: Database,
     private readonly backends: BackendDirectory,
   ) {}
+
+  /** Each store was asked once, or the first of them that are silent had their time: whoever comes now is told what is known. */
+  get hasLooked(): boolean {
+    return this.doneAt !== Number.NEGATIVE_INFINITY || performance.now() - this.begunAt > ASK_MS;
+  }
 
   async round(signal: AbortSignal): Promise<void> {
     if (performance.now() - this.doneAt < EVERY_MS) return;
