@@ -293,7 +293,7 @@ describe.skipIf(!chromiumPath())('administration in the page', () => {
     await pool(1).getByRole('textbox', { name: 'Name', exact: true }).fill('slow');
     await pool(2).getByRole('textbox', { name: 'Name', exact: true }).fill('fast');
     await pool(2).getByRole('textbox', { name: 'Path' }).fill('relative');
-    await pool(2).getByRole('textbox', { name: 'Portals' }).fill('127.0.0.1:3999\n127.0.0.2:3999');
+    await pool(2).getByRole('textbox', { name: 'Portals', exact: true }).fill('127.0.0.1:3999\n127.0.0.2:3999');
     await pool(2).getByLabel('Hosts without CHAP').check();
     await pool(1).getByRole('button', { name: 'Remove' }).click();
     await dialog.getByRole('textbox', { name: 'Folder' }).fill('/run/of-no-use');

@@ -208,7 +208,7 @@ describe.each(['gateway', 'worker'] as const)('%s', role => {
     const { child, exit, port, stdout, stderr } = await ready(role);
     expect(await get(port, '/livez')).toMatchObject({ status: 200 });
     // A worker that has not looked at its pools would have every new volume refused.
-    const needed = role === 'worker' ? ['database', 'pools'] : ['database'];
+    const needed = role === 'worker' ? ['database', 'pools', 'stores'] : ['database'];
     const { checks } = JSON.parse((await get(port, '/readyz'))!.text);
     expect(checks).toEqual(Object.fromEntries(needed.map(name => [name, { state: 'ok' }])));
     const { text } = (await get(port, '/metrics'))!;
