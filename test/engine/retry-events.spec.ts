@@ -143,7 +143,8 @@ describe('what no repeat will mend waits for a person', () => {
 it('the figures are the age of the oldest that may still run, and how many wait for whom', async () => {
   const own = await EngineHouse.create();
   try {
-    expect(await readEngineFigures(own.database)).toEqual({ oldestPendingSeconds: 0, pending: 0, needsAttention: 0 });
+    const none = { oldestPendingSeconds: 0, pending: 0, needsAttention: 0, waitingForBackend: 0 };
+    expect(await readEngineFigures(own.database)).toEqual(none);
     const ages = { pending: 100, running: 1_000, needs_attention: 10_000, succeeded: 100_000 };
     for (const [state, age] of Object.entries(ages))
       await own.testDatabase.query(
@@ -153,7 +154,12 @@ it('the figures are the age of the oldest that may still run, and how many wait 
       );
     const { oldestPendingSeconds, ...counts } = await readEngineFigures(own.database);
     expect(Math.floor(oldestPendingSeconds / 1_000)).toBe(1);
-    expect(counts).toEqual({ pending: 2, needsAttention: 1 });
+    expect(counts).toEqual({ pending: 2, needsAttention: 1, waitingForBackend: 0 });
+    await own.testDatabase.query(
+      `INSERT INTO trivet.backend_circuit (tenant_id, backend_id, failures, open_until)
+       SELECT DISTINCT tenant_id, backend_id, 3, now() + interval '1 hour' FROM trivet.operation`,
+    );
+    expect(await readEngineFigures(own.database)).toMatchObject({ pending: 2, waitingForBackend: 1 });
   } finally {
     await own.close();
   }
