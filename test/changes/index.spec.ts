@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { IndexKeeper } from '#changes/index-keeper';
 import { readIndexWork } from '#changes/index-work';
+import { Cancelled } from '#operations/lease';
 import type { LeasedOperation } from '#operations/operation';
 import { BLOCK, ChangesHouse, collect, type Taken } from '#test/changes/changes-house';
 import { parts, until } from '#test/support/parts';
@@ -74,10 +75,11 @@ describe('steps of one volume that wait', () => {
       await house.write(volume, n * BLOCK, block(n + 1));
       ids.push((await house.snapshot(volume, `quick-${n}`)).id);
     }
-    // Somebody who begins with a later one, since the earlier one's building was cancelled, does nothing.
+    // Somebody who begins with a later one, since the earlier one's building was cancelled, ends at once.
     const tenantId = house.house.tenantId;
     const later = { tenantId, resourceId: ids[1]! } as LeasedOperation;
-    expect(await house.database.withTenant(tenantId, tx => readIndexWork(tx, later))).toBeUndefined();
+    const begun = house.database.withTenant(tenantId, tx => readIndexWork(tx, later));
+    await expect(begun).rejects.toBeInstanceOf(Cancelled);
     await new IndexKeeper(house.database).round(AbortSignal.timeout(10_000));
     const pending = "SELECT FROM trivet.snapshot WHERE volume_id = $1 AND index_state = 'pending'";
     await until('all are indexed', async () => (await house.query(pending, [volume])).length === 0);

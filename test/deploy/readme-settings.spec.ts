@@ -63,6 +63,8 @@ describe("README's settings", () => {
     if (value === undefined) return '–';
     if (typeof value === 'boolean') return value ? '`1`' : '`0`';
     if (Array.isArray(value)) return `\`${value.join('-')}\``;
+    if (typeof value === 'object' && value !== null && 'vendor' in value)
+      return `\`${Object.values(value).join('/')}\``;
     if (typeof value === 'object') return `\`${(value as Listen).host}:${(value as Listen).port}\``;
     return `\`${String(value)}\``;
   }
