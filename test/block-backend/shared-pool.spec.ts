@@ -89,6 +89,9 @@ describe('a pool of files that tenants share', () => {
     expect(second.pools[0]).toMatchObject({ portals: ['192.0.2.3:3260', '198.51.100.3:3260'] });
     expect(share(beta, [], second)).toEqual(second);
     expect(() => share(acme, [first, second])).toThrow(/pool main has no portal left for another share/);
+    // As a form sends it that names none.
+    named([]);
+    expect(share(acme).pools[0]).toMatchObject({ portals: ['192.0.2.1:3261', '198.51.100.1:3261'] });
   });
 
   it('keeps their images apart, from each other and from whose pool it is', async () => {

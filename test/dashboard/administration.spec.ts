@@ -309,7 +309,7 @@ describe.skipIf(!chromiumPath())('administration in the page', () => {
     const { body } = await house.call(house.root.admin, 'GET', '/tenants/beta/backends/files');
     const portals = ['127.0.0.1:3999', '127.0.0.2:3999'];
     expect(body.config).toEqual({
-      pools: [{ name: 'fast', path: path('fast'), portals, withoutChap: true }],
+      pools: [{ name: 'fast', path: path('fast'), portals, sharePortals: [], withoutChap: true }],
       addresses: [],
       exporter: { kind: 'none' },
     });

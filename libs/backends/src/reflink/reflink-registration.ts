@@ -65,14 +65,15 @@ export function sharedPools(pools: ReflinkConfig['pools'], { ownerId, tenantId, 
     if (pool.within)
       throw new StorageError('failed_precondition', `pool ${pool.name} is a share itself`, { field: 'share' });
     const known = before.find(({ name }) => name === pool.name)?.portals ?? [];
+    // A form that names none sends an empty list.
+    const { sharePortals: named = [], ...own } = pool;
     const portals = pool.portals.map((base, n) => {
       const kept = known[n];
-      const fits = pool.sharePortals?.includes(kept!) ?? (kept !== undefined && sameHost(kept, base));
-      const portal = fits && !taken.has(kept!) ? kept! : nextOf(pool, base, taken);
+      const fits = kept !== undefined && (named.length > 0 ? named.includes(kept) : sameHost(kept, base));
+      const portal = fits && !taken.has(kept) ? kept : nextOf(pool.name, named, base, taken);
       taken.add(portal);
       return portal;
     });
-    const { sharePortals: _, ...own } = pool;
     return { ...own, path: join(pool.path, SHARES, tenantId), portals, within: { path: pool.path, ownerId } };
   });
 }
@@ -84,15 +85,11 @@ const split = (portal: string): [host: string, port: number] => {
 
 const sameHost = (one: string, other: string): boolean => split(one)[0] === split(other)[0];
 
-function nextOf(
-  { name, sharePortals }: ReflinkConfig['pools'][number],
-  base: string,
-  taken: ReadonlySet<string>,
-): string {
-  if (sharePortals === undefined) return nextFree(base, taken);
-  const next = sharePortals.find(portal => !taken.has(portal));
+function nextOf(pool: string, named: readonly string[], base: string, taken: ReadonlySet<string>): string {
+  if (named.length === 0) return nextFree(base, taken);
+  const next = named.find(portal => !taken.has(portal));
   if (next !== undefined) return next;
-  throw new StorageError('failed_precondition', `pool ${name} has no portal left for another share: name one more`, {
+  throw new StorageError('failed_precondition', `pool ${pool} has no portal left for another share: name one more`, {
     field: 'share',
   });
 }
