@@ -18,7 +18,7 @@ describe.skipIf(!hasGuest())('a Linux node that loses its power', () => {
       const digest = await guest.must(`head -c 1000000 /dev/urandom > /mnt/a/file && sync /mnt/a/file
         sha256sum < /mnt/a/file`);
       await (await node.startWriter('/mnt/a')).goesOn();
-      await guest.reset();
+      await guest.losePower();
       await node.startServices();
       // The attachment outlives the reboot: nothing is unpublished, and the provider is asked again.
       expect(await driver.publish(id, identity)).toEqual(publication);

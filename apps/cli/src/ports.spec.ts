@@ -44,6 +44,14 @@ describe('the ports of a home', () => {
     }
   });
 
+  it('never meet in two homes that start at the same moment', async () => {
+    const ports = ['one', 'other'].map(name => new Ports(Home.open(join(folder, name))));
+    const [one, other] = await Promise.all(ports.map(each => each.take('redis')));
+    expect(other).not.toBe(one);
+    // Its own again, as after a part that did not start.
+    expect(await ports[0]!.take('redis')).toBe(one);
+  });
+
   it('never meet in one home', async () => {
     const ports = new Ports(Home.open(join(folder, 'home')), false);
     const names = Object.keys(DEFAULT_PORTS) as (keyof typeof DEFAULT_PORTS)[];

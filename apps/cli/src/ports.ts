@@ -30,6 +30,30 @@ export function isFree(port: number, host = '127.0.0.1'): Promise<boolean> {
   });
 }
 
+/** Ports that this process holds, each for one home. */
+const held = new Map<number, string>();
+
+/**
+ * Between the choice of a port and the moment in which its server listens, another home may not choose it. A name in the
+ * kernel's abstract namespace is as wide as the network that both share, containers included, and goes with this process.
+ */
+function hold(port: number, home: string): Promise<boolean> {
+  const holder = held.get(port);
+  if (holder !== undefined) return Promise.resolve(holder === home);
+  held.set(port, home);
+  return new Promise(resolve => {
+    const server = createServer();
+    server.once('error', () => {
+      held.delete(port);
+      resolve(false);
+    });
+    server.listen({ path: `\0trivet-port-${port}` }, () => {
+      server.unref();
+      resolve(true);
+    });
+  });
+}
+
 export async function findFreePort(): Promise<number> {
   for (let attempt = 0; attempt < 200; attempt++) {
     const port = randomInt(LOWEST, HIGHEST + 1);
@@ -59,12 +83,16 @@ export class Ports {
   /** To be called while nothing of this home listens. A kept port that somebody else took is replaced. */
   async take(name: PortName): Promise<number> {
     const kept = this.#kept[name];
-    if (kept !== undefined && (await isFree(kept))) return kept;
+    const canHave = async (port: number): Promise<boolean> => (await isFree(port)) && (await hold(port, this.#file));
+    if (kept !== undefined && (await canHave(kept))) return kept;
     // Parts start at the same time: what another one took meanwhile counts, too.
     const isTaken = (port: number): boolean => Object.values(this.#kept).includes(port);
     const preferred: number = DEFAULT_PORTS[name];
-    let port = this.preferDefaults && (await isFree(preferred)) ? preferred : undefined;
-    while (port === undefined || isTaken(port)) port = await findFreePort();
+    let port = this.preferDefaults && (await canHave(preferred)) ? preferred : undefined;
+    while (port === undefined || isTaken(port)) {
+      const found = await findFreePort();
+      port = (await canHave(found)) ? found : undefined;
+    }
     this.#kept[name] = port;
     writeWhole(this.#file, `${JSON.stringify(this.#kept, null, 2)}\n`);
     return port;
