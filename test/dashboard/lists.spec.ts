@@ -178,7 +178,12 @@ describe.skipIf(!chromiumPath())('ways through the page', () => {
 
     await visitor.enter(button(`Account ${username}`));
     await page.getByRole('menuitem', { name: 'Password and account' }).waitFor();
-    await keyboard.press('ArrowDown');
+    // The menu takes the focus once it has opened.
+    const isInMenu = async (): Promise<unknown> => {
+      await keyboard.press('ArrowDown');
+      return page.evaluate('document.activeElement.getAttribute("role")');
+    };
+    await expect.poll(isInMenu).toBe('menuitem');
     await keyboard.press('End');
     await keyboard.press('Enter');
     await button('Log in').waitFor();
