@@ -4,14 +4,7 @@
  */
 
 /** linux/iscsi.go, targetVendorPatterns: of what discovery answers, nothing else is ever logged into. */
-const TARGET_VENDORS = [
-  'com.nimblestorage',
-  'com.3pardata',
-  'org.truenas.ctl',
-  'org.freenas.ctl',
-  'com.hpe',
-  'dev.trivet',
-];
+const TARGET_VENDORS = ['com.nimblestorage', 'com.3pardata', 'org.truenas.ctl', 'org.freenas.ctl', 'com.hpe'];
 const DISCOVERED = new RegExp(`^(.*):(\\d*),(\\d*) (iqn.*(?:${TARGET_VENDORS.join('|').replaceAll('.', '\\.')}):.*)$`);
 
 export interface Discovered {
