@@ -7,6 +7,7 @@ import { BlockBackendBench } from '#backends/conformance/block-backend.conforman
 import { OpenedImages } from '#backends/reflink/opened-images';
 import { Pools } from '#backends/reflink/pool-root';
 import { ReflinkBackend } from '#backends/reflink/reflink-backend';
+import { unleased } from '#platform/lease-signal';
 import { OWNER, ownFolder, pool, removeFolder } from '#test/block-backend/file-harness';
 
 const folder = ownFolder();
@@ -16,7 +17,7 @@ let image: ImageRef;
 
 beforeAll(async () => {
   mkdirSync(configured[0]!.path);
-  await backend.preparePool('pool', AbortSignal.timeout(10_000));
+  await backend.preparePool('pool', unleased(AbortSignal.timeout(10_000)));
   const bench = new BlockBackendBench({ backend, pool: 'pool' } as never);
   image = await bench.make({ kind: 'empty', sizeBytes: 4_096n, thick: false }, 'snapshot');
 });

@@ -6,10 +6,11 @@ import type { ImageRef, PoolStatus } from '#backends/block-backend';
 import { failsWith } from '#backends/conformance/block-backend.conformance';
 import { PoolAnswers } from '#backends/reflink/pool-answers';
 import { ReflinkBackend } from '#backends/reflink/reflink-backend';
+import { unleased } from '#platform/lease-signal';
 import { OWNER, ownFolder, pool, xfsFolder } from '#test/block-backend/file-harness';
 import { until } from '#test/support/parts';
 
-const soon = () => AbortSignal.timeout(30_000);
+const soon = () => unleased(AbortSignal.timeout(30_000));
 const ANSWER_MS = 1_000;
 /** More than there are threads for file calls, here and in a worker. */
 const CALLS = 40;

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { blockHistoryOf, blockViolations } from '#test/block-crash/block-history';
 import { must, type Reply } from '#test/block-crash/block-jobs';
@@ -7,12 +6,7 @@ import { targetsOf } from '#test/block-crash/block-targets';
 import { lastingMismatches } from '#test/block-crash/block-truth';
 import { type DaemonProcess, TestAppliance } from '#test/support/appliance';
 import { until } from '#test/support/parts';
-
-/** T in /proc: stopped as a whole, as by a paused virtual machine. */
-const isStopped = ({ pid }: DaemonProcess): boolean => /^State:\s+T/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
-
-const leasesLost = async (worker: DaemonProcess): Promise<number> =>
-  Number(/^trivet_lease_lost_total(?:\{.*\})? (\d+)/m.exec(await worker.metrics())?.[1] ?? 0);
+import { isStopped, leasesLost } from '#test/support/stopped-worker';
 
 interface Stopped {
   /** Failpoint at which the worker stops itself. */
@@ -20,7 +14,7 @@ interface Stopped {
   prepare?(stage: BlockStage): Promise<unknown>;
   act(stage: BlockStage): Promise<Reply>;
   /** What comes after the successor's work, and must not be touched by the one who wakes up. */
-  later?(stage: BlockStage): Promise<unknown>;
+  later?(stage: BlockStage, answer: Reply): Promise<unknown>;
 }
 
 const volume = async (stage: BlockStage): Promise<void> => {
@@ -49,6 +43,19 @@ const CASES: readonly Stopped[] = [
   { at: 'reflink.staging', prepare: volume, act: clone },
   { at: 'reflink.written', prepare: volume, act: clone },
   { at: 'volume.clone:commit:call', prepare: volume, act: clone },
+  { at: 'reflink.link:checked', prepare: volume, act: snapshot },
+  {
+    at: 'reflink.link:checked',
+    prepare: volume,
+    act: ({ jobs, name, volumeId }) =>
+      jobs.create(`${name}-clone`, SIZE, {
+        clone: true,
+        parent_volume_id: volumeId,
+        config: { destroy_on_delete: true },
+      }),
+    // What its successor has made is deleted by then, and must not come back.
+    later: ({ jobs }, { body }) => must(() => jobs.delete(body.id, true)),
+  },
   { at: 'reflink.linked', prepare: volume, act: snapshot },
   { at: 'snapshot.create:commit:answered', prepare: published, act: snapshot },
   {
@@ -70,6 +77,12 @@ const CASES: readonly Stopped[] = [
     later: ({ jobs, volumeId }) => must(() => jobs.expand(volumeId, 4 * SIZE)),
   },
   {
+    at: 'reflink.grow:checked',
+    prepare: published,
+    act: ({ jobs, volumeId }) => jobs.expand(volumeId, 2 * SIZE),
+    later: ({ jobs, volumeId }) => must(() => jobs.expand(volumeId, 4 * SIZE)),
+  },
+  {
     at: 'volume.publish:applyTarget:call',
     prepare: withHost,
     act: publish,
@@ -85,6 +98,11 @@ const CASES: readonly Stopped[] = [
   },
   {
     at: 'volume.delete:removeImage:call',
+    prepare: published,
+    act: ({ jobs, volumeId }) => jobs.delete(volumeId, true),
+  },
+  {
+    at: 'reflink.unlink:checked',
     prepare: published,
     act: ({ jobs, volumeId }) => jobs.delete(volumeId, true),
   },
@@ -125,9 +143,9 @@ describe('a worker that is stopped beyond its lease changes nothing when it goes
     const answer = act(stage);
     await until(`the worker stops at ${at}`, () => isStopped(stale));
     await start();
-    const { code, message } = await answer;
-    expect(code, message).toMatch(/^(20[04]|GONE)$/);
-    await later?.(stage);
+    const reply = await answer;
+    expect(reply.code, reply.message).toMatch(/^(20[04]|GONE)$/);
+    await later?.(stage, reply);
     await appliance.settled();
     expect(await lastingMismatches(appliance)).toEqual([]);
     const before = await state();
@@ -150,33 +168,36 @@ describe('a worker that is stopped beyond its lease changes nothing when it goes
     targets: await targetsOf(appliance),
   });
 
-  it('in the discard of a group cut, whose images its successor has made anew', async () => {
-    const stage = new BlockStage(appliance, 'discard');
-    const first = await start();
-    await group(stage);
-    await first.stop('SIGKILL');
-    const point = 'snapshot_group.create:commit:answered';
-    const killed = await appliance.worker({ TRIVET_FAILPOINTS: '1', TRIVET_FAILPOINT: `${point}=kill@1` });
-    const answer = stage.jobs.snapshotGroup(stage.groupId, 'discarded');
-    await killed.ended();
-    // It may stop before it could say that it is ready.
-    const spec = { TRIVET_FAILPOINTS: '1', TRIVET_FAILPOINT: 'reflink.removing=stop@1' };
-    const ready = appliance.worker(spec).catch(error => error);
-    await until('it has begun', () => appliance.process('worker') !== killed);
-    const stale = appliance.process('worker');
-    workers.push(stale);
-    await until('the worker stops before it removes the first cut', () => isStopped(stale));
-    await start();
-    const { code, message } = await answer;
-    expect(code, message).toBe('200');
-    await appliance.settled();
-    const images = stage.files.images();
-    stale.signal('SIGCONT');
-    await until('the stale worker knows', async () => (await leasesLost(stale)) >= 1);
-    await ready;
-    expect(stage.files.images()).toEqual(images);
-    expect(await lastingMismatches(appliance)).toEqual([]);
-  });
+  it.each(['reflink.removing', 'reflink.unlink:checked'])(
+    'in the discard of a group cut, whose images its successor has made anew, at %s',
+    async at => {
+      const stage = new BlockStage(appliance, `discard-${at.split(/\W/)[1]}`);
+      const first = await start();
+      await group(stage);
+      await first.stop('SIGKILL');
+      const point = 'snapshot_group.create:commit:answered';
+      const killed = await appliance.worker({ TRIVET_FAILPOINTS: '1', TRIVET_FAILPOINT: `${point}=kill@1` });
+      const answer = stage.jobs.snapshotGroup(stage.groupId, stage.name);
+      await killed.ended();
+      // It may stop before it could say that it is ready.
+      const spec = { TRIVET_FAILPOINTS: '1', TRIVET_FAILPOINT: `${at}=stop@1` };
+      const ready = appliance.worker(spec).catch(error => error);
+      await until('it has begun', () => appliance.process('worker') !== killed);
+      const stale = appliance.process('worker');
+      workers.push(stale);
+      await until('the worker stops before it removes the first cut', () => isStopped(stale));
+      await start();
+      const { code, message } = await answer;
+      expect(code, message).toBe('200');
+      await appliance.settled();
+      const images = stage.files.images();
+      stale.signal('SIGCONT');
+      await until('the stale worker knows', async () => (await leasesLost(stale)) >= 1);
+      await ready;
+      expect(stage.files.images()).toEqual(images);
+      expect(await lastingMismatches(appliance)).toEqual([]);
+    },
+  );
 
   it('kept every promise on the way', async () => {
     expect(blockViolations(await blockHistoryOf(appliance))).toEqual([]);

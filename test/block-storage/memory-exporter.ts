@@ -65,6 +65,10 @@ export class MemoryExporter implements Exporter {
     return [];
   }
 
+  async suspectTargets(): Promise<[]> {
+    return [];
+  }
+
   async stopDaemon(): Promise<void> {
     this.restart();
   }

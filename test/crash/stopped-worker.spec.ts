@@ -1,19 +1,10 @@
-import { readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { historyOf, violations } from '#test/crash/history';
 import { credentialsOf, Jobs, mustSucceed } from '#test/crash/jobs';
 import { mismatches } from '#test/crash/truth';
 import { type DaemonProcess, TestAppliance } from '#test/support/appliance';
 import { until } from '#test/support/parts';
-
-/** T in /proc: the process is stopped as a whole, as by a paused virtual machine. */
-const isStopped = ({ pid }: DaemonProcess): boolean => {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  return stat.slice(stat.lastIndexOf(')') + 2).startsWith('T');
-};
-
-const leasesLost = async (worker: DaemonProcess): Promise<number> =>
-  Number(/^trivet_lease_lost_total(?:\{.*\})? (\d+)/m.exec(await worker.metrics())?.[1] ?? 0);
+import { isStopped, leasesLost } from '#test/support/stopped-worker';
 
 describe.each([
   { name: 'with Redis', redis: true },

@@ -11,6 +11,7 @@ import { HostFences } from '#backends/host-fence';
 import { identityOf } from '#backends/linux/process-state';
 import { TgtExporter } from '#backends/tgt/tgt-exporter';
 import { serialNumberIn } from '#backends/tgt/unit-identity';
+import { unleased } from '#platform/lease-signal';
 import { Initiator, type InitiatorSession } from '#test/support/initiator';
 import { parts, until } from '#test/support/parts';
 
@@ -51,7 +52,7 @@ export async function openTgtHarness(): Promise<TgtHarness> {
       },
     });
   const exporter = open();
-  const soon = () => AbortSignal.timeout(30_000);
+  const soon = () => unleased(AbortSignal.timeout(30_000));
   const pidOf = async (daemon: DaemonRef): Promise<number> => {
     const [pid] = await exporter.writers(daemon, soon());
     if (pid === undefined) throw new Error('it does not run');

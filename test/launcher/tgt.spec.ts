@@ -3,12 +3,13 @@ import { afterAll, describe, expect, it } from 'vitest';
 import type { DaemonRef } from '#backends/exporter';
 import { HostFences } from '#backends/host-fence';
 import { TgtExporter } from '#backends/tgt/tgt-exporter';
+import { unleased } from '#platform/lease-signal';
 import { hasTgt } from '#test/exporter/tgt-harness';
 import { type TestHome, TestHomes } from './cli.js';
 
 const homes = new TestHomes();
 afterAll(() => homes.clear());
-const soon = () => AbortSignal.timeout(60_000);
+const soon = () => unleased(AbortSignal.timeout(60_000));
 
 /** What the worker of this home would do; nothing of the supervisor knows of it. */
 async function startTgtd(home: TestHome): Promise<{ pid: number; folder: string }> {

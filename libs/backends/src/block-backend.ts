@@ -23,7 +23,7 @@ export interface BlockBackend {
   inspectPools(signal: AbortSignal): Promise<PoolStatus[]>;
 
   /** Adopts an empty folder as the pool: writes its marker. For the administrator's set-up; a repeat is harmless. */
-  preparePool(pool: string, signal: AbortSignal): Promise<PoolStatus>;
+  preparePool(pool: string, signal: LeaseSignal): Promise<PoolStatus>;
 
   /** What is there now. A missing image is an answer, not an error. */
   inspectImage(image: ImageRef, signal: AbortSignal): Promise<ImageInspection>;

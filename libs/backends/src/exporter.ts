@@ -14,7 +14,7 @@ export interface Exporter {
    * Starts the daemon of this tenant and pool unless it runs, and continues one that was left stopped. Its identity
    * changes with every start: whoever applied targets to another one must apply them again.
    */
-  ensureDaemon(daemon: DaemonRef, signal: AbortSignal): Promise<{ instance: string }>;
+  ensureDaemon(daemon: DaemonRef, signal: LeaseSignal): Promise<{ instance: string }>;
 
   /** Undefined while it does not run. Without effect. */
   daemonInstance(daemon: DaemonRef, signal: AbortSignal): Promise<string | undefined>;
@@ -44,8 +44,14 @@ export interface Exporter {
   /** Processes that write to images of this daemon: stopped for a group's cut (hard-cases F4). */
   writers(daemon: DaemonRef, signal: AbortSignal): Promise<readonly number[]>;
 
+  /**
+   * Targets that somebody may have changed after a successor had: stopped between its look at its lease and its request,
+   * which the exporter cannot refuse. They stay suspect until they are applied or removed once more.
+   */
+  suspectTargets(daemon: DaemonRef, signal: AbortSignal): Promise<SuspectTarget[]>;
+
   /** Ends the daemon, its targets and sessions with it. */
-  stopDaemon(daemon: DaemonRef, signal: AbortSignal): Promise<void>;
+  stopDaemon(daemon: DaemonRef, signal: LeaseSignal): Promise<void>;
 
   close(): void;
 }
@@ -100,6 +106,13 @@ export interface AppliedTarget {
   /** NAA of page 0x83 as the daemon reports it, lower-case hex without prefix. */
   serialNumber: string;
   instance: string;
+}
+
+export interface SuspectTarget {
+  tid: number;
+  iqn: string;
+  /** The highest one seen for it: with it, a target that belongs to nobody any more may be removed. */
+  fence: string;
 }
 
 export interface ObservedTarget {

@@ -32,6 +32,12 @@ export class HostFences {
     for (const name of found) if (name < own) await removeFile(join(folder, name));
   }
 
+  /** What was entered last; a fence that nobody has when that was forgotten. */
+  async highest(resourceId: string): Promise<string> {
+    const found = await fencesIn(this.#folderOf(resourceId)).catch((): string[] => []);
+    return BigInt(found.sort().at(-1) ?? 0).toString();
+  }
+
   /** For a resource that is gone for good: its incarnation never comes back. */
   async forget(resourceId: string): Promise<void> {
     await rm(this.#folderOf(resourceId), { recursive: true, force: true });

@@ -54,6 +54,7 @@ const EXPORTER_METHODS = {
   removeTarget: 'counted',
   listTargets: 'counted',
   writers: 'counted',
+  suspectTargets: 'counted',
   stopDaemon: 'counted',
   close: 'plain',
 } as const satisfies Methods<Exporter>;

@@ -35,6 +35,10 @@ export class NoExporter implements Exporter {
     return [];
   }
 
+  async suspectTargets(): Promise<[]> {
+    return [];
+  }
+
   async stopDaemon(): Promise<void> {
     // There is none.
   }

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { TgtDaemons } from '#backends/tgt/tgt-daemons';
+import { unleased } from '#platform/lease-signal';
 import type { Home } from '../home.js';
 import { readState } from '../state.js';
 import { findProgram } from './command.js';
@@ -42,7 +43,7 @@ export async function stopTgt(home: Home, say: (line: string) => void): Promise<
   // The last is where a worker goes without the setting.
   const folders = new Set([tgtFolderOf(home), ...(given === undefined ? [] : [given]), home.file('run', 'tgt')]);
   for (const folder of folders) {
-    const count = await new TgtDaemons(folder).stopAll(AbortSignal.timeout(STOP_MS));
+    const count = await new TgtDaemons(folder).stopAll(unleased(AbortSignal.timeout(STOP_MS), STOP_MS));
     if (count > 0) say(`ended ${count} tgtd`);
   }
 }

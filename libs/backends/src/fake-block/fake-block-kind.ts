@@ -29,6 +29,7 @@ const EXPORTER_METHODS = {
   removeTarget: { resource: ofTarget },
   listTargets: { resource: ofDaemon },
   writers: { resource: ofDaemon },
+  suspectTargets: { resource: ofDaemon },
   stopDaemon: { resource: ofDaemon },
 } satisfies Faulty<Exporter>;
 

@@ -42,6 +42,7 @@ export async function growFile(
     }
     await failpoint('reflink.growing');
     await mayGrow();
+    await failpoint('reflink.grow:checked');
     await moveEnd(file, size, sizeBytes);
     await file.sync();
   } finally {

@@ -55,8 +55,9 @@ export class ReflinkBackend implements BlockBackend {
     return Promise.all(this.#pools.configured.map(pool => this.#status(pool.name, signal)));
   }
 
-  async preparePool(pool: string, signal: AbortSignal): Promise<PoolStatus> {
+  async preparePool(pool: string, signal: LeaseSignal): Promise<PoolStatus> {
     this.#answers.require(this.#pools.named(pool));
+    mayChange(signal);
     await whileWanted(`prepare pool ${pool}`, signal, () => this.#pools.prepare(pool));
     return this.#in(pool, `inspect pool ${pool}`, signal, root => statusOf(pool, root));
   }

@@ -170,6 +170,7 @@ export async function commitStage(
     await makeFolder(root, image);
     await failpoint('reflink.linking');
     await mayLink();
+    await failpoint('reflink.link:checked');
     await link(staged, path).catch(error => {
       // An earlier attempt's: it came first, and who wrote to it since must find it.
       if (codeOf(error) !== 'EEXIST') throw error;
@@ -204,6 +205,7 @@ export async function unlinkImage(root: PoolRoot, image: ImageRef, mayRemove: ()
   try {
     await failpoint('reflink.removing');
     await mayRemove();
+    await failpoint('reflink.unlink:checked');
     await setImmutable(file.fd, false);
   } finally {
     await file.close();

@@ -1,6 +1,7 @@
 import { connect } from 'node:net';
 import { decodeReply, describeRequest, encodeRequest, type TgtRequest } from '#backends/tgt/tgt-request';
 import { StorageError } from '#platform/errors';
+import { failpoint } from '#platform/failpoint';
 
 /** tgt's error numbers, by their place. */
 const NAMES = [
@@ -67,7 +68,6 @@ export class TgtClient {
 
   /** The text of a `show`, else ''. TgtError, or StorageError `unavailable` (not reached) or `timeout` (effect unknown). */
   async ask(request: TgtRequest, signal: AbortSignal, answerMs = ANSWER_MS): Promise<string> {
-    if (request.op !== 'show') await this.mayChange();
     return this.#exchange(request, signal, answerMs);
   }
 
@@ -94,10 +94,17 @@ export class TgtClient {
       };
       if (signal.aborted) return timeout();
       signal.addEventListener('abort', timeout, { once: true });
-      socket.once('connect', () => {
+      const send = async (): Promise<void> => {
+        if (request.op !== 'show') {
+          await this.mayChange();
+          await failpoint(`tgt.${request.op}.${request.mode}:checked`);
+        }
+        if (socket.destroyed) return;
         sent = true;
         socket.write(bytes);
-      });
+      };
+      // With the connection open, so that nothing stands between the question and the request but these lines.
+      socket.once('connect', () => void send().catch(fail));
       socket.on('data', chunk => {
         chunks.push(chunk);
         const reply = decodeReply(chunks.length === 1 ? chunk : Buffer.concat(chunks));

@@ -33,6 +33,7 @@ import {
 } from '#backends/tgt/tgt-request';
 import { parsePortals, parseTargets } from '#backends/tgt/tgt-show';
 import { isStorageError, StorageError } from '#platform/errors';
+import { type LeaseSignal, mayChange } from '#platform/lease-signal';
 
 const PROGRAM = 'tgtd';
 const SEARCH_PATH = '/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin';
@@ -78,40 +79,43 @@ export class TgtDaemons {
     return daemon;
   }
 
-  async ensure(ref: DaemonRef, signal: AbortSignal): Promise<RunningDaemon> {
+  async ensure(ref: DaemonRef, signal: LeaseSignal): Promise<RunningDaemon> {
     const folder = this.folder(ref);
     await folder.prepare();
     return locked(folder, signal, async () => {
       await folder.boundLog();
       let daemon = await this.find(ref);
       if (daemon && !(await isUsable(daemon, signal))) daemon = undefined;
+      if (!daemon) mayChange(signal);
       daemon ??= await start(folder, ref, signal);
-      await usePortals(daemon, ref.portals, signal);
+      await usePortals(leased(daemon.client, signal), ref.portals, signal);
       return daemon;
     });
   }
 
   /** Targets and sessions end with it. */
-  async stop(ref: DaemonRef, signal: AbortSignal): Promise<void> {
+  async stop(ref: DaemonRef, signal: LeaseSignal): Promise<void> {
     await stop(this.folder(ref), signal);
   }
 
   /** Whatever was started below this root, by whom and for which tenant ever. Resolves to how many there were. */
-  async stopAll(signal: AbortSignal): Promise<number> {
+  async stopAll(signal: LeaseSignal): Promise<number> {
     const folders = await DaemonFolder.existing(this.root);
     const stopped = await Promise.all(folders.map(folder => stop(folder, signal)));
     return stopped.filter(Boolean).length;
   }
 }
 
-async function stop(folder: DaemonFolder, signal: AbortSignal): Promise<boolean> {
+async function stop(folder: DaemonFolder, signal: LeaseSignal): Promise<boolean> {
   if ((await folder.read()) === undefined && (await findDaemon(folder)) === undefined) return false;
   await folder.prepare();
   return locked(folder, signal, async () => {
     const id = await findDaemon(folder);
+    mayChange(signal);
     if (id) {
       await signalProcess(id, 'SIGCONT');
-      await quit(running(folder, id).client, signal).catch(() => {});
+      await quit(leased(running(folder, id).client, signal), signal).catch(() => {});
+      mayChange(signal);
       if (!(await isGone(id, EXIT_MS))) await kill(id);
     }
     for (const name of ['daemon.json', 'state', 's.0', 's.0.lock']) {
@@ -127,6 +131,12 @@ const running = (folder: DaemonFolder, id: ProcessId): RunningDaemon => ({
   client: new TgtClient(folder.socket),
   folder,
 });
+
+/** For what belongs to the daemon and to no target: its lock keeps others away, and the lease whoever stood still. */
+const leased = (client: TgtClient, signal: LeaseSignal): TgtClient =>
+  client.guarded(async () => {
+    mayChange(signal);
+  });
 
 /** The lock of a daemon's folder; a caller whose time is up meanwhile has done nothing. */
 export function locked<T>(folder: DaemonFolder, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
@@ -241,7 +251,7 @@ async function launch(folder: DaemonFolder): Promise<ChildProcess> {
 }
 
 /** Exactly these portals; sessions through others stay. */
-async function usePortals({ client }: RunningDaemon, portals: readonly string[], signal: AbortSignal): Promise<void> {
+async function usePortals(client: TgtClient, portals: readonly string[], signal: AbortSignal): Promise<void> {
   const wanted = portals.map(canonicalPortal);
   const open = parsePortals(await client.ask(showPortals(), signal));
   for (const portal of wanted) {

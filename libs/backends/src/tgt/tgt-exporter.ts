@@ -1,10 +1,19 @@
 import type { BlockBackend, ImageRef } from '#backends/block-backend';
-import type { AppliedTarget, DaemonRef, Exporter, ObservedTarget, TargetRef, TargetSpec } from '#backends/exporter';
+import type {
+  AppliedTarget,
+  DaemonRef,
+  Exporter,
+  ObservedTarget,
+  SuspectTarget,
+  TargetRef,
+  TargetSpec,
+} from '#backends/exporter';
 import type { HostFences } from '#backends/host-fence';
 import { Accounts } from '#backends/tgt/accounts';
 import { applyTarget } from '#backends/tgt/apply-target';
 import { growUnit } from '#backends/tgt/grow-unit';
 import { knownTarget } from '#backends/tgt/known-target';
+import { OpenChanges } from '#backends/tgt/open-changes';
 import { connectionsOf, endConnections } from '#backends/tgt/sessions';
 import { checkPath, checkSpec, checkTarget } from '#backends/tgt/target-check';
 import { TargetStates } from '#backends/tgt/target-state';
@@ -44,7 +53,7 @@ export class TgtExporter implements Exporter {
     this.#daemons.check();
   }
 
-  async ensureDaemon(daemon: DaemonRef, signal: AbortSignal): Promise<{ instance: string }> {
+  async ensureDaemon(daemon: DaemonRef, signal: LeaseSignal): Promise<{ instance: string }> {
     this.#daemons.check();
     return translated('start tgtd', signal, async () => {
       const { instance } = await this.#daemons.ensure(daemon, signal);
@@ -137,14 +146,32 @@ export class TgtExporter implements Exporter {
     return found ? [found.pid] : [];
   }
 
-  async stopDaemon(daemon: DaemonRef, signal: AbortSignal): Promise<void> {
+  async suspectTargets(ref: DaemonRef, signal: AbortSignal): Promise<SuspectTarget[]> {
+    const daemon = await this.#daemons.find(ref);
+    if (!daemon) return [];
+    return translated('look for late changes', signal, async () => {
+      const changes = new OpenChanges(daemon.folder.state);
+      const suspects = new Map<string, SuspectTarget>();
+      for (const late of await changes.late()) {
+        const iqn = await changes.targetName(late);
+        if (iqn === undefined || suspects.has(iqn)) continue;
+        suspects.set(iqn, { tid: late.tid, iqn, fence: await this.options.fences.highest(iqn) });
+      }
+      return [...suspects.values()];
+    });
+  }
+
+  async stopDaemon(daemon: DaemonRef, signal: LeaseSignal): Promise<void> {
     await translated('stop tgtd', signal, () => this.#daemons.stop(daemon, signal));
   }
 
   /** Daemons go on: they are the data path. */
   close(): void {}
 
-  /** With the fence entered now and before each change that is asked for, and the lease asked after that. */
+  /**
+   * With the fence entered now and before each change that is asked for, and the lease asked after that. What was changed
+   * too late before is looked for first: see open-changes.ts.
+   */
   async #onTarget<T>(
     target: TargetRef,
     doing: string,
@@ -158,7 +185,24 @@ export class TgtExporter implements Exporter {
     };
     await enter();
     const daemon = await this.#daemons.require(target.daemon);
-    return translated(`${doing} target ${target.iqn}`, signal, () => work(daemon, daemon.client.guarded(enter)));
+    const changes = new OpenChanges(daemon.folder.state);
+    return translated(`${doing} target ${target.iqn}`, signal, async () => {
+      const late = await changes.late(target.tid);
+      if (late.length > 0) await new TargetStates(daemon.folder.state).unsettle(target.tid);
+      const note = await changes.open(target, fence);
+      let result: T;
+      try {
+        result = await work(daemon, daemon.client.guarded(enter));
+      } finally {
+        const overtaken = await this.options.fences.enter(target.iqn, fence).then(
+          () => false,
+          () => true,
+        );
+        await (overtaken ? changes.markLate(note) : changes.close(note));
+      }
+      for (const { note } of late) await changes.close(note);
+      return result;
+    });
   }
 }
 

@@ -1,7 +1,7 @@
 import type { BlockStore } from '#backends/block-backend';
 import type { Database } from '#platform/database';
 import { isStorageError } from '#platform/errors';
-import { unleased } from '#platform/lease-signal';
+import { type LeaseSignal, unleased } from '#platform/lease-signal';
 import { sql } from '#platform/sql';
 import type { BackendDirectory } from '#storage/backend-directory';
 import type { BackendEnd } from '#storage/drain/tenant-drain';
@@ -32,7 +32,7 @@ export class BackendEnds implements BackendEnd {
     for (const { id, name } of backends) {
       const bounded = AbortSignal.any([signal, AbortSignal.timeout(STOP_MS)]);
       try {
-        if (await this.blocks.knows(tenantId, id)) await this.stopDaemons(tenantId, id, bounded);
+        if (await this.blocks.knows(tenantId, id)) await this.stopDaemons(tenantId, id, unleased(bounded, STOP_MS));
         else if (await this.objects.knows(tenantId, id))
           await (await this.objects.open(tenantId, id)).forgetTenant(unleased(bounded, STOP_MS));
       } catch (error) {
@@ -44,7 +44,7 @@ export class BackendEnds implements BackendEnd {
     }
   }
 
-  private async stopDaemons(tenantId: string, backendId: string, signal: AbortSignal): Promise<void> {
+  private async stopDaemons(tenantId: string, backendId: string, signal: LeaseSignal): Promise<void> {
     const daemons = await this.database.withTenant(tenantId, async tx => {
       const found = [];
       for (const { name } of await readPools(tx, tenantId, backendId))

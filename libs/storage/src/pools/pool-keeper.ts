@@ -1,6 +1,7 @@
 import type { BlockBackendKind, PoolConfig, PoolStatus } from '#backends/block-backend';
 import type { Database } from '#platform/database';
 import { StorageError } from '#platform/errors';
+import { unleased } from '#platform/lease-signal';
 import { createLogger } from '#platform/log';
 import { sql } from '#platform/sql';
 import { eachBlockBackend, type RegisteredBlockBackend } from '#storage/pools/block-backends';
@@ -77,7 +78,7 @@ export class PoolKeeper {
           reason: `another pool of ours (${status.uuid}) is there instead of ${known}`,
         };
       if (status.state === 'down' && status.uuid === undefined && known === undefined)
-        status = await volumes.preparePool(pool.name, bounded()).catch(() => status!);
+        status = await volumes.preparePool(pool.name, unleased(bounded(), INSPECT_MS)).catch(() => status!);
       await this.write(tenantId, backendId, pool, position, status);
     }
   }

@@ -1,7 +1,8 @@
-import type { DaemonRef } from '#backends/exporter';
+import type { DaemonRef, Exporter } from '#backends/exporter';
 import { throwUnlessSucceeded } from '#operations/operations';
 import type { Database, Tx } from '#platform/database';
 import { StorageError } from '#platform/errors';
+import { type LeaseSignal, unleased } from '#platform/lease-signal';
 import { createLogger } from '#platform/log';
 import { sql } from '#platform/sql';
 import { acceptInBackground } from '#storage/background-operation';
@@ -58,6 +59,14 @@ const LOCK = sql(
      FROM trivet.volume WHERE tenant_id = $1 AND id = $2 AND state = 'ready' FOR UPDATE`,
 );
 
+/** Whose targets they are, published or not. */
+const OWNERS = sql(
+  'replay_owners',
+  `SELECT ${COLUMNS}, v.state, v.target ->> 'name' AS iqn FROM trivet.volume v
+    WHERE v.tenant_id = $1 AND v.backend_id = $2 AND v.tid IS NOT NULL AND v.target ->> 'name' = ANY ($3)`,
+);
+
+const CALL_MS = 10_000;
 const PORTION = 2_000;
 const AT_ONCE = 16;
 
@@ -157,7 +166,9 @@ export class ExportKeeper {
   private async keep(backendId: string, daemon: DaemonRef, signal: AbortSignal): Promise<void> {
     const { tenantId } = daemon;
     const { exporter } = await this.blocks.open(tenantId, backendId);
-    const { instance } = await exporter.ensureDaemon(daemon, AbortSignal.any([signal, AbortSignal.timeout(10_000)]));
+    const bounded = () => unleased(AbortSignal.any([signal, AbortSignal.timeout(CALL_MS)]), CALL_MS);
+    const { instance } = await exporter.ensureDaemon(daemon, bounded());
+    await this.mend(backendId, daemon, exporter, bounded);
     const stale = await this.database.withTenant(tenantId, tx =>
       tx.query<StaleTarget>(STALE_OF_POOL, [tenantId, backendId, daemon.pool, instance, PORTION]),
     );
@@ -166,6 +177,29 @@ export class ExportKeeper {
     for (const target of stale) {
       if (signal.aborted) return;
       await acceptReplay(this.database, tenantId, target);
+    }
+  }
+
+  /** What a worker changed after its successor is made again as Postgres says; what nobody has any more goes. */
+  private async mend(
+    backendId: string,
+    daemon: DaemonRef,
+    exporter: Exporter,
+    bounded: () => LeaseSignal,
+  ): Promise<void> {
+    const { tenantId } = daemon;
+    const suspects = await exporter.suspectTargets(daemon, bounded());
+    if (suspects.length === 0) return;
+    const names = suspects.map(({ iqn }) => iqn);
+    const owners = await this.database.withTenant(tenantId, tx =>
+      tx.query<StaleTarget & { iqn: string; state: string }>(OWNERS, [tenantId, backendId, names]),
+    );
+    for (const { tid, iqn, fence } of suspects) {
+      const owner = owners.find(row => row.iqn === iqn);
+      log.warn({ target: iqn, volume: owner?.name }, 'it was changed by a worker that had been overtaken');
+      if (owner?.state === 'ready') await acceptReplay(this.database, tenantId, owner);
+      // A deletion that is under way removes it itself.
+      else if (!owner) await exporter.removeTarget({ daemon, tid, iqn }, { force: true }, fence, bounded());
     }
   }
 }

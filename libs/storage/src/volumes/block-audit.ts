@@ -211,11 +211,16 @@ export class BlockAudit {
     const replay = ({ volumeId, name }: ExportedRow) =>
       acceptReplay(this.database, tenantId, { volumeId, name, backendId });
     const strangers = observed.filter(({ iqn }) => !byName.has(iqn));
-    // Of volumes whose deletion has just ended there is nothing left by now.
-    const left = strangers.length > 0 ? await exporter.listTargets(daemon, bounded(signal)) : [];
-    for (const { iqn, tid } of strangers)
-      if (left.some(target => target.iqn === iqn))
+    if (strangers.length > 0) {
+      // Of volumes whose deletion has just ended there is nothing left by now; what came too late is being removed.
+      const left = await exporter.listTargets(daemon, bounded(signal));
+      const suspects = await exporter.suspectTargets(daemon, bounded(signal));
+      const isSame = (iqn: string) => (target: { iqn: string }) => target.iqn === iqn;
+      for (const { iqn, tid } of strangers) {
+        if (!left.some(isSame(iqn)) || suspects.some(isSame(iqn))) continue;
         await findings.add('orphan_target', iqn, `target ${tid} that no volume has`);
+      }
+    }
     for (const target of observed) {
       const row = byName.get(target.iqn);
       if (row?.state !== 'ready') continue;

@@ -1,0 +1,214 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { blockHistoryOf, blockViolations } from '#test/block-crash/block-history';
+import { type Host, must, type Reply } from '#test/block-crash/block-jobs';
+import { BlockStage, SIZE } from '#test/block-crash/block-stage';
+import { login } from '#test/block-crash/block-targets';
+import { lastingMismatches } from '#test/block-crash/block-truth';
+import { type DaemonProcess, TestAppliance } from '#test/support/appliance';
+import { until } from '#test/support/parts';
+import { isStopped, leasesLost } from '#test/support/stopped-worker';
+
+interface Stale {
+  /** Of tgtd: after the look at fence and lease, before the request is written. */
+  request: string;
+  nth?: number;
+  case: string;
+  prepare(stage: BlockStage): Promise<unknown>;
+  act(stage: BlockStage): Promise<Reply>;
+  /** What comes after the successor's work; resolves to what must hold when the late request has come. */
+  later(stage: BlockStage): Promise<(() => Promise<void>) | undefined>;
+}
+
+const volume = async (stage: BlockStage): Promise<void> => {
+  stage.volumeId = await stage.volume('a', { config: { destroy_on_delete: true }, multi_initiator: true });
+  for (const host of [stage.host, stage.otherHost]) await must(() => stage.jobs.host(host));
+};
+const published = async (stage: BlockStage): Promise<void> => {
+  await volume(stage);
+  await stage.publish();
+};
+const publish = ({ jobs, volumeId, host }: BlockStage) => jobs.publish(volumeId, host);
+const unpublish = ({ jobs, volumeId, host }: BlockStage) => jobs.unpublish(volumeId, host);
+const mustPublish = (stage: BlockStage, host: Host = stage.host) =>
+  must(() => stage.jobs.publish(stage.volumeId, host));
+const mustUnpublish = (stage: BlockStage) => must(() => unpublish(stage));
+const nothingMore = async () => undefined;
+
+const CASES: readonly Stale[] = [
+  {
+    request: 'new.target',
+    case: 'of a volume that is unpublished by then',
+    prepare: volume,
+    act: publish,
+    later: async stage => {
+      await mustUnpublish(stage);
+      return undefined;
+    },
+  },
+  {
+    request: 'new.target',
+    case: 'of a volume that is deleted by then',
+    prepare: volume,
+    act: publish,
+    later: async stage => {
+      await mustUnpublish(stage);
+      await must(() => stage.jobs.delete(stage.volumeId, true));
+      stage.forget(stage.volumeId);
+      return undefined;
+    },
+  },
+  {
+    request: 'new.unit',
+    case: 'of a target that its successor made',
+    prepare: volume,
+    act: publish,
+    later: nothingMore,
+  },
+  { request: 'update.unit', case: 'of a new target', prepare: volume, act: publish, later: nothingMore },
+  {
+    request: 'update.unit',
+    case: 'which opens an image anew that has grown further',
+    prepare: published,
+    act: ({ jobs, volumeId }) => jobs.expand(volumeId, 2 * SIZE),
+    later: async stage => {
+      await must(() => stage.jobs.expand(stage.volumeId, 4 * SIZE));
+      return () => stage.expectCapacity(4 * SIZE);
+    },
+  },
+  {
+    request: 'bind.target',
+    case: 'that lets a host in again which was shut out since',
+    prepare: volume,
+    act: publish,
+    later: async stage => {
+      await mustUnpublish(stage);
+      await mustPublish(stage, stage.otherHost);
+      return () => stage.expectLogin(stage.otherHost);
+    },
+  },
+  {
+    request: 'unbind.target',
+    case: 'that shuts out a host which was let in again since',
+    prepare: async stage => {
+      await published(stage);
+      await mustPublish(stage, stage.otherHost);
+    },
+    act: unpublish,
+    later: async stage => {
+      await mustPublish(stage);
+      return () => stage.expectLogin(stage.host);
+    },
+  },
+  {
+    request: 'delete.target',
+    case: 'of a volume that is published again by then',
+    prepare: published,
+    act: unpublish,
+    later: async stage => {
+      await mustPublish(stage);
+      return () => stage.expectLogin(stage.host);
+    },
+  },
+];
+
+/** How long the background may take: a round of a worker looks for it. */
+const WITHIN_MS = 5_000;
+
+describe('a request to tgtd that a stopped worker still sends', () => {
+  let appliance: TestAppliance;
+  const workers: DaemonProcess[] = [];
+  beforeAll(async () => {
+    appliance = await TestAppliance.create({
+      backend: 'fake',
+      block: 'xfs',
+      env: { TRIVET_LEASE_MS: '2000', TRIVET_RECONCILE_MS: '150' },
+    });
+    await appliance.gateway();
+  });
+  afterEach(async () => {
+    for (const worker of workers.splice(0)) {
+      worker.signal('SIGCONT');
+      await worker.stop('SIGKILL');
+    }
+  });
+  afterAll(() => appliance?.close());
+
+  const start = async (env: Record<string, string> = {}): Promise<DaemonProcess> => {
+    const worker = await appliance.worker(env);
+    workers.push(worker);
+    return worker;
+  };
+  const stopsAt = (request: string, nth = 1): Promise<DaemonProcess> =>
+    start({ TRIVET_FAILPOINTS: '1', TRIVET_FAILPOINT: `tgt.${request}:checked=stop@${nth}` });
+
+  it.each(CASES.map((one, n) => ({ ...one, n })))(
+    '$request $case',
+    async ({ request, nth, n, prepare, act, later }) => {
+      const stage = new BlockStage(appliance, `late${n}`);
+      const first = await start();
+      await prepare(stage);
+      await first.stop('SIGKILL');
+
+      const stale = await stopsAt(request, nth);
+      const answer = act(stage);
+      await until(`the worker stops before ${request}`, () => isStopped(stale));
+      await start();
+      const { code, message } = await answer;
+      expect(code, message).toMatch(/^20[04]$/);
+      const holds = await later(stage);
+      await appliance.settled();
+      expect(await lastingMismatches(appliance)).toEqual([]);
+
+      stale.signal('SIGCONT');
+      await until('the stale worker knows', async () => (await leasesLost(stale)) >= 1);
+      expect(await lastingMismatches(appliance, WITHIN_MS)).toEqual([]);
+      await holds?.();
+    },
+  );
+
+  it('delete.connection ends no session that came later', async () => {
+    const stage = new BlockStage(appliance, 'sessions');
+    const first = await start();
+    await published(stage);
+    const ended = await login(appliance, stage.host, stage.volumeId);
+    await first.stop('SIGKILL');
+    const stale = await stopsAt('delete.connection');
+    const answer = unpublish(stage);
+    await until('the worker stops before it ends the session', () => isStopped(stale));
+    await start();
+    expect((await answer).code).toMatch(/^20[04]$/);
+    await mustPublish(stage);
+    await ended.close();
+    const session = await login(appliance, stage.host, stage.volumeId);
+    stale.signal('SIGCONT');
+    await until('the stale worker knows', async () => (await leasesLost(stale)) >= 1);
+    expect(await lastingMismatches(appliance, WITHIN_MS)).toEqual([]);
+    await session.read(0, 512);
+    await session.close();
+  });
+
+  // The lock of the daemon's accounts is in its hand: no successor comes before it goes on.
+  it('bind.account, while its successor waits', async () => {
+    const stage = new BlockStage(appliance, 'account');
+    const first = await start();
+    await volume(stage);
+    const withChap = { ...stage.host, chap_user: 'stale-user', chap_password: 'a-secret-of-16-c' };
+    await must(() => stage.jobs.host(withChap));
+    await first.stop('SIGKILL');
+    const stale = await stopsAt('bind.account');
+    const answer = publish(stage);
+    await until('the worker stops before it binds the account', () => isStopped(stale));
+    await start();
+    const taken = "SELECT FROM trivet.operation WHERE kind = 'volume.publish' AND attempt > 1 AND finished_at IS NULL";
+    await until('its successor has begun', async () => (await appliance.database.query(taken)).length > 0);
+    stale.signal('SIGCONT');
+    const { code, message } = await answer;
+    expect(code, message).toBe('200');
+    await until('the stale worker knows', async () => (await leasesLost(stale)) >= 1);
+    expect(await lastingMismatches(appliance, WITHIN_MS)).toEqual([]);
+  });
+
+  it('kept every promise on the way', async () => {
+    expect(blockViolations(await blockHistoryOf(appliance))).toEqual([]);
+  });
+});
