@@ -18,6 +18,8 @@ import { inspectProcess } from '#backends/linux/process-id';
 const LATE = '.late';
 const NOTE = /^(\d+)\.\d+\.(\d+)\.([\w:]+?)(\.late)?$/;
 
+let own: Awaited<ReturnType<typeof inspectProcess>>;
+
 export interface LateChange {
   note: string;
   tid: number;
@@ -32,10 +34,14 @@ export class OpenChanges {
 
   /** To be awaited before the first request. Gives the note. */
   async open({ tid, iqn }: Pick<TargetRef, 'tid' | 'iqn'>, fence: string): Promise<string> {
-    const own = await inspectProcess(process.pid);
+    own ??= await inspectProcess(process.pid);
     const note = `${tid}.${fence}.${process.pid}.${own?.id.startTime}`;
-    await mkdir(this.folder, { recursive: true, mode: 0o700 });
-    await writeFile(join(this.folder, note), iqn, { mode: 0o600 });
+    const write = () => writeFile(join(this.folder, note), iqn, { mode: 0o600 });
+    await write().catch(async (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error;
+      await mkdir(this.folder, { recursive: true, mode: 0o700 });
+      await write();
+    });
     return note;
   }
 
