@@ -30,9 +30,10 @@ describe.skipIf(!hasGuest())(`${VOLUMES} claims on a Linux node`, () => {
       const names = Array.from({ length: VOLUMES }, (_, n) => `pvc-${n}`);
       const volumes = await Promise.all(names.map(name => driver.createVolume(name, 16 * MIB)));
       const publications = await Promise.all(volumes.map(({ id }) => driver.publish(id, identity)));
-      // One login after the other, as under the driver's own lock.
+      // One login after the other, as under the driver's own lock; their devices come meanwhile.
+      for (const publication of publications) await node.login(publication);
       const devices: NodeDevice[] = [];
-      for (const publication of publications) devices.push(await node.attach(publication));
+      for (const publication of publications) devices.push(await node.allPaths(publication));
       expect(new Set(devices.map(({ map }) => map)).size).toBe(VOLUMES);
       expect(await node.identities(devices[0]!)).toContainEqual(
         expect.objectContaining({ vendor: 'TRIVET', product: 'VOLUME' }),
