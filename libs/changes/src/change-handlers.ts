@@ -6,6 +6,6 @@ import type { BlockDirectory } from '#storage/volumes/volume-handlers';
 
 /** The worker's half of the change index: one handler a kind of operation. */
 export const changeHandlers = (database: Database, blocks: BlockDirectory): Handler[] => [
-  indexHandler(blocks) as Handler,
-  mergeHandler(database) as Handler,
+  indexHandler(blocks),
+  mergeHandler(database),
 ];

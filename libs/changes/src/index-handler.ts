@@ -1,4 +1,5 @@
 import { builtOf, readPortion, writePortion } from '#changes/build-portion';
+import { indexChanges } from '#changes/change-operations';
 import { writeBrokenStep, writeReady } from '#changes/index-store';
 import { type CutImage, deltaOf, type IndexWork, listOf, needsList, readIndexWork } from '#changes/index-work';
 import { failureOf, type Handler, type Step, type Writer } from '#operations/handler';
@@ -19,7 +20,7 @@ const INDEXED = sql(
  * committed with the place where the next one begins. A base that cannot be read breaks the step and nothing else: the
  * snapshot begins a new chain by its own list. One that cannot be read itself is left out of the chain.
  */
-export function indexHandler(blocks: BlockDirectory): Handler<IndexWork> {
+export function indexHandler(blocks: BlockDirectory): Handler {
   const compare: Step<IndexWork> = {
     name: 'compare',
     calls: ['changed'],
@@ -60,8 +61,7 @@ export function indexHandler(blocks: BlockDirectory): Handler<IndexWork> {
       return writePortion(context, listOf(work), portion) ? undefined : 'again';
     },
   };
-  return {
-    kind: 'changes.index',
+  return indexChanges.handledBy<IndexWork>({
     begin: readIndexWork,
     steps: [compare, list],
     succeed(writer, operation, work) {
@@ -86,7 +86,7 @@ export function indexHandler(blocks: BlockDirectory): Handler<IndexWork> {
       leaves:
         'the snapshot stays and is left out of the change index: nobody can be told what changed up to it or since it, so the next backup of its volume has to be a full one',
     },
-  };
+  });
 }
 
 /** Whoever asks for a difference over it is told why there is none. */

@@ -1,10 +1,10 @@
+import { indexChanges } from '#changes/change-operations';
 import type { Database, Tx } from '#platform/database';
 import { isStorageError } from '#platform/errors';
 import { createLogger } from '#platform/log';
 import { sql } from '#platform/sql';
 import { acceptInBackground } from '#storage/background-operation';
 import type { Begin } from '#storage/block-parts';
-import { indexSlot } from '#storage/snapshots/index-slot';
 import { TO_BE_READ } from '#storage/snapshots/kept-images';
 
 const log = createLogger('changes');
@@ -78,13 +78,6 @@ export class IndexKeeper {
 async function beginIndex(tx: Tx, begin: Begin, tenantId: string, { id, name, volumeId }: Due): Promise<void> {
   const key = [tenantId, id];
   if ((await tx.query(LOCK, key)).length === 0 || (await tx.query(STILL, key)).length === 0) return;
-  await begin({
-    kind: 'changes.index',
-    class: 'index',
-    resourceKind: 'snapshot',
-    resourceId: id,
-    resourceName: name,
-    request: { volumeId, resources: [volumeId] },
-    slots: [indexSlot(volumeId)],
-  });
+  const request = { volumeId, resources: [volumeId] as const };
+  await begin(indexChanges, { resourceId: id, resourceName: name, request });
 }

@@ -1,4 +1,5 @@
 import { readChain } from '#changes/chain';
+import { mergeChanges } from '#changes/change-operations';
 import { readSpans } from '#changes/index-store';
 import { missingMerge } from '#changes/span-path';
 import type { Database, Tx } from '#platform/database';
@@ -8,7 +9,6 @@ import { sql } from '#platform/sql';
 import { acceptInBackground } from '#storage/background-operation';
 import type { Begin } from '#storage/block-parts';
 import { eachBlockBackend } from '#storage/pools/block-backends';
-import { indexSlot } from '#storage/snapshots/index-slot';
 import { beginRelease } from '#storage/snapshots/release-image';
 
 const log = createLogger('changes');
@@ -182,7 +182,12 @@ async function beginLeave(
     snapshotId,
     operationId,
   ]);
-  if (row) await begin(mergeOperation(row.volumeId, row.name, { leaves: snapshotId }));
+  if (row)
+    await begin(mergeChanges, {
+      resourceId: row.volumeId,
+      resourceName: row.name,
+      request: { leaves: snapshotId },
+    });
 }
 
 async function beginMerge(tx: Tx, begin: Begin, tenantId: string, volumeId: string): Promise<void> {
@@ -193,15 +198,5 @@ async function beginMerge(tx: Tx, begin: Begin, tenantId: string, volumeId: stri
   const spans = await readSpans(tx, tenantId, volumeId, chain[0]!.cut, chain.at(-1)!.cut);
   const cuts = chain.map(({ cut }) => cut);
   const missing = missingMerge(cuts, spans);
-  if (missing) await begin(mergeOperation(volumeId, volume.name, { ...missing }));
+  if (missing) await begin(mergeChanges, { resourceId: volumeId, resourceName: volume.name, request: { ...missing } });
 }
-
-const mergeOperation = (volumeId: string, name: string, request: Record<string, string | number>) => ({
-  kind: 'changes.merge',
-  class: 'index' as const,
-  resourceKind: 'volume',
-  resourceId: volumeId,
-  resourceName: name,
-  request,
-  slots: [indexSlot(volumeId)],
-});

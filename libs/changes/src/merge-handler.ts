@@ -1,8 +1,9 @@
 import { builtOf, keepBuilt, readPortion, writePortion } from '#changes/build-portion';
 import { type ChainCut, readChain } from '#changes/chain';
+import { mergeChanges } from '#changes/change-operations';
 import { type NewStep, readLists, readSpans, writeBrokenStep, writeReady } from '#changes/index-store';
 import { overlayAll } from '#changes/overlay';
-import { cheapestPath, type Span } from '#changes/span-path';
+import { cheapestPath, type Merge, type Span } from '#changes/span-path';
 import { StepLost, storedRanges } from '#changes/stored-ranges';
 import type { Handler } from '#operations/handler';
 import type { LeasedOperation } from '#operations/operation';
@@ -35,9 +36,8 @@ const LEAVE = sql(
  * them: `request` names its cuts. Or a deleted snapshot leaves the chain (`request.leaves`): the steps before and after it
  * become one, and its allocated list becomes that of the next cut if a snapshot there may be asked for it.
  */
-export function mergeHandler(database: Database): Handler<MergeWork> {
-  return {
-    kind: 'changes.merge',
+export function mergeHandler(database: Database): Handler {
+  return mergeChanges.handledBy<MergeWork>({
     begin: readWork,
     steps: [
       {
@@ -64,29 +64,32 @@ export function mergeHandler(database: Database): Handler<MergeWork> {
       },
     ],
     succeed(writer, operation, { products, gap }) {
-      const { tenantId, id, progress, request } = operation;
+      const { tenantId, id, progress } = operation;
+      const { leaves } = mergeChanges.requestOf(operation);
       for (const { step } of products) {
         const built = builtOf(progress, step.kind);
         if (built) writeReady(writer, operation, built.stepId, built);
       }
       if (gap) writeBrokenStep(writer, operation, { ...gap, id: uuidv7() }, 'a snapshot in between left the index');
-      if (request.leaves !== undefined) writer.write(LEAVE, [tenantId, request.leaves, id, true]);
+      if (leaves !== undefined) writer.write(LEAVE, [tenantId, leaves, id, true]);
       return undefined;
     },
-    fail(writer, { tenantId, id, request }) {
-      if (request.leaves !== undefined) writer.write(LEAVE, [tenantId, request.leaves, id, false]);
+    fail(writer, operation) {
+      const { leaves } = mergeChanges.requestOf(operation);
+      if (leaves !== undefined) writer.write(LEAVE, [operation.tenantId, leaves, operation.id, false]);
     },
     giveUp: { leaves: 'the change index stays as it was: its steps are merged by themselves later' },
-  };
+  });
 }
 
 async function readWork(tx: Tx, operation: LeasedOperation): Promise<MergeWork> {
-  const { tenantId, resourceId: volumeId, request } = operation;
+  const { tenantId, resourceId: volumeId } = operation;
+  const request = mergeChanges.requestOf(operation);
   const chain = await readChain(tx, tenantId, volumeId);
   const work =
     request.leaves === undefined
-      ? await spanOver(tx, operation, chain)
-      : await withoutCut(tx, operation, chain, request.leaves as string);
+      ? await spanOver(tx, operation, request, chain)
+      : await withoutCut(tx, operation, chain, request.leaves);
   await keepBuilt(
     tx,
     operation,
@@ -97,7 +100,8 @@ async function readWork(tx: Tx, operation: LeasedOperation): Promise<MergeWork> 
 
 async function spanOver(
   tx: Tx,
-  { tenantId, resourceId: volumeId, request }: LeasedOperation,
+  { tenantId, resourceId: volumeId }: LeasedOperation,
+  request: Merge,
   chain: readonly ChainCut[],
 ): Promise<MergeWork> {
   const [from, to] = [request.from, request.to].map(cut => chain.find(one => one.cut === cut));
@@ -105,7 +109,7 @@ async function spanOver(
   const spans = await readSpans(tx, tenantId, volumeId, from.cut, to.cut);
   const inputs = cheapestPath(spans, from.cut, to.cut);
   if (!inputs || inputs.length < 2) return { products: [] };
-  return { products: [{ step: deltaStep(volumeId, from, to, request.level as number), inputs }] };
+  return { products: [{ step: deltaStep(volumeId, from, to, request.level), inputs }] };
 }
 
 async function withoutCut(

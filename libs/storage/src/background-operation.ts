@@ -19,8 +19,8 @@ export async function acceptInBackground<T>(
   return database.withTenant(tenantId, tx =>
     claim(
       tx,
-      async operation => {
-        await accept(tx, { ...operation, id: operationId, tenantId, backendId, unattended: true }, NO_PLACE);
+      async (operation, asked) => {
+        await accept(tx, operation.asked(asked, { id: operationId, tenantId, backendId, unattended: true }), NO_PLACE);
       },
       operationId,
     ),

@@ -6,7 +6,7 @@ import { releaseImageHandler } from '#storage/snapshots/release-image';
 import { createSnapshotHandler, deleteSnapshotHandler } from '#storage/snapshots/snapshot-handlers';
 import {
   type BlockDirectory,
-  createVolumeHandler,
+  createVolumeHandlers,
   deleteVolumeHandler,
   expandVolumeHandler,
 } from '#storage/volumes/volume-handlers';
@@ -14,15 +14,14 @@ import {
 /** The worker's half of the block leg: one handler a kind of operation. */
 export function blockHandlers(blocks: BlockDirectory, secrets: SecretBox, options: { recycleMs: number }): Handler[] {
   return [
-    createVolumeHandler('volume.create', blocks) as Handler,
-    createVolumeHandler('volume.clone', blocks) as Handler,
-    expandVolumeHandler(blocks) as Handler,
-    deleteVolumeHandler(blocks, options.recycleMs) as Handler,
-    createSnapshotHandler(blocks) as Handler,
-    deleteSnapshotHandler(blocks) as Handler,
-    releaseImageHandler(blocks) as Handler,
-    createSnapshotGroupHandler(blocks) as Handler,
-    deleteSnapshotGroupHandler(blocks) as Handler,
+    ...createVolumeHandlers(blocks),
+    expandVolumeHandler(blocks),
+    deleteVolumeHandler(blocks, options.recycleMs),
+    createSnapshotHandler(blocks),
+    deleteSnapshotHandler(blocks),
+    releaseImageHandler(blocks),
+    createSnapshotGroupHandler(blocks),
+    deleteSnapshotGroupHandler(blocks),
     ...publicationHandlers(blocks, secrets),
   ];
 }

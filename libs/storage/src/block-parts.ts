@@ -1,6 +1,6 @@
 import type { BlockBackendKind } from '#backends/block-backend';
 import type { UnitIdentity } from '#backends/exporter';
-import type { NewOperation } from '#operations/accept';
+import type { Asked, OperationDefinition } from '#operations/define-operation';
 import type { Outcome } from '#operations/operation';
 import type { Operations } from '#operations/operations';
 import type { Database, Tx } from '#platform/database';
@@ -21,12 +21,14 @@ export interface BlockParts {
   scsiIdentity: Pick<UnitIdentity, 'vendor' | 'product'>;
 }
 
-/** Everything of an operation but what follows from the caller, and what the audit log shall say of it. */
-export type BlockOperation = Omit<NewOperation, 'id' | 'tenantId' | 'backendId' | 'traceparent' | 'actor' | 'audit'> &
-  Pick<WitnessedChange, 'before' | 'after'>;
-
-/** Starts the one operation of the transaction, and ends the transaction with it: nothing may be sent after it. */
-export type Begin = (operation: BlockOperation) => Promise<void>;
+/**
+ * Starts the one operation of the transaction, and ends the transaction with it: nothing may be sent after it. Of `asked`
+ * the audit log is told what was there `before` and is `after`.
+ */
+export type Begin = <Request extends object>(
+  operation: OperationDefinition<Request>,
+  asked: Asked<Request> & Pick<WitnessedChange, 'before' | 'after'>,
+) => Promise<void>;
 
 export interface Accepted<T> {
   value: T;
@@ -46,10 +48,10 @@ export async function submit<T>(
   const patience = { until: caller.deadline, signal: caller.signal };
   const submitted = await parts.operations.submit(tenantId, operationId, patience, async (tx, begin) => {
     await witness?.before?.(tx);
-    const witnessed: Begin = async ({ before, after, ...operation }) => {
-      const { kind, resourceId, resourceName } = operation;
-      const audit = noted(witness, { kind, resourceId, resourceName, operationId, before, after });
-      await begin({ ...operation, id: operationId, tenantId, backendId, traceparent, actor, audit });
+    const witnessed: Begin = async (operation, { before, after, ...asked }) => {
+      const { resourceId, resourceName } = asked;
+      const audit = noted(witness, { kind: operation.kind, resourceId, resourceName, operationId, before, after });
+      await begin(operation.asked(asked, { id: operationId, tenantId, backendId, traceparent, actor, audit }));
     };
     return claim(tx, witnessed, operationId);
   });

@@ -71,9 +71,9 @@ export class ObjectStorageService implements ObjectStorage, ObjectAdministration
 /** The worker's half: one handler a kind of operation. Crash tests enumerate their failpoints from it. */
 export function storageHandlers(backends: BackendDirectory, secrets: SecretBox): Handler[] {
   return [
-    createBucketHandler(backends) as Handler,
-    deleteBucketHandler(backends) as Handler,
-    releaseBucketHandler(backends) as Handler,
+    createBucketHandler(backends),
+    deleteBucketHandler(backends),
+    releaseBucketHandler(backends),
     ...new AccessHandlers(backends, secrets).all(),
   ];
 }

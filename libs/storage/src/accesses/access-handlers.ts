@@ -6,6 +6,7 @@ import { isStorageError, StorageError } from '#platform/errors';
 import type { SecretBox } from '#platform/secrets';
 import { sql } from '#platform/sql';
 import { type AccessAtBackend, readAccess, readPolicies } from '#storage/accesses/access-at-backend';
+import { grantAccess, narrowAccess, revokeAccess } from '#storage/accesses/access-operations';
 import type { BackendDirectory } from '#storage/backend-directory';
 import { desiredAccess, fingerprint } from '#storage/desired-state';
 
@@ -81,7 +82,9 @@ const NOT_NARROWED = sql(
     WHERE tenant_id = $1 AND id = $2`,
 );
 
-const bucketIds = (operation: LeasedOperation) => operation.request.resources as string[];
+const KINDS = [grantAccess, revokeAccess, narrowAccess];
+const bucketIds = (operation: LeasedOperation): readonly string[] =>
+  KINDS.find(({ kind }) => kind === operation.kind)!.requestOf(operation).resources;
 const rowOf = (operation: LeasedOperation) => [operation.tenantId, operation.resourceId] as const;
 
 const isGone = (error: StorageError): boolean => error.kind === 'not_found' || error instanceof ReplacedBucket;
@@ -93,18 +96,17 @@ export class AccessHandlers {
   ) {}
 
   all(): Handler[] {
-    return [this.grant(), this.revoke(), this.narrow()] as Handler[];
+    return [this.grant(), this.revoke(), this.narrow()];
   }
 
-  private grant(): Handler<AccessAtBackend> {
+  private grant(): Handler {
     // An access that lived before, and was only to be healed, keeps its account and what it still has.
-    const healing = (operation: LeasedOperation) => operation.request.heal === true;
+    const healing = (operation: LeasedOperation) => grantAccess.requestOf(operation).heal === true;
     const unlessHealing = (step: Step<AccessAtBackend>): Step<AccessAtBackend> => ({
       ...step,
       run: async (work, context) => (healing(context.operation) ? undefined : step.run(work, context)),
     });
-    return {
-      kind: 'access.grant',
+    return grantAccess.handledBy<AccessAtBackend>({
       begin: async (tx, operation) => {
         const undoing = failureOf(operation) !== undefined;
         if (undoing) {
@@ -136,12 +138,11 @@ export class AccessHandlers {
           else writer.write(REMOVE, rowOf(operation));
         },
       },
-    };
+    });
   }
 
-  private revoke(): Handler<AccessAtBackend> {
-    return {
-      kind: 'access.revoke',
+  private revoke(): Handler {
+    return revokeAccess.handledBy<AccessAtBackend>({
       begin: async (tx, operation) => {
         await this.mark(tx, operation, 'removing');
         return this.read(tx, operation);
@@ -158,23 +159,22 @@ export class AccessHandlers {
           writer.write(NOT_REVOKED, [...rowOf(operation), operation.id]);
         },
       },
-    };
+    });
   }
 
   /**
    * Takes some of its buckets from a principal that keeps others: those get a lasting Deny. `leaving` are their names,
    * those that were deleted meanwhile included.
    */
-  private narrow(): Handler<AccessAtBackend> {
-    return {
-      kind: 'access.narrow',
+  private narrow(): Handler {
+    return narrowAccess.handledBy<AccessAtBackend>({
       begin: async (tx, operation) => {
         await this.mark(tx, operation, 'revoked');
         return this.read(tx, operation);
       },
       steps: [this.putPolicies()],
       succeed: (writer, operation, work) => {
-        const leaving = new Set(operation.request.leaving as string[]);
+        const leaving = new Set(narrowAccess.requestOf(operation).leaving);
         const kept = work.desired.buckets.filter(({ bucketId }) => !leaving.has(bucketId));
         const desired = desiredAccess(work.desired.protocol, kept);
         writer.write(NARROW, [...rowOf(operation), operation.id, JSON.stringify(desired), fingerprint(desired)]);
@@ -187,7 +187,7 @@ export class AccessHandlers {
           writer.write(NOT_NARROWED, [...rowOf(operation), operation.id]);
         },
       },
-    };
+    });
   }
 
   private putPrincipal(): Step<AccessAtBackend> {
@@ -212,7 +212,7 @@ export class AccessHandlers {
       calls: ['putGrants'],
       run: async ({ policies }, { operation, call }) => {
         const backend = await this.backends.open(operation.tenantId, operation.backendId);
-        const granting = operation.kind === 'access.grant' && failureOf(operation) === undefined;
+        const granting = operation.kind === grantAccess.kind && failureOf(operation) === undefined;
         for (const { name, incarnation, identity, grants } of policies)
           try {
             await call('putGrants', signal => backend.putGrants({ name, incarnation, identity }, grants, signal));

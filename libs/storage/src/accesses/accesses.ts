@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import type { Grant, ObjectBackendKind } from '#backends/object-backend';
-import type { Slot } from '#operations/accept';
 import { type Operations, throwUnlessSucceeded } from '#operations/operations';
 import type { Database, Tx } from '#platform/database';
 import { invalid, StorageError } from '#platform/errors';
 import { decodeSealed, encodeSealed, type SecretBox } from '#platform/secrets';
 import { uuidv7 } from '#platform/uuid';
+import { grantAccess, narrowAccess, revokeAccess } from '#storage/accesses/access-operations';
 import {
   type AccessCredentials,
   type AccessRow,
@@ -20,7 +20,7 @@ import {
   setAccessState,
   wantGrants,
 } from '#storage/accesses/access-store';
-import { BUCKET_SLOTS, supported, view } from '#storage/buckets/buckets';
+import { supported, view } from '#storage/buckets/buckets';
 import { type Caller, type Endpoint, type ObjectCaller, objectCaller, patience, requireServing } from '#storage/caller';
 import {
   type AccessPlace,
@@ -31,12 +31,6 @@ import {
 } from '#storage/desired-state';
 import type { AccessView, GrantRequest } from '#storage/object-storage';
 import { noted } from '#storage/witness';
-
-/** Of what ends or makes an access: it, and the policies of its buckets. */
-export const accessSlots = (accessId: string, bucketIds: readonly string[]): Slot[] => [
-  { resource: accessId, slot: 'lifecycle', own: true },
-  ...bucketIds.map(resource => ({ resource, slot: BUCKET_SLOTS.policy, own: false })),
-];
 
 export const credentialsPlace = (tenantId: string, accessId: string) => ({
   tenantId,
@@ -114,26 +108,16 @@ export class Accesses {
           }
         }
         await wantGrants(tx, endpoint, id, grants);
-        await begin({
-          id: operationId,
-          tenantId: endpoint.tenantId,
-          kind: 'access.grant',
-          class: 'fast',
-          backendId: endpoint.backendId,
-          resourceKind: 'access',
-          resourceId: id,
-          resourceName: request.name,
-          request: { resources: bucketIds, heal: row !== undefined },
-          slots: accessSlots(id, bucketIds),
-          traceparent: caller.traceparent,
-          actor: caller.actor,
-          audit: noted(caller.witness, {
-            kind: 'access.grant',
-            resourceId: id,
-            resourceName: request.name,
-            after: desired,
-          }),
-        });
+        const subject = { resourceId: id, resourceName: request.name };
+        const { tenantId, backendId } = endpoint;
+        const { traceparent, actor, witness } = caller;
+        const audit = noted(witness, { kind: grantAccess.kind, ...subject, after: desired });
+        await begin(
+          grantAccess.asked(
+            { ...subject, request: { resources: bucketIds, heal: row !== undefined } },
+            { id: operationId, tenantId, backendId, traceparent, actor, audit },
+          ),
+        );
         return { value: undefined };
       },
     );
@@ -183,23 +167,16 @@ export class Accesses {
         const leaving = buckets.filter(({ name }) => whole || bucketNames?.includes(name)).map(({ id }) => id);
         const bucketIds = whole ? buckets.map(({ id }) => id) : leaving;
         await setAccessState(tx, caller, row.id, whole ? 'revoking' : row.state, operationId);
-        const kind = whole ? 'access.revoke' : 'access.narrow';
-        await begin({
-          id: operationId,
-          tenantId,
-          kind,
-          class: 'fast',
-          backendId,
-          resourceKind: 'access',
-          resourceId: row.id,
-          resourceName: row.name,
-          request: whole ? { resources: bucketIds } : { resources: bucketIds, leaving: [...bucketNames!] },
-          slots: accessSlots(row.id, bucketIds),
-          negates: whole ? ['access.grant', 'access.narrow'] : undefined,
-          traceparent,
-          actor,
-          audit: noted(witness, { kind, resourceId: row.id, resourceName: row.name, operationId, before: row.desired }),
-        });
+        const subject = { resourceId: row.id, resourceName: row.name };
+        const { kind } = whole ? revokeAccess : narrowAccess;
+        const audit = noted(witness, { kind, ...subject, operationId, before: row.desired });
+        const origin = { id: operationId, tenantId, backendId, traceparent, actor, audit };
+        const request = { resources: bucketIds };
+        await begin(
+          whole
+            ? revokeAccess.asked({ ...subject, request }, origin)
+            : narrowAccess.asked({ ...subject, request: { ...request, leaving: [...bucketNames!] } }, origin),
+        );
         return { value: undefined };
       },
     );

@@ -7,6 +7,7 @@ import { setSql, sql } from '#platform/sql';
 import { type BucketPolicy, readPolicies } from '#storage/accesses/access-at-backend';
 import { leaveBucket } from '#storage/accesses/access-store';
 import type { BackendDirectory } from '#storage/backend-directory';
+import { createBucket, deleteBucket, releaseBucket } from '#storage/buckets/bucket-operations';
 import type { BucketOrigin } from '#storage/buckets/bucket-store';
 
 const log = createLogger('bucket');
@@ -17,10 +18,6 @@ const log = createLogger('bucket');
  * between the two an untagged, empty bucket of our own user is ours if and only if we had seen the name absent
  * (hard-cases O1).
  */
-export interface CreateBucketRequest {
-  spec: BucketSpec;
-}
-
 const SEEN_ABSENT = setSql(
   'bucket_seen_absent',
   'UPDATE trivet.bucket SET seen_absent = true WHERE tenant_id = $1 AND id = ANY ($2)',
@@ -46,7 +43,7 @@ const bucketRef = (operation: LeasedOperation) => ({
   incarnation: operation.resourceId,
 });
 
-export function createBucketHandler(backends: BackendDirectory): Handler<undefined> {
+export function createBucketHandler(backends: BackendDirectory): Handler {
   const inspect: Step<undefined> = {
     name: 'inspect',
     calls: ['inspectBucket'],
@@ -76,7 +73,7 @@ export function createBucketHandler(backends: BackendDirectory): Handler<undefin
     async run(_, { operation, progress, call }) {
       if (progress.exists === true) return undefined;
       const backend = await backends.open(operation.tenantId, operation.backendId);
-      const { spec } = operation.request as unknown as CreateBucketRequest;
+      const { spec } = createBucket.requestOf(operation);
       await call('createBucket', signal => backend.createBucket(bucketRef(operation), spec, signal));
       return undefined;
     },
@@ -86,13 +83,12 @@ export function createBucketHandler(backends: BackendDirectory): Handler<undefin
     calls: ['configureBucket'],
     async run(_, { operation, call }) {
       const backend = await backends.open(operation.tenantId, operation.backendId);
-      const { spec } = operation.request as unknown as CreateBucketRequest;
+      const { spec } = createBucket.requestOf(operation);
       await call('configureBucket', signal => backend.configureBucket(bucketRef(operation), spec, signal));
       return undefined;
     },
   };
-  return {
-    kind: 'bucket.create',
+  return createBucket.handledBy<undefined>({
     steps: [inspect, create, configure],
     undo: [removeStep(backends)],
     succeed(writer, operation) {
@@ -102,7 +98,7 @@ export function createBucketHandler(backends: BackendDirectory): Handler<undefin
     fail(writer, operation) {
       writer.write(NOT_CREATED, [...rowOf(operation), operation.id]);
     },
-  };
+  });
 }
 
 /** What a removal needs to know of the bucket. */
@@ -134,12 +130,13 @@ function removeStep(backends: BackendDirectory): Step<unknown> {
         await call('configureBucket', signal => backend.configureBucket(ref, spec, signal));
       }
       const outcome = await call('deleteBucket', signal => backend.deleteBucket(ref, signal));
+      const wasReady = operation.kind === deleteBucket.kind && deleteBucket.requestOf(operation).wasReady;
       if (outcome === 'not_empty')
         throw new StorageError(
           'failed_precondition',
           `bucket ${ref.name} still holds objects: empty it first, or create buckets with deletePolicy=purge`,
           // One that never became ready cannot go back to being so.
-          { resource: `bucket ${ref.name}`, retry: operation.request.wasReady === true ? 'never' : 'person' },
+          { resource: `bucket ${ref.name}`, retry: wasReady ? 'never' : 'person' },
         );
       return undefined;
     },
@@ -183,7 +180,11 @@ const parkedWhenDraining = (step: Step<Removal>): Step<Removal> => ({
     try {
       return await step.run(work, context);
     } catch (error) {
-      if (!(error instanceof StorageError) || error.retry !== 'never' || context.operation.request.draining !== true)
+      if (
+        !(error instanceof StorageError) ||
+        error.retry !== 'never' ||
+        deleteBucket.requestOf(context.operation).draining !== true
+      )
         throw error;
       const { kind, message, resource } = error;
       throw new StorageError(kind, message, { resource, retry: 'person', cause: error });
@@ -191,13 +192,13 @@ const parkedWhenDraining = (step: Step<Removal>): Step<Removal> => ({
   },
 });
 
-export function deleteBucketHandler(backends: BackendDirectory): Handler<Removal> {
+export function deleteBucketHandler(backends: BackendDirectory): Handler {
   const empty: Step<Removal> = {
     name: 'empty',
     calls: ['inspectBucket', 'emptyBucket'],
     portioned: true,
     async run(_, { operation, call }) {
-      const { deletePolicy } = operation.request;
+      const { deletePolicy } = deleteBucket.requestOf(operation);
       if (deletePolicy !== 'purge') return undefined;
       const backend = await backends.open(operation.tenantId, operation.backendId);
       const ref = bucketRef(operation);
@@ -207,8 +208,7 @@ export function deleteBucketHandler(backends: BackendDirectory): Handler<Removal
       return done ? undefined : 'again';
     },
   };
-  return {
-    kind: 'bucket.delete',
+  return deleteBucket.handledBy<Removal>({
     async begin(tx, operation) {
       const [row] = await tx.query<{ seenAbsent: boolean }>(WAS_SEEN_ABSENT, rowOf(operation));
       return { origin: 'created', seenAbsent: row?.seenAbsent === true };
@@ -227,10 +227,10 @@ export function deleteBucketHandler(backends: BackendDirectory): Handler<Removal
         'a bucket that was ready is so again, with the objects that it still has: delete it again at any time. One that never became ready is forgotten, and what the backend has of it stays there',
       write(writer, operation) {
         // The audit says if the backend has it no more.
-        writer.write(operation.request.wasReady === true ? KEPT : GONE, [...rowOf(operation), operation.id]);
+        writer.write(deleteBucket.requestOf(operation).wasReady ? KEPT : GONE, [...rowOf(operation), operation.id]);
       },
     },
-  };
+  });
 }
 
 /** After what LEAVE has set the policy is without it; a Grant that came meanwhile wants it again, and keeps it. */
@@ -244,15 +244,14 @@ const FORGET_LEFT = sql(
  * an administrator's deletion ends the registration too. Which grants leave was settled when the Delete was accepted; the
  * policy is written from the rows, so that a later Grant keeps its statement whichever of the two runs first.
  */
-export function releaseBucketHandler(backends: BackendDirectory): Handler<BucketPolicy> {
-  return {
-    kind: 'bucket.release',
+export function releaseBucketHandler(backends: BackendDirectory): Handler {
+  return releaseBucket.handledBy<BucketPolicy>({
     async begin(tx, operation) {
       const [tenantId, bucketId] = rowOf(operation);
-      const forget = operation.request.forget === true;
+      const forget = releaseBucket.requestOf(operation).forget === true;
       // A narrowing that was under way has its Deny by now; a bucket that is registered no more has no grants at all, and
       // of what earlier releases of Trivet accepted nothing is marked.
-      const marked = operation.request.marked === true && !forget;
+      const marked = releaseBucket.requestOf(operation).marked === true && !forget;
       await leaveBucket(tx, tenantId, bucketId, marked ? 'revoked' : 'all');
       const [policy] = await readPolicies(tx, tenantId, [bucketId]);
       return forget ? { ...policy!, grants: [] } : policy!;
@@ -279,7 +278,10 @@ export function releaseBucketHandler(backends: BackendDirectory): Handler<Bucket
     ],
     succeed(writer, operation) {
       // The bucket before its grants, as a Grant takes them.
-      writer.write(operation.request.forget === true ? GONE : KEPT, [...rowOf(operation), operation.id]);
+      writer.write(releaseBucket.requestOf(operation).forget === true ? GONE : KEPT, [
+        ...rowOf(operation),
+        operation.id,
+      ]);
       writer.write(FORGET_LEFT, rowOf(operation));
       return undefined;
     },
@@ -289,5 +291,5 @@ export function releaseBucketHandler(backends: BackendDirectory): Handler<Bucket
         writer.write(KEPT, [...rowOf(operation), operation.id]);
       },
     },
-  };
+  });
 }

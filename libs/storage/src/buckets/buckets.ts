@@ -1,10 +1,10 @@
 import type { ObjectBackendKind, ObjectProtocol } from '#backends/object-backend';
-import type { Slot } from '#operations/accept';
 import { type Operations, type Submitted, throwUnlessSucceeded } from '#operations/operations';
 import type { Database } from '#platform/database';
 import { invalid, StorageError } from '#platform/errors';
 import { uuidv7 } from '#platform/uuid';
 import { hasLaterGrants, leaveBucket, lockHolders } from '#storage/accesses/access-store';
+import { createBucket, deleteBucket, releaseBucket } from '#storage/buckets/bucket-operations';
 import {
   BucketFinder,
   CLAIM_BUCKETS,
@@ -17,12 +17,6 @@ import { type Caller, type Endpoint, type ObjectCaller, objectCaller, patience, 
 import { desiredBucket, differences, fingerprint } from '#storage/desired-state';
 import type { BucketRequest, BucketView } from '#storage/object-storage';
 import { noted } from '#storage/witness';
-
-/** Create and delete exclude everything else at a bucket; a grant takes its policy alone. */
-export const BUCKET_SLOTS = { lifecycle: 'lifecycle', policy: 'policy' } as const;
-
-export const bucketSlots = (bucketId: string): Slot[] =>
-  Object.values(BUCKET_SLOTS).map(slot => ({ resource: bucketId, slot, own: true }));
 
 /** The incarnation that is to be removed once more after what was joined. */
 type Again = string | undefined;
@@ -64,29 +58,17 @@ export class Buckets {
     const operationId = uuidv7();
     const id = uuidv7();
     const wait = patience(caller, this.waitMs);
+    const subject = { resourceId: id, resourceName: request.name };
+    const { tenantId, backendId } = endpoint;
+    const { traceparent, actor, witness } = caller;
+    const audit = noted(witness, { kind: createBucket.kind, ...subject, after: desired });
     const create = {
       claim: CLAIM_BUCKETS,
       row: newBucket(endpoint, { id, name: request.name, desired, fingerprint: print, operationId }),
-      operation: {
-        id: operationId,
-        tenantId: endpoint.tenantId,
-        kind: 'bucket.create',
-        class: 'fast' as const,
-        backendId: endpoint.backendId,
-        resourceKind: 'bucket',
-        resourceId: id,
-        resourceName: request.name,
-        request: { spec: { ...desired.spec } },
-        slots: bucketSlots(id),
-        traceparent: caller.traceparent,
-        actor: caller.actor,
-        audit: noted(caller.witness, {
-          kind: 'bucket.create',
-          resourceId: id,
-          resourceName: request.name,
-          after: desired,
-        }),
-      },
+      operation: createBucket.asked(
+        { ...subject, request: { spec: { ...desired.spec } } },
+        { id: operationId, tenantId, backendId, traceparent, actor, audit },
+      ),
     };
     const join = () =>
       this.operations.submit(endpoint.tenantId, operationId, wait, async tx => {
@@ -184,23 +166,16 @@ export class Buckets {
       if (registered) await leaveBucket(tx, tenantId, row.id, 'all');
       await setBucketState(tx, caller, row.id, stays ? 'ready' : 'deleting', operationId);
       const { deletePolicy } = row.desired.spec;
-      const kind = registered ? 'bucket.release' : 'bucket.delete';
-      await begin({
-        id: operationId,
-        tenantId,
-        kind,
-        class: !registered && deletePolicy === 'purge' ? 'destroy' : 'fast',
-        backendId,
-        resourceKind: 'bucket',
-        resourceId: row.id,
-        resourceName: name,
-        request: { deletePolicy, wasReady: row.state === 'ready', ...(registered ? { marked: true, forget } : {}) },
-        slots: bucketSlots(row.id),
-        negates: registered ? undefined : ['bucket.create'],
-        traceparent,
-        actor,
-        audit: noted(witness, { kind, resourceId: row.id, resourceName: name, operationId }),
-      });
+      const subject = { resourceId: row.id, resourceName: name };
+      const { kind } = registered ? releaseBucket : deleteBucket;
+      const audit = noted(witness, { kind, ...subject, operationId });
+      const origin = { id: operationId, tenantId, backendId, traceparent, actor, audit };
+      const request = { deletePolicy, wasReady: row.state === 'ready' };
+      await begin(
+        registered
+          ? releaseBucket.asked({ ...subject, request: { ...request, marked: true, forget } }, origin)
+          : deleteBucket.asked({ ...subject, request, class: deletePolicy === 'purge' ? 'destroy' : 'fast' }, origin),
+      );
       return { value: undefined };
     });
     caller.operationId = submitted.operationId;

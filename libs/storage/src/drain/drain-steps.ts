@@ -1,11 +1,12 @@
 import type { Tx } from '#platform/database';
 import { type Statement, sql } from '#platform/sql';
+import { revokeAccess } from '#storage/accesses/access-operations';
 import { grantedBuckets, lockAccount, setAccessState } from '#storage/accesses/access-store';
-import { accessSlots } from '#storage/accesses/accesses';
 import type { Begin } from '#storage/block-parts';
+import { deleteBucket } from '#storage/buckets/bucket-operations';
 import { lockBucket, setBucketState } from '#storage/buckets/bucket-store';
-import { bucketSlots } from '#storage/buckets/buckets';
-import { checkDependants, deletion, UNPUBLISH_ALL } from '#storage/volumes/volume-deletion';
+import { checkDependants, deletionOf, UNPUBLISH_ALL } from '#storage/volumes/volume-deletion';
+import { deleteVolume } from '#storage/volumes/volume-operations';
 import { lockVolume, setVolumeState } from '#storage/volumes/volume-store';
 
 /** Where it is, and the id that its operation will have. */
@@ -41,16 +42,7 @@ export const ACCESSES: DrainStep = {
     if (!row || row.state === 'revoking') return;
     const resources = (await grantedBuckets(tx, place, row.id)).map(({ id }) => id);
     await setAccessState(tx, place, row.id, 'revoking', place.operationId);
-    await begin({
-      kind: 'access.revoke',
-      class: 'fast',
-      resourceKind: 'access',
-      resourceId: row.id,
-      resourceName: row.name,
-      request: { resources },
-      slots: accessSlots(row.id, resources),
-      negates: ['access.grant', 'access.narrow'],
-    });
+    await begin(revokeAccess, { resourceId: row.id, resourceName: row.name, request: { resources } });
   },
 };
 
@@ -65,15 +57,11 @@ export const BUCKETS: DrainStep = {
     const row = await lockBucket(tx, place, name);
     if (!row || row.state === 'deleting' || row.origin !== 'created') return;
     await setBucketState(tx, place, row.id, 'deleting', place.operationId);
-    await begin({
-      kind: 'bucket.delete',
+    await begin(deleteBucket, {
       class: 'destroy',
-      resourceKind: 'bucket',
       resourceId: row.id,
       resourceName: name,
       request: { deletePolicy: 'purge', wasReady: row.state === 'ready', draining: true },
-      slots: bucketSlots(row.id),
-      negates: ['bucket.create'],
     });
   },
 };
@@ -97,7 +85,7 @@ export const VOLUMES: DrainStep = {
     await checkDependants(tx, tenantId, there, true);
     await tx.query(UNPUBLISH_ALL, [tenantId, id]);
     await setVolumeState(tx, tenantId, id, 'deleting', operationId);
-    await begin(deletion(there, false));
+    await begin(deleteVolume, deletionOf(there, false));
   },
 };
 const LOCK_BINNED = sql(

@@ -1,6 +1,7 @@
 import type { ImageRef } from '#backends/block-backend';
 import type { Handler, Step } from '#operations/handler';
 import { cutSeconds, volumeExtents } from '#platform/metrics';
+import { createSnapshotGroup, deleteSnapshotGroup } from '#storage/groups/snapshot-group-operations';
 import { GROUP_GONE, GROUP_NOT_GONE, GROUP_READY } from '#storage/groups/snapshot-group-store';
 import { EXTENT_LIMIT, PAUSE_LIMIT_MS, requireShortPause } from '#storage/snapshots/cut-limits';
 import { commitImage, GIVEN_UP_SNAPSHOTS, removeImages, unlinkable } from '#storage/snapshots/snapshot-handlers';
@@ -22,7 +23,7 @@ import type { BlockDirectory } from '#storage/volumes/volume-handlers';
  * F4). An attempt that did not come to its end leaves images of one instant, but nobody knows whether all of them: the next
  * one discards the whole cut and makes another.
  */
-export function createSnapshotGroupHandler(blocks: BlockDirectory): Handler<Cut[]> {
+export function createSnapshotGroupHandler(blocks: BlockDirectory): Handler {
   const remove = removeImages(blocks, (cuts: Cut[]) => cuts.map(({ image }) => image));
   const discard: Step<Cut[]> = {
     ...remove,
@@ -74,8 +75,7 @@ export function createSnapshotGroupHandler(blocks: BlockDirectory): Handler<Cut[
       return undefined;
     },
   };
-  return {
-    kind: 'snapshot_group.create',
+  return createSnapshotGroup.handledBy<Cut[]>({
     begin: readCuts,
     steps: [discard, predict, stage, commit],
     undo: [remove],
@@ -90,13 +90,12 @@ export function createSnapshotGroupHandler(blocks: BlockDirectory): Handler<Cut[
       writer.write(GONE(operation), resourceOf(operation));
       writer.write(GROUP_GONE, resourceOf(operation));
     },
-  };
+  });
 }
 
 /** It cannot fail: what cannot be removed waits for a person. */
-export function deleteSnapshotGroupHandler(blocks: BlockDirectory): Handler<ImageRef[]> {
-  return {
-    kind: 'snapshot_group.delete',
+export function deleteSnapshotGroupHandler(blocks: BlockDirectory): Handler {
+  return deleteSnapshotGroup.handledBy<ImageRef[]>({
     begin: unlinkable,
     steps: [removeImages(blocks, images => images)],
     succeed(writer, operation) {
@@ -111,5 +110,5 @@ export function deleteSnapshotGroupHandler(blocks: BlockDirectory): Handler<Imag
         writer.write(GROUP_NOT_GONE, resourceOf(operation));
       },
     },
-  };
+  });
 }

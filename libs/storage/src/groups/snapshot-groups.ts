@@ -5,6 +5,7 @@ import { sql } from '#platform/sql';
 import { isUuid, uuidv7 } from '#platform/uuid';
 import { type BlockParts, submit } from '#storage/block-parts';
 import type { BlockCaller, SnapshotGroupRequest, SnapshotGroupView } from '#storage/block-storage';
+import { createSnapshotGroup, deleteSnapshotGroup } from '#storage/groups/snapshot-group-operations';
 import {
   findSnapshotGroup,
   insertSnapshotGroup,
@@ -18,7 +19,6 @@ import {
 import { lockVolumeGroup } from '#storage/groups/volume-groups';
 import { requireRoom } from '#storage/pools/pool-room';
 import { requireDeletable } from '#storage/snapshots/delete-snapshot';
-import { cutSlots, SNAPSHOT_SLOT } from '#storage/snapshots/snapshot-slots';
 import {
   findSnapshotsOfGroup,
   insertSnapshot,
@@ -79,18 +79,10 @@ export class SnapshotGroups {
           snapshotGroupId: id,
           operationId,
         });
-      await begin({
-        kind: 'snapshot_group.create',
-        class: 'fast',
-        resourceKind: 'snapshot_group',
+      await begin(createSnapshotGroup, {
         resourceId: id,
         resourceName: request.name,
         request: { resources: volumes.map(volume => volume.id) },
-        // Whoever began to write to one member after its cut and then to another one before its cut would tear the group.
-        slots: [
-          { resource: id, slot: 'lifecycle', own: true },
-          ...volumes.flatMap(volume => cutSlots(volume.id, { still: true })),
-        ],
       });
       return { value: id };
     });
@@ -111,19 +103,7 @@ export class SnapshotGroups {
       const seen = snapshots.filter(({ state }) => state !== 'deleting').map(({ id }) => id);
       await setSnapshotStates(tx, tenantId, seen, 'deleting', operationId);
       const resources = snapshots.map(({ id }) => id);
-      await begin({
-        kind: 'snapshot_group.delete',
-        class: 'destroy',
-        resourceKind: 'snapshot_group',
-        resourceId: groupId,
-        resourceName: row.name,
-        request: { resources },
-        slots: [
-          { resource: groupId, slot: 'lifecycle', own: true },
-          ...resources.map(resource => ({ resource, slot: SNAPSHOT_SLOT, own: false })),
-        ],
-        negates: ['snapshot_group.create'],
-      });
+      await begin(deleteSnapshotGroup, { resourceId: groupId, resourceName: row.name, request: { resources } });
       return { value: undefined };
     });
     if (submitted.outcome) throwUnlessSucceeded(submitted.outcome, submitted.operationId!, `snapshot group ${groupId}`);

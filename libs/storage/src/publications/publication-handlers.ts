@@ -4,6 +4,7 @@ import type { LeasedOperation } from '#operations/operation';
 import { isStorageError, StorageError } from '#platform/errors';
 import type { SecretBox } from '#platform/secrets';
 import { sql } from '#platform/sql';
+import { publishVolume, replayTarget, unpublishVolume } from '#storage/publications/publication-operations';
 import { readTarget, type TargetWork } from '#storage/publications/target-work';
 import type { BlockDirectory } from '#storage/volumes/volume-handlers';
 
@@ -53,7 +54,9 @@ interface Applied {
   instance?: string;
 }
 
-const volumeOf = (operation: LeasedOperation): string => operation.request.volumeId as string;
+const KINDS = [publishVolume, unpublishVolume, replayTarget];
+const volumeOf = (operation: LeasedOperation): string =>
+  KINDS.find(({ kind }) => kind === operation.kind)!.requestOf(operation).volumeId;
 
 export function publicationHandlers(blocks: BlockDirectory, secrets: SecretBox): Handler[] {
   const apply: Step<TargetWork> = {
@@ -62,7 +65,7 @@ export function publicationHandlers(blocks: BlockDirectory, secrets: SecretBox):
     async run({ spec }, { operation, progress, call, long }) {
       if (!spec) {
         progress.applied = null;
-        if (operation.kind !== 'volume.publish' || failureOf(operation)) return undefined;
+        if (operation.kind !== publishVolume.kind || failureOf(operation)) return undefined;
         throw new StorageError('not_found', `Volume with id ${volumeOf(operation)} not found.`);
       }
       const { exporter } = await blocks.open(operation.tenantId, operation.backendId);
@@ -84,7 +87,7 @@ export function publicationHandlers(blocks: BlockDirectory, secrets: SecretBox):
           isStorageError(error) &&
           error.kind === 'failed_precondition' &&
           error.field === 'image' &&
-          operation.kind !== 'volume.publish';
+          operation.kind !== publishVolume.kind;
         if (!lost) throw error;
         await call('removeTarget', signal => exporter.removeTarget(spec, { force: true }, fence, signal));
         progress.applied = null;
@@ -104,8 +107,7 @@ export function publicationHandlers(blocks: BlockDirectory, secrets: SecretBox):
   };
   const publication = (operation: LeasedOperation) => [operation.tenantId, operation.resourceId, operation.id];
 
-  const publish: Handler<TargetWork> = {
-    kind: 'volume.publish',
+  const publish = publishVolume.handledBy<TargetWork>({
     begin: (tx, operation) =>
       readTarget(tx, secrets, operation, volumeOf(operation), failureOf(operation) && operation.resourceId),
     steps: [apply],
@@ -118,9 +120,8 @@ export function publicationHandlers(blocks: BlockDirectory, secrets: SecretBox):
       writer.write(NOT_PUBLISHED, publication(operation));
       succeedTarget(writer, operation, work);
     },
-  };
-  const unpublish: Handler<TargetWork> = {
-    kind: 'volume.unpublish',
+  });
+  const unpublish = unpublishVolume.handledBy<TargetWork>({
     begin: (tx, operation) => readTarget(tx, secrets, operation, volumeOf(operation)),
     steps: [apply],
     succeed(writer, operation, work) {
@@ -133,9 +134,8 @@ export function publicationHandlers(blocks: BlockDirectory, secrets: SecretBox):
         writer.write(NOT_UNPUBLISHED, publication(operation));
       },
     },
-  };
-  const replay: Handler<TargetWork> = {
-    kind: 'volume.replay',
+  });
+  const replay = replayTarget.handledBy<TargetWork>({
     begin: (tx, operation) => readTarget(tx, secrets, operation, volumeOf(operation)),
     steps: [apply],
     succeed: succeedTarget,
@@ -143,6 +143,6 @@ export function publicationHandlers(blocks: BlockDirectory, secrets: SecretBox):
       leaves: 'nothing has changed; as long as the target is not as it should be, it is applied again by itself',
       write: () => {},
     },
-  };
-  return [publish, unpublish, replay] as Handler[];
+  });
+  return [publish, unpublish, replay];
 }

@@ -17,9 +17,9 @@ import {
   servesNodes,
   servesWithoutChap,
 } from '#storage/pools/portals';
+import { publishVolume, unpublishVolume } from '#storage/publications/publication-operations';
 import { LUN, newTargetIdentity } from '#storage/publications/target-identity';
 import { chapPlace } from '#storage/publications/target-work';
-import { VOLUME_SLOTS } from '#storage/volumes/volume-slots';
 import { lockUsableVolume, lockVolume, type VolumeRow, volumeNotFound } from '#storage/volumes/volume-store';
 
 const FIND = sql(
@@ -107,15 +107,11 @@ export class Publications {
       await this.takeTarget(tx, tenantId, volume.id);
       const id = uuidv7();
       await tx.query(INSERT, [tenantId, id, volume.id, host.id, request.accessProtocol, operationId]);
-      await begin({
+      await begin(publishVolume, {
         after: { volume: volume.name, host: host.name, accessProtocol: request.accessProtocol },
-        kind: 'volume.publish',
-        class: 'fast',
-        resourceKind: 'publication',
         resourceId: id,
         resourceName: `${volume.name} to ${host.name}`,
         request: { volumeId: volume.id, resources: [volume.id] },
-        slots: publicationSlots(id, volume.id),
       });
       return { value: host };
     });
@@ -134,16 +130,11 @@ export class Publications {
       if (known.state === 'removing') return { value: undefined, join: known.activeOperation ?? undefined };
       await tx.query(REMOVING, [tenantId, known.id, operationId]);
       await this.takeTarget(tx, tenantId, volume.id);
-      await begin({
+      await begin(unpublishVolume, {
         before: { volume: volume.name, host: host.name },
-        kind: 'volume.unpublish',
-        class: 'fast',
-        resourceKind: 'publication',
         resourceId: known.id,
         resourceName: `${volume.name} from ${host.name}`,
         request: { volumeId: volume.id, resources: [volume.id] },
-        slots: publicationSlots(known.id, volume.id),
-        negates: ['volume.publish'],
       });
       return { value: undefined };
     });
@@ -242,8 +233,3 @@ const hasItsHost = (volume: string, { name, leaves }: OtherHost): StorageError =
         `volume ${volume} is published to host ${name}, and is of one host at a time (multi_initiator: false)`,
         { field: 'published' },
       );
-
-const publicationSlots = (publicationId: string, volumeId: string) => [
-  { resource: publicationId, slot: 'lifecycle', own: true },
-  { resource: volumeId, slot: VOLUME_SLOTS.exports, own: false },
-];

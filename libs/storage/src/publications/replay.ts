@@ -9,8 +9,8 @@ import { acceptInBackground } from '#storage/background-operation';
 import { type Begin, type BlockParts, submit } from '#storage/block-parts';
 import type { BlockCaller } from '#storage/block-storage';
 import { eachBlockBackend } from '#storage/pools/block-backends';
+import { replayTarget } from '#storage/publications/publication-operations';
 import type { BlockDirectory } from '#storage/volumes/volume-handlers';
-import { VOLUME_SLOTS } from '#storage/volumes/volume-slots';
 
 const log = createLogger('exports');
 
@@ -41,7 +41,7 @@ const STALE_OF_POOL = sql(
       AND EXISTS (SELECT FROM trivet.publication p
                    WHERE p.tenant_id = $1 AND p.volume_id = v.id AND p.state = 'applied')
       AND NOT EXISTS (SELECT FROM trivet.operation o
-                       WHERE o.tenant_id = $1 AND o.resource_id = v.id AND o.kind = 'volume.replay'
+                       WHERE o.tenant_id = $1 AND o.resource_id = v.id AND o.kind = '${replayTarget.kind}'
                          AND o.state IN ('pending', 'running', 'needs_attention'))
     LIMIT $5`,
 );
@@ -54,7 +54,7 @@ const EXPORTING_POOLS = sql(
 const LOCK = sql(
   'replay_lock',
   `SELECT (SELECT o.id FROM trivet.operation o
-            WHERE o.tenant_id = $1 AND o.resource_id = $2 AND o.kind = 'volume.replay'
+            WHERE o.tenant_id = $1 AND o.resource_id = $2 AND o.kind = '${replayTarget.kind}'
               AND o.state IN ('pending', 'running', 'needs_attention') LIMIT 1) AS pending
      FROM trivet.volume WHERE tenant_id = $1 AND id = $2 AND state = 'ready' FOR UPDATE`,
 );
@@ -125,15 +125,7 @@ async function beginReplay(
 ): Promise<string | undefined> {
   const [row] = await tx.query<{ pending: string | null }>(LOCK, [tenantId, volumeId]);
   if (!row || row.pending) return row?.pending ?? undefined;
-  await begin({
-    kind: 'volume.replay',
-    class: 'fast',
-    resourceKind: 'volume',
-    resourceId: volumeId,
-    resourceName: name,
-    request: { volumeId },
-    slots: [{ resource: volumeId, slot: VOLUME_SLOTS.exports, own: true }],
-  });
+  await begin(replayTarget, { resourceId: volumeId, resourceName: name, request: { volumeId } });
   return undefined;
 }
 

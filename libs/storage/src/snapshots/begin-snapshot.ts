@@ -4,7 +4,7 @@ import type { Begin } from '#storage/block-parts';
 import type { VolumeConfig } from '#storage/block-storage';
 import { requireRoom } from '#storage/pools/pool-room';
 import { readPools } from '#storage/pools/pool-store';
-import { cutSlots, ownSnapshot } from '#storage/snapshots/snapshot-slots';
+import { createSnapshot } from '#storage/snapshots/snapshot-operations';
 import { insertSnapshot, lockSnapshot, type SnapshotOwner } from '#storage/snapshots/snapshot-store';
 import { lockUsableVolume } from '#storage/volumes/volume-store';
 
@@ -47,10 +47,8 @@ export async function beginSnapshot(
   const pools = await readPools(tx, owner.tenantId, owner.backendId);
   const copying = pools.find(({ name }) => name === volume.pool)?.clone === 'copy';
   await insertSnapshot(tx, owner, { ...request, volumeId: volume.id, hidden, operationId });
-  await begin({
-    kind: 'snapshot.create',
+  await begin(createSnapshot, {
     class: copying ? 'copy' : 'fast',
-    resourceKind: 'snapshot',
     resourceId: request.id,
     resourceName: request.name,
     request: {
@@ -59,7 +57,6 @@ export async function beginSnapshot(
       force: request.config.force === true || request.config.force === 'true',
       resources: [volume.id],
     },
-    slots: [ownSnapshot(request.id), ...cutSlots(volume.id, { still: copying })],
   });
   return { id: request.id, begun: true };
 }

@@ -1,7 +1,7 @@
 import type { Tx } from '#platform/database';
 import { StorageError } from '#platform/errors';
 import type { Begin } from '#storage/block-parts';
-import { ownSnapshot } from '#storage/snapshots/snapshot-slots';
+import { deleteSnapshot } from '#storage/snapshots/snapshot-operations';
 import { clonesOf, type SnapshotRow, setSnapshotStates } from '#storage/snapshots/snapshot-store';
 
 /**
@@ -38,14 +38,5 @@ export async function beginDeletion(
   row: SnapshotRow,
 ): Promise<void> {
   await setSnapshotStates(tx, tenantId, [row.id], 'deleting', operationId);
-  await begin({
-    kind: 'snapshot.delete',
-    class: 'destroy',
-    resourceKind: 'snapshot',
-    resourceId: row.id,
-    resourceName: row.name,
-    request: {},
-    slots: [ownSnapshot(row.id)],
-    negates: ['snapshot.create'],
-  });
+  await begin(deleteSnapshot, { resourceId: row.id, resourceName: row.name, request: {} });
 }

@@ -3,10 +3,9 @@ import type { Handler } from '#operations/handler';
 import type { Tx } from '#platform/database';
 import { sql } from '#platform/sql';
 import type { Begin } from '#storage/block-parts';
-import { indexSlot } from '#storage/snapshots/index-slot';
 import { giveUpImages, KEPT } from '#storage/snapshots/kept-images';
 import { removeImages } from '#storage/snapshots/snapshot-handlers';
-import { ownSnapshot } from '#storage/snapshots/snapshot-slots';
+import { releaseSnapshot } from '#storage/snapshots/snapshot-operations';
 import { resourceOf } from '#storage/snapshots/snapshot-work';
 import type { BlockDirectory } from '#storage/volumes/volume-handlers';
 
@@ -35,24 +34,18 @@ export async function beginRelease(
 ): Promise<{ name: string } | undefined> {
   const [row] = await tx.query<{ name: string; volumeId: string }>(CLAIM, [tenantId, snapshotId, operationId]);
   if (!row) return undefined;
-  await begin({
-    kind: 'snapshot.release',
-    class: 'destroy',
-    resourceKind: 'snapshot',
-    resourceId: snapshotId,
-    resourceName: row.name,
-    request: { anchor, resources: [row.volumeId] },
-    slots: [ownSnapshot(snapshotId), indexSlot(row.volumeId)],
-  });
+  const request = { anchor, resources: [row.volumeId] as const };
+  await begin(releaseSnapshot, { resourceId: snapshotId, resourceName: row.name, request });
   return row;
 }
 
 /** Unlinks what deletion left, unless it is needed after all. It cannot fail, as deletion cannot. */
-export function releaseImageHandler(blocks: BlockDirectory): Handler<ImageRef[]> {
-  return {
-    kind: 'snapshot.release',
-    begin: (tx, { tenantId, resourceId, request }) =>
-      giveUpImages(tx, tenantId, [resourceId], { anchors: request.anchor === true }),
+export function releaseImageHandler(blocks: BlockDirectory): Handler {
+  return releaseSnapshot.handledBy<ImageRef[]>({
+    begin: (tx, operation) =>
+      giveUpImages(tx, operation.tenantId, [operation.resourceId], {
+        anchors: releaseSnapshot.requestOf(operation).anchor,
+      }),
     steps: [removeImages(blocks, images => images)],
     succeed(writer, operation) {
       writer.write(RELEASED, resourceOf(operation));
@@ -64,5 +57,5 @@ export function releaseImageHandler(blocks: BlockDirectory): Handler<ImageRef[]>
         writer.write(RELEASED, resourceOf(operation));
       },
     },
-  };
+  });
 }

@@ -6,6 +6,7 @@ import { StorageError } from '#platform/errors';
 import { cutSeconds, volumeExtents } from '#platform/metrics';
 import { EXTENT_LIMIT, PAUSE_LIMIT_MS, requireShortPause, requireShortStall } from '#storage/snapshots/cut-limits';
 import { giveUpImages } from '#storage/snapshots/kept-images';
+import { createSnapshot, deleteSnapshot } from '#storage/snapshots/snapshot-operations';
 import { clonesOf } from '#storage/snapshots/snapshot-store';
 import {
   CUT_AT,
@@ -25,7 +26,7 @@ import type { BlockDirectory } from '#storage/volumes/volume-handlers';
  * its own in one step, so an image of that name is whole, and a repeat after a crash goes on from it: whoever finds it
  * also finds the time of the cut, which is committed in between.
  */
-export function createSnapshotHandler(blocks: BlockDirectory): Handler<Cut> {
+export function createSnapshotHandler(blocks: BlockDirectory): Handler {
   const predict: Step<Cut> = {
     name: 'predict',
     calls: ['inspectImage', 'discardStages', 'predictCut'],
@@ -36,11 +37,11 @@ export function createSnapshotHandler(blocks: BlockDirectory): Handler<Cut> {
       await call('discardStages', signal => volumes.discardStages(image, operation.hostFence, signal));
       if (progress.made) return undefined;
       const prediction = await call('predictCut', signal => volumes.predictCut(source, EXTENT_LIMIT, signal));
-      const { copying, force } = operation.request;
+      const { copying, force } = createSnapshot.requestOf(operation);
       const resource = `volume ${volumeName}`;
       // Without a publication nobody writes, and none can begin while the operation has the slot.
-      if (copying === true && published) requireShortPause([prediction], resource);
-      if (copying !== true) requireShortStall(prediction, resource, force === true);
+      if (copying && published) requireShortPause([prediction], resource);
+      if (!copying) requireShortStall(prediction, resource, force);
       cutSeconds.observe({ figure: 'predicted' }, prediction.stallMs / 1_000);
       volumeExtents.observe(prediction.extents);
       return undefined;
@@ -54,7 +55,7 @@ export function createSnapshotHandler(blocks: BlockDirectory): Handler<Cut> {
       const { volumes, exporter } = await blocks.open(operation.tenantId, operation.backendId);
       const ref = stageOf(operation, image);
       const begun = performance.now();
-      if (operation.request.copying === true && published) {
+      if (createSnapshot.requestOf(operation).copying && published) {
         const pids = await call('writers', signal => exporter.writers(daemon, signal));
         const pause = { pids, deadlineMs: PAUSE_LIMIT_MS };
         await long('stageTogether', signal => volumes.stageTogether([{ stage: ref, source }], pause, signal));
@@ -75,8 +76,7 @@ export function createSnapshotHandler(blocks: BlockDirectory): Handler<Cut> {
       return undefined;
     },
   };
-  return {
-    kind: 'snapshot.create',
+  return createSnapshot.handledBy<Cut>({
     async begin(tx, operation) {
       const [cut] = await readCuts(tx, operation);
       if (!cut) throw new StorageError('internal', `snapshot ${operation.resourceId} has no row`, { retry: 'person' });
@@ -91,7 +91,7 @@ export function createSnapshotHandler(blocks: BlockDirectory): Handler<Cut> {
     fail(writer, operation) {
       writer.write(GONE(operation), resourceOf(operation));
     },
-  };
+  });
 }
 
 /** Gives the staged image its name, or finds that it has it, and says how large it is. */
@@ -159,9 +159,8 @@ export async function unlinkable(tx: Tx, operation: LeasedOperation): Promise<Im
 }
 
 /** It cannot fail: what cannot be removed waits for a person. */
-export function deleteSnapshotHandler(blocks: BlockDirectory): Handler<ImageRef[]> {
-  return {
-    kind: 'snapshot.delete',
+export function deleteSnapshotHandler(blocks: BlockDirectory): Handler {
+  return deleteSnapshot.handledBy<ImageRef[]>({
     begin: unlinkable,
     steps: [removeImages(blocks, images => images)],
     succeed(writer, operation) {
@@ -174,5 +173,5 @@ export function deleteSnapshotHandler(blocks: BlockDirectory): Handler<ImageRef[
         writer.write(NOT_GONE(operation), resourceOf(operation));
       },
     },
-  };
+  });
 }

@@ -11,8 +11,9 @@ import type { BlockCaller } from '#storage/block-storage';
 import { eachBlockBackend, type RegisteredBlockBackend } from '#storage/pools/block-backends';
 import { reserve } from '#storage/pools/pool-room';
 import { protectByGroup } from '#storage/protection/protect';
-import { deletion } from '#storage/volumes/volume-deletion';
+import { deletionOf } from '#storage/volumes/volume-deletion';
 import type { BlockDirectory } from '#storage/volumes/volume-handlers';
+import { deleteVolume } from '#storage/volumes/volume-operations';
 import { setVolumeState } from '#storage/volumes/volume-store';
 import { noting, type Witness } from '#storage/witness';
 
@@ -192,7 +193,7 @@ export class RecycleBin {
       const [row] = await tx.query<BinnedRow>(LOCK, [tenantId, id]);
       if (!row) return;
       await setVolumeState(tx, tenantId, id, 'deleting', operationId);
-      await begin(deletion(row, false));
+      await begin(deleteVolume, deletionOf(row, false));
     });
     log.info({ volumeId: id, volume: name }, 'volume leaves the recycle bin');
   }
@@ -239,7 +240,7 @@ export async function purgeFromBin(parts: BlockParts, caller: BlockCaller, volum
     const [row] = isUuid(volumeId) ? await tx.query<BinnedRow>(LOCK, [tenantId, volumeId]) : [];
     if (!row) throw notInBin(volumeId);
     await setVolumeState(tx, tenantId, volumeId, 'deleting', operationId);
-    await begin(deletion(row, false));
+    await begin(deleteVolume, deletionOf(row, false));
     return { value: undefined };
   });
   if (submitted.outcome) throwUnlessSucceeded(submitted.outcome, submitted.operationId!, `volume ${volumeId}`);

@@ -1,9 +1,10 @@
+import type { Asked } from '#operations/define-operation';
 import { counted } from '#platform/counted';
 import type { Tx } from '#platform/database';
 import { StorageError } from '#platform/errors';
 import { sql } from '#platform/sql';
 import { HOLDS_VOLUME } from '#storage/snapshots/snapshot-store';
-import { wholeVolume } from '#storage/volumes/volume-slots';
+import type { DeleteVolumeRequest } from '#storage/volumes/volume-operations';
 
 export const UNPUBLISH_ALL = sql(
   'volume_unpublish_all',
@@ -57,17 +58,8 @@ export async function checkDependants(
     });
 }
 
-/**
- * Also for what leaves the recycle bin. An expansion is waited for when the image is to be kept: its size must be what
- * the row says.
- */
-export const deletion = (row: { id: string; name: string; state: string }, bin: boolean) => ({
-  kind: 'volume.delete',
-  class: 'destroy' as const,
-  resourceKind: 'volume',
-  resourceId: row.id,
-  resourceName: row.name,
+export const deletionOf = ({ id, name }: { id: string; name: string }, bin: boolean): Asked<DeleteVolumeRequest> => ({
+  resourceId: id,
+  resourceName: name,
   request: { bin },
-  slots: wholeVolume(row.id),
-  negates: ['volume.create', 'volume.clone', 'volume.replay', ...(bin ? [] : ['volume.expand'])],
 });

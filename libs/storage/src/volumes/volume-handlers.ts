@@ -9,6 +9,7 @@ import { daemonOf } from '#storage/pools/pool-store';
 import type { TargetIdentity } from '#storage/publications/target-identity';
 import { KEPT } from '#storage/snapshots/kept-images';
 import { imageBytes } from '#storage/volumes/image-size';
+import { cloneVolume, createVolume, deleteVolume, expandVolume } from '#storage/volumes/volume-operations';
 import { volumeImage } from '#storage/volumes/volume-store';
 
 /** Opens a tenant's registered block backends. */
@@ -93,11 +94,8 @@ const NOT_CREATED = sql(
     WHERE tenant_id = $1 AND id = $2 AND active_operation = $3`,
 );
 
-/** `volume.create`, and `volume.clone` whose request names a source image. */
-export function createVolumeHandler(
-  kind: 'volume.create' | 'volume.clone',
-  blocks: BlockDirectory,
-): Handler<VolumeWork> {
+/** A new volume, or one with the content of a source image. */
+export function createVolumeHandlers(blocks: BlockDirectory): Handler[] {
   const find: Step<VolumeWork> = {
     name: 'find',
     calls: ['inspectImage', 'discardStages'],
@@ -119,7 +117,7 @@ export function createVolumeHandler(
     async run({ image, sizeBytes, thick }, { operation, progress, long }) {
       if (progress.made === true) return undefined;
       const { volumes } = await blocks.open(operation.tenantId, operation.backendId);
-      const source = operation.request.source as ImageRef | undefined;
+      const source = operation.kind === cloneVolume.kind ? cloneVolume.requestOf(operation).source : undefined;
       const content: StageContent = source
         ? { kind: 'copy', source, sizeBytes: imageBytes(sizeBytes), thick }
         : { kind: 'empty', sizeBytes: imageBytes(sizeBytes), thick };
@@ -149,8 +147,7 @@ export function createVolumeHandler(
       return undefined;
     },
   };
-  return {
-    kind,
+  const making: Omit<Handler<VolumeWork>, 'kind'> = {
     begin: readWork,
     steps: [find, stage, commit],
     undo: [remove],
@@ -162,6 +159,7 @@ export function createVolumeHandler(
       writer.write(NOT_CREATED, rowOf(operation));
     },
   };
+  return [createVolume.handledBy(making), cloneVolume.handledBy(making)];
 }
 
 const GROWN = sql(
@@ -176,9 +174,8 @@ const NOT_GROWN = sql(
 );
 
 /** Under I/O: hosts see the new size when they look again (hard-cases I3). */
-export function expandVolumeHandler(blocks: BlockDirectory): Handler<VolumeWork> {
-  return {
-    kind: 'volume.expand',
+export function expandVolumeHandler(blocks: BlockDirectory): Handler {
+  return expandVolume.handledBy<VolumeWork>({
     begin: readWork,
     steps: [
       {
@@ -186,7 +183,7 @@ export function expandVolumeHandler(blocks: BlockDirectory): Handler<VolumeWork>
         calls: ['growImage'],
         async run({ image, thick }, { operation, long }) {
           const { volumes } = await blocks.open(operation.tenantId, operation.backendId);
-          const size = { sizeBytes: imageBytes(BigInt(operation.request.sizeBytes as string)), thick };
+          const size = { sizeBytes: imageBytes(BigInt(expandVolume.requestOf(operation).sizeBytes)), thick };
           await long('growImage', signal => volumes.growImage(image, size, operation.hostFence, signal));
           return undefined;
         },
@@ -203,13 +200,13 @@ export function expandVolumeHandler(blocks: BlockDirectory): Handler<VolumeWork>
       },
     ],
     succeed(writer, operation) {
-      writer.write(GROWN, [...rowOf(operation), operation.request.sizeBytes]);
+      writer.write(GROWN, [...rowOf(operation), expandVolume.requestOf(operation).sizeBytes]);
       return undefined;
     },
     fail(writer, operation) {
       writer.write(NOT_GROWN, rowOf(operation));
     },
-  };
+  });
 }
 
 const WITHOUT_PUBLICATIONS = sql(
@@ -248,9 +245,8 @@ const RELEASE_TARGET = sql('volume_release_target', 'SELECT trivet.release_targe
  * Ends sessions and target, then the snapshots' images, then its own, unless the recycle bin keeps that. It cannot fail:
  * what cannot be removed waits for a person.
  */
-export function deleteVolumeHandler(blocks: BlockDirectory, binMs: number): Handler<VolumeWork> {
-  return {
-    kind: 'volume.delete',
+export function deleteVolumeHandler(blocks: BlockDirectory, binMs: number): Handler {
+  return deleteVolume.handledBy<VolumeWork>({
     begin: readWork,
     steps: [
       {
@@ -279,7 +275,7 @@ export function deleteVolumeHandler(blocks: BlockDirectory, binMs: number): Hand
         name: 'image',
         calls: ['discardStages', 'removeImage'],
         async run({ image }, { operation, call, long }) {
-          if (operation.request.bin === true) return undefined;
+          if (deleteVolume.requestOf(operation).bin) return undefined;
           const { volumes } = await blocks.open(operation.tenantId, operation.backendId);
           await call('discardStages', signal => volumes.discardStages(image, operation.hostFence, signal));
           await long('removeImage', signal => volumes.removeImage(image, operation.hostFence, signal));
@@ -292,7 +288,7 @@ export function deleteVolumeHandler(blocks: BlockDirectory, binMs: number): Hand
       writer.write(WITHOUT_PUBLICATIONS, [tenantId, resourceId]);
       writer.write(SNAPSHOTS_GONE, [tenantId, resourceId]);
       writer.write(RELEASE_TARGET, [resourceId]);
-      writer.write(ENDED, [...rowOf(operation), operation.request.bin === true, binMs]);
+      writer.write(ENDED, [...rowOf(operation), deleteVolume.requestOf(operation).bin, binMs]);
       return undefined;
     },
     giveUp: {
@@ -303,5 +299,5 @@ export function deleteVolumeHandler(blocks: BlockDirectory, binMs: number): Hand
         writer.write(NOT_ENDED, rowOf(operation));
       },
     },
-  };
+  });
 }

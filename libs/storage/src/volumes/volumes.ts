@@ -10,12 +10,13 @@ import { reserve } from '#storage/pools/pool-room';
 import { choosePool, readPools } from '#storage/pools/pool-store';
 import { protect, protectByGroup } from '#storage/protection/protect';
 import { checkCapabilities, checkCloneSize, checkSize } from '#storage/volumes/volume-checks';
-import { checkDependants, deletion, UNPUBLISH_ALL } from '#storage/volumes/volume-deletion';
+import { checkDependants, deletionOf, UNPUBLISH_ALL } from '#storage/volumes/volume-deletion';
 import { editVolume, requireGroup } from '#storage/volumes/volume-edit';
 import { importVolume } from '#storage/volumes/volume-import';
+import { cloneVolume, createVolume, deleteVolume, expandVolume } from '#storage/volumes/volume-operations';
 import { changesByPolicy, requestByPolicy } from '#storage/volumes/volume-policy';
 import { VolumeReader } from '#storage/volumes/volume-reader';
-import { VOLUME_SLOTS, wholeVolume } from '#storage/volumes/volume-slots';
+import { VOLUME_SLOTS } from '#storage/volumes/volume-slots';
 import { requireSource, type VolumeSource } from '#storage/volumes/volume-source';
 import {
   lockUsableVolume,
@@ -133,19 +134,14 @@ export class Volumes {
       }
       if (request.protectionTemplate) await protect(tx, caller.tenantId, id, request.protectionTemplate);
       else if (request.volumeGroupId) await protectByGroup(tx, caller.tenantId, id);
-      await begin({
-        after: desired,
-        kind: source ? 'volume.clone' : 'volume.create',
-        class: source || thick ? 'copy' : 'fast',
-        resourceKind: 'volume',
-        resourceId: id,
-        resourceName: request.name,
-        request: source ? { source: { ...source.image }, resources: [source.volumeId] } : {},
-        slots: [
-          ...wholeVolume(id),
-          ...(still ? [{ resource: source.volumeId, slot: VOLUME_SLOTS.exports, own: false }] : []),
-        ],
-      });
+      const made = { resourceId: id, resourceName: request.name, after: desired };
+      if (source)
+        await begin(cloneVolume, {
+          ...made,
+          request: { source: { ...source.image }, resources: [source.volumeId] },
+          moreSlots: still ? [{ resource: source.volumeId, slot: VOLUME_SLOTS.exports, own: false }] : [],
+        });
+      else await begin(createVolume, { ...made, request: {}, class: thick ? 'copy' : 'fast' });
       return { value: id };
     });
     if (submitted.outcome && submitted.outcome.state !== 'unfinished')
@@ -183,15 +179,12 @@ export class Volumes {
         return { value: undefined };
       }
       await tx.query(BUSY, [caller.tenantId, row.id, operationId]);
-      await begin({
+      await begin(expandVolume, {
         after,
-        kind: 'volume.expand',
         class: row.thick ? 'copy' : 'fast',
-        resourceKind: 'volume',
         resourceId: row.id,
         resourceName: row.name,
         request: { sizeBytes: `${changes.sizeBytes}` },
-        slots: wholeVolume(row.id),
       });
       return { value: undefined };
     });
@@ -217,7 +210,7 @@ export class Volumes {
       const bin = row.state === 'ready' && !row.destroyOnDelete && row.condition?.type !== 'lost';
       await tx.query(UNPUBLISH_ALL, [caller.tenantId, row.id]);
       await setVolumeState(tx, caller.tenantId, row.id, 'deleting', operationId);
-      await begin(deletion(row, bin));
+      await begin(deleteVolume, deletionOf(row, bin));
       return { value: undefined };
     });
     if (submitted.outcome) throwUnlessSucceeded(submitted.outcome, submitted.operationId!, `volume ${volumeId}`);
