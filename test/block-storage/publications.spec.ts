@@ -298,6 +298,40 @@ describe('publications', () => {
     }
   });
 
+  it('says that the target ids are used up', async () => {
+    const { id } = await house.volume('one-too-many');
+    const { uuid } = await house.host('one-too-many');
+    const { targetIds } = house.parts;
+    house.parts.targetIds = [6_000, 5_999];
+    try {
+      await expect(publish(id, uuid)).rejects.toMatchObject({
+        kind: 'resource_exhausted',
+        message: expect.stringContaining('TRIVET_TARGET_IDS'),
+      });
+    } finally {
+      house.parts.targetIds = targetIds;
+    }
+  });
+
+  // A gateway or a worker of the release before knows the target's id alone.
+  it('takes what an older release publishes and ends, with the identity that it gives', async () => {
+    const { id } = await house.volume('by-an-older-release');
+    const set = (tid: number | null) =>
+      house.testDatabase.query('UPDATE trivet.volume SET tid = $2 WHERE id = $1', [id, tid]);
+    const row = async () =>
+      (await house.testDatabase.query<{ target: object }>('SELECT target FROM trivet.volume WHERE id = $1', [id]))[0]!
+        .target;
+    await set(7_000);
+    expect(await row()).toEqual({
+      name: `iqn.2026-01.dev.trivet:${id}`,
+      vendor: 'TRIVET',
+      product: 'VOLUME',
+      unitSerial: 'uuid',
+    });
+    await set(null);
+    expect(await row()).toBeNull();
+  });
+
   it('gives target ids of its range, each to one volume, and again only after a week of rest', async () => {
     const [first, second, third] = [uuidv7(), uuidv7(), uuidv7()];
     const take = async (volumeId: string) => {

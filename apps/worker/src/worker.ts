@@ -1,6 +1,7 @@
 import { BackendRegistry, blockBackendKind, blockBackendKinds, objectBackendKinds } from '#backends/registry';
 import { changeBackground } from '#changes/change-background';
 import { changeHandlers } from '#changes/change-handlers';
+import { beside } from '#operations/beside';
 import { readEngineFigures, readWorkerFigures } from '#operations/figures';
 import { OperationWorker } from '#operations/worker';
 import { bindBlockFigures } from '#platform/block-metrics';
@@ -92,6 +93,12 @@ export async function startWorker(context: ProcessContext<WorkerConfig>): Promis
       ),
     },
   });
+  const apart = [
+    beside('object audit', signal => audit.round(signal)),
+    beside('bucket meter', signal => meter.round(signal)),
+    beside('object stores', signal => stores.round(signal)),
+    beside('block volumes', signal => blockBackground.round(signal)),
+  ];
   // Without a first look every new volume is refused.
   health.addCheck('pools', () =>
     blockBackground.knowsPools ? undefined : 'no look at the pools of block volumes yet',
@@ -119,13 +126,7 @@ export async function startWorker(context: ProcessContext<WorkerConfig>): Promis
     background: async signal => {
       await forgetGone.round();
       await tenantDrain.round(signal);
-      // Beside each other: hosts that wait for their targets must not wait for an object store that hangs.
-      await Promise.all([
-        audit.round(signal),
-        meter.round(signal),
-        stores.round(signal),
-        blockBackground.round(signal),
-      ]);
+      for (const begin of apart) begin(signal);
     },
   });
   worker.start();

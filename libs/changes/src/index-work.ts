@@ -18,7 +18,8 @@ const TARGET = sql(
      FROM trivet.snapshot s
     WHERE s.tenant_id = $1 AND s.id = $2 AND s.image_gone_at IS NULL AND ${TO_BE_READ}
       AND NOT EXISTS (SELECT FROM trivet.snapshot p
-                       WHERE p.tenant_id = $1 AND p.volume_id = s.volume_id AND p.cut < s.cut AND p.index_state = 'pending')`,
+                       WHERE p.tenant_id = $1 AND p.volume_id = s.volume_id AND p.cut < s.cut AND p.index_state = 'pending'
+                         AND p.image_gone_at IS NULL)`,
 );
 /** The newest indexed cut before it, and the newest of them whose image is there. Broken ones are in no chain. */
 const BASES = sql(

@@ -24,10 +24,14 @@ interface MergeWork {
   gap?: Omit<NewStep, 'id'>;
 }
 
-/** Its steps go in the background, once they lead nowhere (libs/changes/src/index-retention.ts). */
+/**
+ * Its steps go in the background, once they lead nowhere (libs/changes/src/index-retention.ts). Its row stays for as long as
+ * that of anything that has just gone: whoever asks for it is told that it was forgotten, not that it never was.
+ */
 const LEAVE = sql(
   'changes_leave',
-  `UPDATE trivet.snapshot SET cut = CASE WHEN $4 THEN NULL ELSE cut END, active_operation = NULL
+  `UPDATE trivet.snapshot
+      SET cut = CASE WHEN $4 THEN NULL ELSE cut END, active_operation = NULL, updated_at = now()
     WHERE tenant_id = $1 AND id = $2 AND active_operation = $3`,
 );
 

@@ -73,5 +73,12 @@ export function requireBlock(map: VolumeConfig): void {
     throw invalid('config.access_protocol', 'nfs is for file volumes; this backend makes block volumes');
 }
 
-const entryOf = (map: VolumeConfig, key: string): ConfigValue | undefined =>
-  Object.hasOwn(map, key) ? map[key] : undefined;
+/** As the driver writes it, or as a StorageClass does (destroyOnDelete): whoever calls without the driver may do so too. */
+function entryOf(map: VolumeConfig, key: string): ConfigValue | undefined {
+  const camel = key.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+  const [given, another] = [...new Set([key, camel])].filter(name => Object.hasOwn(map, name));
+  if (given === undefined) return undefined;
+  if (another !== undefined && String(map[another]) !== String(map[given]))
+    throw invalid(`config.${another}`, `says something else than ${given}`);
+  return map[given];
+}

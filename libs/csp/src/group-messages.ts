@@ -11,9 +11,6 @@ import type {
   VolumeGroupView,
 } from '#storage/block-storage';
 
-/** As the driver writes keys, and as HPE's VolumeGroupClass has it. */
-const TEMPLATE_KEYS = ['protection_template', 'protectionTemplate'];
-
 export const volumeGroupBody = z.object({ name, description: description.optional(), config });
 
 export function toVolumeGroupRequest(body: z.output<typeof volumeGroupBody>): VolumeGroupRequest {
@@ -21,7 +18,7 @@ export function toVolumeGroupRequest(body: z.output<typeof volumeGroupBody>): Vo
   return {
     name: body.name,
     description: body.description ?? '',
-    protectionTemplate: TEMPLATE_KEYS.map(key => textOf(body.config, key)).find(Boolean),
+    protectionTemplate: textOf(body.config, 'protection_template') || undefined,
     config: body.config,
   };
 }

@@ -61,14 +61,14 @@ export function parameterCases(context: Context): void {
   describe('clones by name', () => {
     it.each(DIALECTS)('%s: are of that volume, also when they are asked for again without it', async dialect => {
       const source = await context.volume(dialect);
-      for (const key of ['clone_of', 'import_vol_as_clone']) {
+      for (const key of ['clone_of', 'cloneOf', 'import_vol_as_clone', 'importVolAsClone']) {
         const body = { name: context.name('pvc'), size: 2 * MIB, config: { [key]: source.name } };
         const clone = await context.ok(dialect, 'POST', '/volumes', body);
         expect(clone).toMatchObject({ name: body.name, size: 2 * MIB, parent_volume_id: source.id });
         expect(clone.config).toMatchObject({ clone_of: source.name, background_operation_status: 'Completed' });
         expect(await context.ok(dialect, 'POST', '/volumes', body)).toEqual(clone);
         await context.refuse(dialect, 'POST', '/volumes', { ...body, config: {} }, 409, body.name);
-        if (key === 'clone_of') continue;
+        if (key !== 'importVolAsClone') continue;
         await context.ok(dialect, 'DELETE', `/volumes/${source.id}`);
         expect(await context.ok(dialect, 'POST', '/volumes', body)).toMatchObject({ id: clone.id });
       }
@@ -92,6 +92,7 @@ export function parameterCases(context: Context): void {
         await refuse(`config.${key}`, { [key]: name });
         await refuse(`config.${key}`, { [key]: source.name }, { clone: true, parent_volume_id: source.id });
       }
+      await refuse('config.cloneOf', { clone_of: source.name, cloneOf: name });
       await refuse('config.import_vol_as_clone', { clone_of: source.name, import_vol_as_clone: source.name });
       await context.refuse('bare', 'GET', `/volumes?name=${name}`, undefined, 404);
     });

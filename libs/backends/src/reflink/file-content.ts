@@ -85,7 +85,7 @@ export async function reserve(file: FileHandle, from: bigint, to: bigint, signal
 }
 
 /** Before anything is taken: what is given back in the end was missing meanwhile to hosts that write to thin volumes. */
-async function requireFree(file: FileHandle, size: bigint): Promise<void> {
+export async function requireFree(file: FileHandle, size: bigint): Promise<void> {
   const { blocks } = await file.stat({ bigint: true });
   const { bavail, bsize } = await statfs(`/proc/self/fd/${file.fd}`, { bigint: true });
   if (size - blocks * SECTOR > bavail * bsize) throw Object.assign(new Error('not enough blocks'), { code: 'ENOSPC' });

@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import type { ImageRef } from '#backends/block-backend';
 import { fallocate } from '#backends/linux/libc';
-import { reserve } from '#backends/reflink/file-content';
+import { requireFree, reserve } from '#backends/reflink/file-content';
 import { codeOf } from '#backends/reflink/file-errors';
 import { describeImage } from '#backends/reflink/layout';
 import type { PoolRoot } from '#backends/reflink/pool-root';
@@ -32,10 +32,12 @@ export async function growFile(
         `${describeImage(image)} has ${size} bytes, more than the ${sizeBytes} asked for; it is never made smaller`,
       );
     if (thick) {
+      await requireFree(file, sizeBytes);
       try {
         await reserve(file, size, sizeBytes, signal);
       } catch (error) {
-        // Gives back what was reserved beyond the end before the pool was full; unless it is somebody's by now.
+        // Gives back what was reserved beyond the end before the pool was full; unless the end may be a successor's by now.
+        await mayGrow();
         if ((await file.stat({ bigint: true })).size === size) await file.truncate(Number(size));
         throw error;
       }

@@ -78,7 +78,8 @@ export class SignedRequests {
       await failpoint(`${name}:ready`);
       const horizonMs = mayChange(signal);
       const now = this.clock.now();
-      const expires = Math.ceil((now + horizonMs) / 1_000);
+      // Never later than the horizon, within what the store's clock is known to.
+      const expires = Math.max(Math.floor((now + horizonMs) / 1_000), Math.floor(now / 1_000) + 1);
       const signed = await this.#signUntil(request, now, expires);
       await failpoint(`${name}:signed`);
       const answer = await this.#send(signed, signal);

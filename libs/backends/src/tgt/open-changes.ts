@@ -10,13 +10,14 @@
  *   changes/<tid>.<fence>.<pid>.<start time>          the target's name
  *   changes/<tid>.<fence>.<pid>.<start time>.late     its writer was overtaken
  */
-import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TargetRef } from '#backends/exporter';
 import { inspectProcess } from '#backends/linux/process-id';
+import { writeWhole } from '#backends/tgt/daemon-folder';
 
 const LATE = '.late';
-const NOTE = /^(\d+)\.\d+\.(\d+)\.([\w:]+?)(\.late)?$/;
+const NOTE = /^(\d+)\.\d+\.(\d+)\.(\w+:\d+)(\.late)?$/;
 
 let own: Awaited<ReturnType<typeof inspectProcess>>;
 
@@ -36,12 +37,17 @@ export class OpenChanges {
   async open({ tid, iqn }: Pick<TargetRef, 'tid' | 'iqn'>, fence: string): Promise<string> {
     own ??= await inspectProcess(process.pid);
     const note = `${tid}.${fence}.${process.pid}.${own?.id.startTime}`;
-    const write = () => writeFile(join(this.folder, note), iqn, { mode: 0o600 });
-    await write().catch(async (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'ENOENT') throw error;
-      await mkdir(this.folder, { recursive: true, mode: 0o700 });
-      await write();
-    });
+    const write = () => writeWhole(join(this.folder, note), iqn);
+    await write()
+      .catch(async (error: NodeJS.ErrnoException) => {
+        if (error.code !== 'ENOENT') throw error;
+        await mkdir(this.folder, { recursive: true, mode: 0o700 });
+        await write();
+      })
+      .catch((error: NodeJS.ErrnoException) => {
+        // Where there is no room for a note a target must still be removable; the audit finds what came too late.
+        if (error.code !== 'ENOSPC' && error.code !== 'EDQUOT') throw error;
+      });
     return note;
   }
 

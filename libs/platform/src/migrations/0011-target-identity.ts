@@ -4,10 +4,22 @@ import type { MigrationInterface, QueryRunner } from 'typeorm';
 const TARGET_IDENTITY = `
 -- {name, vendor, product, unitSerial}, as first published to the hosts that have it now: see libs/storage, target-identity.
 ALTER TABLE trivet.volume ADD COLUMN target jsonb;
-UPDATE trivet.volume
-   SET target = jsonb_build_object('name', 'iqn.2026-01.dev.trivet:' || id, 'vendor', 'TRIVET', 'product', 'VOLUME',
-                                   'unitSerial', 'uuid')
- WHERE tid IS NOT NULL;
+
+-- The release before knows the target's id alone, and may still run: what it publishes has the identity that it gives, and
+-- what it takes away takes the identity along.
+CREATE FUNCTION trivet.volume_target_identity() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NEW.tid IS NULL THEN
+    NEW.target := NULL;
+  ELSIF NEW.target IS NULL THEN
+    NEW.target := jsonb_build_object('name', 'iqn.2026-01.dev.trivet:' || NEW.id, 'vendor', 'TRIVET', 'product', 'VOLUME',
+                                     'unitSerial', 'uuid');
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER volume_target_identity BEFORE INSERT OR UPDATE OF tid, target ON trivet.volume
+  FOR EACH ROW EXECUTE FUNCTION trivet.volume_target_identity();
+UPDATE trivet.volume SET tid = tid WHERE tid IS NOT NULL;
 ALTER TABLE trivet.volume ADD CHECK ((target IS NULL) = (tid IS NULL));
 `;
 
@@ -17,6 +29,8 @@ export class TargetIdentity1795910400000 implements MigrationInterface {
   }
 
   async down(runner: QueryRunner): Promise<void> {
+    await runner.query('DROP TRIGGER volume_target_identity ON trivet.volume');
+    await runner.query('DROP FUNCTION trivet.volume_target_identity');
     await runner.query('ALTER TABLE trivet.volume DROP COLUMN target');
   }
 }

@@ -23,6 +23,13 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT thin_ratio FROM trivet.pool WHERE backend_id = p_backend AND name = p_pool;
 $$;
 
+-- Each share had a ratio of its own until now: nobody's room gets smaller by the change.
+UPDATE trivet.pool p SET thin_ratio = shares.ratio
+  FROM (SELECT b.shared_from, s.name, max(s.thin_ratio) AS ratio
+          FROM trivet.pool s JOIN trivet.backend b ON b.tenant_id = s.tenant_id AND b.id = s.backend_id
+         WHERE b.shared_from IS NOT NULL GROUP BY b.shared_from, s.name) AS shares
+ WHERE p.backend_id = shares.shared_from AND p.name = shares.name AND p.thin_ratio < shares.ratio;
+
 CREATE FUNCTION trivet.backend_conditions(p_tenant uuid)
 RETURNS TABLE (tenant text, name text, kind text, state text, is_block boolean, circuit_open boolean, reason text,
                opened_at timestamptz, answered_at timestamptz, fault text, fault_at timestamptz)

@@ -1,4 +1,5 @@
 import type { Database } from '#platform/database';
+import { isStorageError } from '#platform/errors';
 import { sql } from '#platform/sql';
 import type { BackendDirectory } from '#storage/backend-directory';
 import { asCheck, noteFound } from '#storage/backends/backend-tester';
@@ -7,6 +8,7 @@ const EVERY_MS = 5_000;
 /** One that operations hear from need not be asked. */
 const HEARD_MS = 60_000;
 const ASK_MS = 5_000;
+const AT_ONCE = 16;
 
 const TENANTS = sql(
   'store_keeper_tenants',
@@ -22,8 +24,16 @@ const DUE = sql(
     WHERE b.tenant_id = $1 AND NOT b.config ? $3 AND k.open_until IS NULL
       AND coalesce(greatest(k.probed_at, k.asked_at) < now() - $2 * interval '1 ms', true)
    ON CONFLICT (tenant_id, backend_id) DO UPDATE SET asked_at = now()
+         -- Another worker may have taken it, or its circuit opened, since it was looked for.
+         WHERE c.open_until IS NULL
+           AND coalesce(greatest(c.probed_at, c.asked_at) < now() - $2 * interval '1 ms', true)
    RETURNING backend_id AS "backendId"`,
 );
+
+interface Due {
+  tenantId: string;
+  backendId: string;
+}
 
 /** Asks object stores that nobody uses whether they could be used: so a wrong key is known before somebody needs it. */
 export class StoreKeeper {
@@ -42,21 +52,31 @@ export class StoreKeeper {
 
   async round(signal: AbortSignal): Promise<void> {
     if (performance.now() - this.doneAt < EVERY_MS) return;
+    const due: Due[] = [];
     for (const { tenantId } of await this.database.engine<{ tenantId: string }>(TENANTS)) {
       if (signal.aborted) return;
-      const due = await this.database.withTenant(tenantId, tx =>
+      const found = await this.database.withTenant(tenantId, tx =>
         tx.query<{ backendId: string }>(DUE, [tenantId, HEARD_MS, 'pools']),
       );
-      await Promise.all(due.map(({ backendId }) => this.ask(tenantId, backendId, signal)));
+      due.push(...found.map(({ backendId }) => ({ tenantId, backendId })));
     }
+    // One that is silent takes its whole time: many tenants may share it.
+    const askNext = async () => {
+      for (let next = due.pop(); next && !signal.aborted; next = due.pop()) await this.ask(next, signal);
+    };
+    await Promise.all(Array.from({ length: Math.min(AT_ONCE, due.length) }, askNext));
     this.doneAt = performance.now();
   }
 
-  private async ask(tenantId: string, backendId: string, signal: AbortSignal): Promise<void> {
+  private async ask({ tenantId, backendId }: Due, signal: AbortSignal): Promise<void> {
     const bounded = AbortSignal.any([signal, AbortSignal.timeout(ASK_MS)]);
     const asked = this.backends.open(tenantId, backendId).then(backend => backend.diagnose(bounded));
     const checks = await asked.catch(asCheck);
     // Who was stopped has found nothing.
-    if (!signal.aborted) await noteFound(this.database, tenantId, backendId, checks);
+    if (signal.aborted) return;
+    await noteFound(this.database, tenantId, backendId, checks).catch(error => {
+      // Deleted meanwhile, or the database is not there: the next round looks again.
+      if (!isStorageError(error)) throw error;
+    });
   }
 }

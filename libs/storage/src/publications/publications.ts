@@ -223,7 +223,8 @@ interface OtherHost {
 }
 
 /** The driver says it of every volume whose claim is for one node (ReadWriteOnce): two would destroy its file system. */
-const isOfOneHost = ({ multi_initiator: several }: VolumeConfig): boolean => several === false || several === 'false';
+const isOfOneHost = ({ multi_initiator, multiInitiator }: VolumeConfig): boolean =>
+  String(multi_initiator ?? multiInitiator) === 'false';
 
 const hasItsHost = (volume: string, { name, leaves }: OtherHost): StorageError =>
   leaves

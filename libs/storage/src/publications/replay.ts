@@ -59,11 +59,11 @@ const LOCK = sql(
      FROM trivet.volume WHERE tenant_id = $1 AND id = $2 AND state = 'ready' FOR UPDATE`,
 );
 
-/** Whose targets they are, published or not. */
+/** Whose targets they are, published or not; of any backend of the tenant, since a daemon is known by tenant and pool. */
 const OWNERS = sql(
   'replay_owners',
   `SELECT ${COLUMNS}, v.state, v.target ->> 'name' AS iqn FROM trivet.volume v
-    WHERE v.tenant_id = $1 AND v.backend_id = $2 AND v.tid IS NOT NULL AND v.target ->> 'name' = ANY ($3)`,
+    WHERE v.tenant_id = $1 AND v.tid IS NOT NULL AND v.target ->> 'name' = ANY ($2)`,
 );
 
 const CALL_MS = 10_000;
@@ -160,7 +160,7 @@ export class ExportKeeper {
     const { exporter } = await this.blocks.open(tenantId, backendId);
     const bounded = () => unleased(AbortSignal.any([signal, AbortSignal.timeout(CALL_MS)]), CALL_MS);
     const { instance } = await exporter.ensureDaemon(daemon, bounded());
-    await this.mend(backendId, daemon, exporter, bounded);
+    await this.mend(daemon, exporter, bounded);
     const stale = await this.database.withTenant(tenantId, tx =>
       tx.query<StaleTarget>(STALE_OF_POOL, [tenantId, backendId, daemon.pool, instance, PORTION]),
     );
@@ -173,25 +173,28 @@ export class ExportKeeper {
   }
 
   /** What a worker changed after its successor is made again as Postgres says; what nobody has any more goes. */
-  private async mend(
-    backendId: string,
-    daemon: DaemonRef,
-    exporter: Exporter,
-    bounded: () => LeaseSignal,
-  ): Promise<void> {
+  private async mend(daemon: DaemonRef, exporter: Exporter, bounded: () => LeaseSignal): Promise<void> {
     const { tenantId } = daemon;
     const suspects = await exporter.suspectTargets(daemon, bounded());
     if (suspects.length === 0) return;
     const names = suspects.map(({ iqn }) => iqn);
     const owners = await this.database.withTenant(tenantId, tx =>
-      tx.query<StaleTarget & { iqn: string; state: string }>(OWNERS, [tenantId, backendId, names]),
+      tx.query<StaleTarget & { iqn: string; state: string }>(OWNERS, [tenantId, names]),
     );
     for (const { tid, iqn, fence } of suspects) {
       const owner = owners.find(row => row.iqn === iqn);
-      log.warn({ target: iqn, volume: owner?.name }, 'it was changed by a worker that had been overtaken');
-      if (owner?.state === 'ready') await acceptReplay(this.database, tenantId, owner);
-      // A deletion that is under way removes it itself.
-      else if (!owner) await exporter.removeTarget({ daemon, tid, iqn }, { force: true }, fence, bounded());
+      log.warn(
+        { target: iqn, volume: owner?.name },
+        'its last change was by a worker that had been overtaken, or died in it',
+      );
+      try {
+        if (owner?.state === 'ready') await acceptReplay(this.database, tenantId, owner);
+        // A deletion that is under way removes it itself.
+        else if (!owner) await exporter.removeTarget({ daemon, tid, iqn }, { force: true }, fence, bounded());
+      } catch (error) {
+        if (!(error instanceof StorageError)) throw error;
+        log.warn({ target: iqn, err: error.toJSON() }, 'it cannot be put right now; the next round tries again');
+      }
     }
   }
 }

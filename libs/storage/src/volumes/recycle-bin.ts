@@ -50,10 +50,11 @@ const OLDEST = sql(
       AND (binned_until, id) > ($5::timestamptz, $6::uuid)
     ORDER BY binned_until, id LIMIT $4`,
 );
+/** By the clock: whoever gave it way may have begun, and committed, after this transaction began. */
 const LOCK = sql(
   'bin_lock',
   `SELECT id, name, state, backend_id AS "backendId", pool, size_bytes::text AS "sizeBytes",
-          trivet.leaves_bin(state, binned_until) AS leaves
+          binned_until <= clock_timestamp() AS leaves
      FROM trivet.volume WHERE tenant_id = $1 AND id = $2 AND state = 'binned' FOR UPDATE`,
 );
 const RESTORE = sql(
