@@ -1802,7 +1802,7 @@ GRANT EXECUTE ON FUNCTION trivet.login_succeeded(text) TO trivet_app;
 
 -- one_user_an_identity: 0007-identities
 -- A person is one user of the whole appliance. No unique index says so: it would tell a tenant about another's users
--- (hard-cases T2), so only the appliance's administrators and logins set an identity. The lock makes two who set the
+-- (invariant T2), so only the appliance's administrators and logins set an identity. The lock makes two who set the
 -- same one at once see each other.
 CREATE OR REPLACE FUNCTION trivet.one_user_an_identity()
  RETURNS trigger

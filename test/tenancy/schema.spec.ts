@@ -42,6 +42,8 @@ it('refuses a table that schema-notes.ts does not know, and what it cannot show'
   await expect(schemaText(database.ownerUrl)).rejects.toThrow(
     'schema-notes.ts lacks new_one, has too much: nothing; not shown by schema-sql.ts: seen',
   );
-  await database.query('DROP TABLE trivet.new_one; DROP VIEW trivet.seen; ALTER TABLE trivet.worker RENAME TO labourer');
+  await database.query(
+    'DROP TABLE trivet.new_one; DROP VIEW trivet.seen; ALTER TABLE trivet.worker RENAME TO labourer',
+  );
   await expect(schemaText(database.ownerUrl)).rejects.toThrow('schema-notes.ts lacks labourer, has too much: worker;');
 });

@@ -125,7 +125,7 @@ export class Database {
 
   /**
    * A connection of its own that hears `channels`. It reconnects by itself and then calls `onConnect`: LISTEN is active
-   * by then, so reading again whatever is waited for cannot miss an end (hard-cases E6).
+   * by then, so reading again whatever is waited for cannot miss an end (invariant E6).
    */
   listen(channels: readonly string[], onNotify: (channel: string, payload: string) => void, onConnect: () => void) {
     const pool = poolOf(this.app);
@@ -334,7 +334,7 @@ export const isRolledBack = (error: unknown): boolean => /^(?!08|57P)[0-9A-Z]{5}
 export const isUniqueViolation = (error: unknown): boolean => sqlStateOf(error) === '23505';
 
 /**
- * The database's own errors never reach a caller: their texts tell one tenant about another's rows (hard-cases T2).
+ * The database's own errors never reach a caller: their texts tell one tenant about another's rows (invariant T2).
  * A lost connection says nothing about whether a commit happened: `unavailable`, and the caller's repeat finds out.
  */
 function translate(error: unknown): unknown {

@@ -285,7 +285,7 @@ const ROW_SECURITY = [
 /**
  * Two sorts. SECURITY INVOKER with the tenant as first argument: one statement sets the tenant and reads, for the paths
  * that sidecars repeat (6,000 calls/s against 3,500 with a transaction around the read). SECURITY DEFINER: what must be
- * known before a tenant is; each returns just that (hard-cases T1).
+ * known before a tenant is; each returns just that (invariant T1).
  */
 const FUNCTIONS = `
 -- Of each name one row, in their order, if the endpoint exists: whether it serves, and the bucket, if it lives.

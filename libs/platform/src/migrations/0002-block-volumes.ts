@@ -19,7 +19,7 @@ const POOLS = `
 CREATE SEQUENCE trivet.host_fence;
 GRANT USAGE ON SEQUENCE trivet.host_fence TO trivet_engine;
 
--- What the worker last saw of each pool. Accepting reserves against it (hard-cases F3).
+-- What the worker last saw of each pool. Accepting reserves against it (invariant F3).
 CREATE TABLE trivet.pool (
   tenant_id uuid NOT NULL,
   backend_id uuid NOT NULL,
@@ -28,7 +28,7 @@ CREATE TABLE trivet.pool (
   position integer NOT NULL,
   uuid uuid,
   portals text[] NOT NULL DEFAULT '{}',
-  -- Hosts without CHAP are served beyond loopback (hard-cases I4).
+  -- Hosts without CHAP are served beyond loopback (invariant I4).
   without_chap boolean NOT NULL DEFAULT false,
   state text NOT NULL CHECK (state IN ('up', 'down')),
   reason text,
@@ -114,14 +114,14 @@ CREATE TABLE trivet.volume (
   base_snapshot_id uuid,
   parent_volume_id uuid,
   clone_of text NOT NULL DEFAULT '',
-  -- The target: its id is allocated at the first publication and kept (hard-cases I1).
+  -- The target: its id is allocated at the first publication and kept (invariant I1).
   tid integer,
   serial_number text,
   -- The daemon's run to which the target was last applied; another one, or none, means: apply again. The version grows
   -- when its initiators change, so that an apply that began before says nothing about it.
   applied_instance text,
   export_version bigint NOT NULL DEFAULT 0,
-  -- Sequence of the next snapshot's cut (hard-cases C2).
+  -- Sequence of the next snapshot's cut (invariant C2).
   next_cut bigint NOT NULL DEFAULT 1,
   active_operation uuid,
   -- Set by the audit: {type, message}. type 'lost': its image is missing or has another size.
@@ -188,7 +188,7 @@ CREATE TABLE trivet.snapshot (
   volume_id uuid NOT NULL,
   name text NOT NULL,
   state text NOT NULL CHECK (state IN ('creating', 'ready', 'deleting', 'gone')),
-  -- Made by the driver for a clone: in no list, goes with the last clone (reference/csp.md 6).
+  -- Made by the driver for a clone: in no list, goes with the last clone (docs/callers.md#snapshots-for-clones).
   hidden boolean NOT NULL,
   description text NOT NULL,
   config jsonb NOT NULL,

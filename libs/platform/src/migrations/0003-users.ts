@@ -15,7 +15,7 @@ export class Users1795305600000 implements MigrationInterface {
 }
 
 const USERS = `
--- Login: name in the tenant default, name@tenant everywhere; so logins are unique over the appliance (hard-cases T3).
+-- Login: name in the tenant default, name@tenant everywhere; so logins are unique over the appliance (invariant T3).
 CREATE TABLE trivet.tenant_user (
   tenant_id uuid NOT NULL REFERENCES trivet.tenant,
   id uuid NOT NULL,

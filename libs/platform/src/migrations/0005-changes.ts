@@ -18,7 +18,7 @@ const SNAPSHOTS = `
 -- pending: its step is to be built. broken: it cannot be any more; deltas across it are unknown.
 -- image_gone_at: its image was unlinked, or is about to be, which cannot be taken back. A deleted snapshot with a cut and
 -- an image is an anchor or pinned; one with a cut and without is a tombstone: found by id, as a base, while its steps are
--- kept (hard-cases C1, C6).
+-- kept (invariants C1, C6).
 ALTER TABLE trivet.snapshot
   ADD COLUMN index_state text NOT NULL DEFAULT 'pending' CHECK (index_state IN ('pending', 'indexed', 'broken')),
   ADD COLUMN image_gone_at timestamptz;

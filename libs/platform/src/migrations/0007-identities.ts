@@ -22,7 +22,7 @@ ALTER TABLE trivet.tenant_user
 CREATE INDEX tenant_user_identity ON trivet.tenant_user (issuer, subject) WHERE subject IS NOT NULL;
 
 -- A person is one user of the whole appliance. No unique index says so: it would tell a tenant about another's users
--- (hard-cases T2), so only the appliance's administrators and logins set an identity. The lock makes two who set the
+-- (invariant T2), so only the appliance's administrators and logins set an identity. The lock makes two who set the
 -- same one at once see each other.
 CREATE FUNCTION trivet.one_user_an_identity() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
