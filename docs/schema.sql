@@ -41,7 +41,7 @@ CREATE POLICY own ON trivet.tenant TO trivet_app USING ((id = trivet.current_ten
 CREATE POLICY owner ON trivet.tenant TO trivet_owner USING (true) WITH CHECK (true);
 GRANT SELECT ON trivet.tenant TO trivet_app;
 
--- tenant_quota: Limits of a tenant; no row, no limit. Kept by the triggers keep_quotas.
+-- tenant_quota: Limits of a tenant; no row, no limit. Rule: quotas. Kept by the triggers keep_quotas.
 -- Migrations: 0006-admin
 CREATE TABLE trivet.tenant_quota (
   tenant_id uuid NOT NULL,
@@ -140,7 +140,7 @@ CREATE POLICY owner ON trivet.admin_token TO trivet_owner USING (true) WITH CHEC
 CREATE POLICY tenant ON trivet.admin_token TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.admin_token TO trivet_app;
 
--- login_throttle: Failed logins of an account or an address. Reached by functions only.
+-- login_throttle: Rule: login throttle. Failed logins of an account or an address. Reached by functions only.
 -- Migrations: 0003-users
 CREATE TABLE trivet.login_throttle (
   subject text NOT NULL,
@@ -188,7 +188,7 @@ CREATE POLICY owner ON trivet.idempotency_key TO trivet_owner USING (true) WITH 
 CREATE POLICY tenant ON trivet.idempotency_key TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.idempotency_key TO trivet_app;
 
--- audit_entry: Who changed what. Written and never rewritten; outlives its tenant.
+-- audit_entry: Who changed what. Rule: append-only. Outlives its tenant.
 -- Migrations: 0006-admin, 0016-audit-doors
 CREATE TABLE trivet.audit_entry (
   tenant_id uuid NOT NULL,
@@ -369,7 +369,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.finding TO trivet_app;
 
 -- ========== The operation engine ====================================================================================
 
--- operation: Every change that was accepted, from then to its end and 30 days on.
+-- operation: Every change that was accepted, from then to its end and 30 days on. Rules: quotas, tenant cap, history.
 -- Migrations: 0001-foundation, 0006-admin, 0006-operations, 0006-quotas
 CREATE TABLE trivet.operation (
   tenant_id uuid NOT NULL,
@@ -432,7 +432,7 @@ CREATE POLICY tenant ON trivet.operation TO trivet_app USING (((tenant_id = triv
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.operation TO trivet_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.operation TO trivet_engine;
 
--- operation_slot: What an unfinished operation needs for itself. Its unique index is the lock.
+-- operation_slot: What an unfinished operation needs for itself. Rule: slots. Its unique index is the lock.
 -- Migrations: 0001-foundation
 CREATE TABLE trivet.operation_slot (
   tenant_id uuid NOT NULL,
@@ -456,7 +456,7 @@ CREATE POLICY tenant ON trivet.operation_slot TO trivet_app USING (((tenant_id =
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.operation_slot TO trivet_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.operation_slot TO trivet_engine;
 
--- operation_event: What happened to an operation. Written and never rewritten.
+-- operation_event: What happened to an operation. Rules: append-only, history.
 -- Migrations: 0001-foundation, 0006-admin, 0009-lean-operations
 CREATE TABLE trivet.operation_event (
   tenant_id uuid NOT NULL,
@@ -722,7 +722,7 @@ CREATE POLICY owner ON trivet.publication TO trivet_owner USING (true) WITH CHEC
 CREATE POLICY tenant ON trivet.publication TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.publication TO trivet_app;
 
--- target_id: Target numbers of tgt, given once over the appliance. Reached by functions only.
+-- target_id: Rule: target ids. Numbers of tgt, given once over the appliance. Reached by functions only.
 -- Migrations: 0002-block-volumes
 CREATE TABLE trivet.target_id (
   tid integer NOT NULL,
@@ -847,7 +847,7 @@ CREATE POLICY owner ON trivet.volume_protection TO trivet_owner USING (true) WIT
 CREATE POLICY tenant ON trivet.volume_protection TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.volume_protection TO trivet_app;
 
--- protection_run: The one snapshot that a period of a schedule has.
+-- protection_run: Rule: one snapshot a period. Of each schedule and volume.
 -- Migrations: 0004-protection
 CREATE TABLE trivet.protection_run (
   tenant_id uuid NOT NULL,
@@ -1326,7 +1326,7 @@ $function$;
 GRANT EXECUTE ON FUNCTION trivet.create_tenant(uuid,text,text) TO trivet_app;
 
 -- current_tenant: 0001-foundation
--- After a transaction-local setting has ended its value is '' and not NULL: both mean no tenant.
+-- Rule: tenant isolation. After a transaction-local setting has ended its value is '' and not NULL: both mean no tenant.
 CREATE OR REPLACE FUNCTION trivet.current_tenant()
  RETURNS uuid
  LANGUAGE sql
@@ -1374,7 +1374,7 @@ $function$;
 GRANT EXECUTE ON FUNCTION trivet.end_tenant(uuid,integer,boolean) TO trivet_app;
 
 -- fenced: 0001-foundation
--- Ends the transaction of a worker whose lease is lost: its commit is already on the way.
+-- Rule: fence. Ends the transaction of a worker whose lease is lost: its commit is already on the way.
 CREATE OR REPLACE FUNCTION trivet.fenced(p_found anyelement)
  RETURNS anyelement
  LANGUAGE plpgsql
@@ -1408,6 +1408,7 @@ END $function$;
 GRANT EXECUTE ON FUNCTION trivet.find_access(uuid,uuid,text) TO trivet_app;
 
 -- find_admin_token: 0006-admin
+-- Rule: rights of a token.
 CREATE OR REPLACE FUNCTION trivet.find_admin_token(p_hash bytea)
  RETURNS TABLE(id uuid, kind text, name text, tenant_id uuid, tenant_name text, tenant_kind text, tenant_state text, user_id uuid, user_name text, role text, remaining_ms double precision)
  LANGUAGE sql
@@ -1556,7 +1557,7 @@ END $function$;
 GRANT EXECUTE ON FUNCTION trivet.find_volumes(uuid,uuid,uuid[],text[]) TO trivet_app;
 
 -- forget_operations: 0001-foundation
--- Instead of foreign keys: slots and events are only written by the statement that writes their operation, and a key would
+-- Rule: history. Instead of foreign keys: slots and events are only written by the statement that writes their operation, and a key would
 -- look it up, and lock it, six times for each operation. What goes with it goes by this.
 CREATE OR REPLACE FUNCTION trivet.forget_operations()
  RETURNS trigger
@@ -1611,7 +1612,7 @@ $function$;
 GRANT EXECUTE ON FUNCTION trivet.health_of_pools(uuid) TO trivet_app;
 
 -- keep_quotas: 0006-quotas
--- TG_ARGV: the keys that a new row of the table counts for. It runs with the rights of who inserts, and sees what he sees:
+-- Rule: quotas. TG_ARGV: the keys that a new row of the table counts for. It runs with the rights of who inserts, and sees what he sees:
 -- more would cost every creation a change of roles.
 CREATE OR REPLACE FUNCTION trivet.keep_quotas()
  RETURNS trigger
@@ -1801,7 +1802,7 @@ $function$;
 GRANT EXECUTE ON FUNCTION trivet.login_succeeded(text) TO trivet_app;
 
 -- one_user_an_identity: 0007-identities
--- A person is one user of the whole appliance. No unique index says so: it would tell a tenant about another's users
+-- Rule: one user a person. Of the whole appliance, and no unique index says so: it would tell a tenant about another's users
 -- (invariant T2), so only the appliance's administrators and logins set an identity. The lock makes two who set the
 -- same one at once see each other.
 CREATE OR REPLACE FUNCTION trivet.one_user_an_identity()
@@ -1932,7 +1933,7 @@ $function$;
 GRANT EXECUTE ON FUNCTION trivet.pool_thin_ratio(uuid,text) TO trivet_app;
 
 -- promised_to_others: 0012-giving-way
--- What the other tenants were promised of the pool of a shared backend, and nothing more of them.
+-- Rule: shared pool. What the other tenants were promised of the pool of a shared backend, and nothing more of them.
 CREATE OR REPLACE FUNCTION trivet.promised_to_others(p_shared_from uuid, p_backend uuid, p_pool text)
  RETURNS TABLE(bytes numeric)
  LANGUAGE sql
@@ -2098,7 +2099,7 @@ $function$;
 GRANT EXECUTE ON FUNCTION trivet.shut_tenants() TO trivet_app;
 
 -- take_places: 0001-foundation
--- Free places up to the cap, for the transaction that asks. Who takes one holds its lock from before the look that finds
+-- Rule: tenant cap. Free places up to it, for the transaction that asks. Who takes one holds its lock from before the look that finds
 -- it free until the commit: so nobody waits for anybody, and no two take the same. Passing a place on needs no lock.
 CREATE OR REPLACE FUNCTION trivet.take_places(p_tenant uuid, p_backend uuid, p_class text, p_cap integer, p_wanted bigint)
  RETURNS TABLE(place smallint)
@@ -2131,7 +2132,7 @@ GRANT EXECUTE ON FUNCTION trivet.take_places(uuid,uuid,text,integer,bigint) TO t
 GRANT EXECUTE ON FUNCTION trivet.take_places(uuid,uuid,text,integer,bigint) TO trivet_engine;
 
 -- takes_new: 0006-admin
--- Error TV003 unless something new may be made there; its message is for people.
+-- Rule: cordon. Error TV003 unless something new may be made there; its message is for people.
 CREATE OR REPLACE FUNCTION trivet.takes_new(p_name text, p_state text)
  RETURNS boolean
  LANGUAGE plpgsql

@@ -91,7 +91,7 @@ CREATE TABLE trivet.volume_group (
   FOREIGN KEY (tenant_id, backend_id) REFERENCES trivet.backend
 );
 
--- The live row is the idempotency key; id is the incarnation and the name of the image at the backend.
+-- Rule: one life. The live row is the idempotency key; id is the incarnation and the name of the image at the backend.
 CREATE TABLE trivet.volume (
   tenant_id uuid NOT NULL,
   id uuid NOT NULL,
@@ -195,7 +195,7 @@ CREATE TABLE trivet.snapshot (
   -- Of the image, which keeps them when its volume is edited.
   pool text NOT NULL,
   folder text NOT NULL,
-  -- Of the volume at the cut; set with cut and cut_at when it is taken. Hidden ones have no cut number.
+  -- Of the volume at the cut; set with cut and cut_at when it is taken. Rule: cut numbers. Hidden ones have none.
   size_bytes bigint,
   cut bigint,
   cut_at timestamptz,
@@ -221,7 +221,7 @@ CREATE INDEX snapshot_gone ON trivet.snapshot (tenant_id, updated_at) WHERE stat
 `;
 
 const TARGET_IDS = `
--- Unique over the appliance and not reused for a week: tgt's NAA is made of (tid, lun) only, and two disks with one NAA
+-- Rule: target ids. Unique over the appliance and not reused for a week: tgt's NAA is made of (tid, lun) only, and two disks with one NAA
 -- look like two paths to one. Reached by the two functions below and by nothing else.
 CREATE TABLE trivet.target_id (
   tid integer PRIMARY KEY,

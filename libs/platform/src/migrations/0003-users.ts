@@ -52,7 +52,7 @@ CREATE INDEX session_token_expiry ON trivet.session_token (tenant_id, expires_at
 `;
 
 const THROTTLE = `
--- Failed logins, of an account (known or not) and of an address. One is forgiven every minute. Reached by the three
+-- Rule: login throttle. Failed logins, of an account (known or not) and of an address. One is forgiven every minute. Reached by the three
 -- functions below and by nothing else.
 CREATE TABLE trivet.login_throttle (
   subject text PRIMARY KEY,

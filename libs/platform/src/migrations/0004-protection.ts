@@ -45,7 +45,7 @@ CREATE INDEX volume_protection_due ON trivet.volume_protection (tenant_id, next_
 CREATE INDEX volume_protection_prune ON trivet.volume_protection (tenant_id, prune_at) WHERE prune_at IS NOT NULL;
 CREATE INDEX volume_protection_of_template ON trivet.volume_protection (tenant_id, template_id);
 
--- This row decides that a period has its one snapshot: it is written in the transaction that accepts the snapshot.
+-- Rule: one snapshot a period. This row decides it: it is written in the transaction that accepts the snapshot.
 CREATE TABLE trivet.protection_run (
   tenant_id uuid NOT NULL,
   template_id uuid NOT NULL,
@@ -134,7 +134,7 @@ REVOKE EXECUTE ON FUNCTION trivet.protection_due, trivet.add_shipped_profiles, t
 GRANT EXECUTE ON FUNCTION trivet.protection_due TO trivet_app, trivet_engine;
 `;
 
-/** Every tenant has them from its first moment, whoever makes it. */
+/** Rule: shipped profiles. Every tenant has them from its first moment, whoever makes it. */
 const SHIPPED = `
 CREATE TRIGGER ship_profiles AFTER INSERT ON trivet.tenant FOR EACH ROW EXECUTE FUNCTION trivet.ship_profiles();
 SELECT trivet.add_shipped_profiles(id) FROM trivet.tenant;

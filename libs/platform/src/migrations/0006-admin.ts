@@ -195,6 +195,7 @@ GRANT SELECT ON trivet.queue TO trivet_engine;
 
 const TABLES = ['tenant_quota', 'admin_token', 'idempotency_key', 'audit_entry'] as const;
 
+/** Rule: append-only. */
 const APPEND_ONLY = 'REVOKE UPDATE, DELETE ON trivet.audit_entry FROM trivet_app;';
 
 const TENANT_FUNCTIONS = `
@@ -243,6 +244,7 @@ $$;
 `;
 
 const FUNCTIONS = `
+-- Rule: rights of a token.
 CREATE FUNCTION trivet.find_admin_token(p_hash bytea)
 RETURNS TABLE (id uuid, kind text, name text, tenant_id uuid, tenant_name text, tenant_kind text, tenant_state text,
                user_id uuid, user_name text, role text, remaining_ms double precision)
@@ -310,7 +312,7 @@ $$;
 
 /** Backends that several tenants share, and the sockets of all of them. */
 const REGISTRY_FUNCTIONS = `
--- Error TV003 unless something new may be made there; its message is for people.
+-- Rule: cordon. Error TV003 unless something new may be made there; its message is for people.
 CREATE FUNCTION trivet.takes_new(p_name text, p_state text) RETURNS boolean
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
@@ -329,7 +331,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
    WHERE b.shared_from = p_backend ORDER BY t.name, b.name;
 $$;
 
--- What the other tenants were promised of the pool of a shared backend, and nothing more of them.
+-- Rule: shared pool. What the other tenants were promised of the pool of a shared backend, and nothing more of them.
 CREATE FUNCTION trivet.promised_to_others(p_shared_from uuid, p_backend uuid, p_pool text) RETURNS TABLE (bytes numeric)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT coalesce(sum(v.size_bytes), 0)

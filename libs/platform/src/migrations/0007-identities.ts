@@ -21,7 +21,7 @@ ALTER TABLE trivet.tenant_user
   ADD CONSTRAINT tenant_user_identity_check CHECK ((issuer IS NULL) = (subject IS NULL));
 CREATE INDEX tenant_user_identity ON trivet.tenant_user (issuer, subject) WHERE subject IS NOT NULL;
 
--- A person is one user of the whole appliance. No unique index says so: it would tell a tenant about another's users
+-- Rule: one user a person. Of the whole appliance, and no unique index says so: it would tell a tenant about another's users
 -- (invariant T2), so only the appliance's administrators and logins set an identity. The lock makes two who set the
 -- same one at once see each other.
 CREATE FUNCTION trivet.one_user_an_identity() RETURNS trigger

@@ -14,7 +14,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 $$;
 `;
 
-/** The recycle bin gives way to new volumes, also to those of others who share its pool. */
+/** Rule: shared pool. The recycle bin gives way to new volumes, also to those of others who share its pool. */
 const GIVING_WAY = `
 -- On its way out of the recycle bin: its place is promised to somebody else already.
 CREATE FUNCTION trivet.leaves_bin(p_state text, p_binned_until timestamptz) RETURNS boolean
