@@ -1,8 +1,12 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm';
+import type { QueryRunner } from 'typeorm';
+import type { Migration } from '#platform/migrations/locks';
 import { rowSecurity } from '#platform/migrations/row-security';
 
 /** Tenants, the operation engine, and the object leg. Names and rules: docs/adr/0003 and 0004. */
-export class Foundation1795132800000 implements MigrationInterface {
+export class Foundation1795132800000 implements Migration {
+  // All tables are its own.
+  readonly locks = {};
+
   async up(runner: QueryRunner): Promise<void> {
     for (const statement of [TENANCY, ENGINE, OBJECTS, ROW_SECURITY, FUNCTIONS]) await runner.query(statement);
   }

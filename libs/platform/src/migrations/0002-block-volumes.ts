@@ -1,8 +1,14 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm';
+import type { QueryRunner } from 'typeorm';
+import type { Migration } from '#platform/migrations/locks';
 import { rowSecurity } from '#platform/migrations/row-security';
 
 /** Hosts, volumes, publications, snapshots and their groups: the block leg. */
-export class BlockVolumes1795219200000 implements MigrationInterface {
+export class BlockVolumes1795219200000 implements Migration {
+  readonly locks: Migration['locks'] = {
+    backend: { mode: 'SHARE ROW EXCLUSIVE', work: [], seconds: 0 },
+    tenant: { mode: 'SHARE ROW EXCLUSIVE', work: [], seconds: 0 },
+  };
+
   async up(runner: QueryRunner): Promise<void> {
     for (const statement of [POOLS, VOLUMES, SNAPSHOTS, TARGET_IDS, rowSecurity(TABLES), FUNCTIONS])
       await runner.query(statement);

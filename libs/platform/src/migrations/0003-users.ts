@@ -1,8 +1,14 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm';
+import type { QueryRunner } from 'typeorm';
+import type { Migration } from '#platform/migrations/locks';
 import { rowSecurity } from '#platform/migrations/row-security';
 
 /** Users of a tenant, their tokens, and the throttle of their logins. */
-export class Users1795305600000 implements MigrationInterface {
+export class Users1795305600000 implements Migration {
+  readonly locks: Migration['locks'] = {
+    backend: { mode: 'SHARE ROW EXCLUSIVE', work: [], seconds: 0 },
+    tenant: { mode: 'SHARE ROW EXCLUSIVE', work: [], seconds: 0 },
+  };
+
   async up(runner: QueryRunner): Promise<void> {
     for (const statement of [USERS, THROTTLE, rowSecurity(TABLES), FUNCTIONS]) await runner.query(statement);
   }

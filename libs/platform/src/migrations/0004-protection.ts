@@ -1,8 +1,15 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm';
+import type { QueryRunner } from 'typeorm';
+import type { Migration } from '#platform/migrations/locks';
 import { rowSecurity } from '#platform/migrations/row-security';
 
 /** Protection templates, what they made and when they are due, and performance policies. */
-export class Protection1795392000000 implements MigrationInterface {
+export class Protection1795392000000 implements Migration {
+  readonly locks: Migration['locks'] = {
+    snapshot: { mode: 'SHARE ROW EXCLUSIVE', work: [], seconds: 0 },
+    tenant: { mode: 'SHARE ROW EXCLUSIVE', work: [], seconds: 0 },
+    volume: { mode: 'SHARE ROW EXCLUSIVE', work: [], seconds: 0 },
+  };
+
   async up(runner: QueryRunner): Promise<void> {
     for (const statement of [PROTECTION, POLICIES, rowSecurity(TABLES), FUNCTIONS, SHIPPED])
       await runner.query(statement);

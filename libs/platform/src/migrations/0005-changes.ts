@@ -1,8 +1,16 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm';
+import type { QueryRunner } from 'typeorm';
+import type { Migration } from '#platform/migrations/locks';
 import { rowSecurity } from '#platform/migrations/row-security';
 
 /** The change index, what holds images for it, and snapshot sessions. */
-export class Changes1795478400000 implements MigrationInterface {
+export class Changes1795478400000 implements Migration {
+  readonly locks: Migration['locks'] = {
+    snapshot: { mode: 'ACCESS EXCLUSIVE', work: ['scan', 'index'], seconds: 35 },
+    tenant: { mode: 'SHARE ROW EXCLUSIVE', work: [], seconds: 0 },
+    tenant_user: { mode: 'SHARE ROW EXCLUSIVE', work: [], seconds: 0 },
+    volume: { mode: 'SHARE ROW EXCLUSIVE', work: [], seconds: 0 },
+  };
+
   async up(runner: QueryRunner): Promise<void> {
     for (const statement of [SNAPSHOTS, INDEX, SESSIONS, rowSecurity(TABLES), FUNCTIONS]) await runner.query(statement);
   }

@@ -1,7 +1,12 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm';
+import type { QueryRunner } from 'typeorm';
+import type { Migration } from '#platform/migrations/locks';
 
 /** Users whom an OpenID Connect provider vouches for. Rules: docs/adr/0021. */
-export class Identities1795651200000 implements MigrationInterface {
+export class Identities1795651200000 implements Migration {
+  readonly locks: Migration['locks'] = {
+    tenant_user: { mode: 'ACCESS EXCLUSIVE', work: ['scan', 'index'], seconds: 6 },
+  };
+
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(IDENTITIES);
   }

@@ -1,4 +1,5 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm';
+import type { QueryRunner } from 'typeorm';
+import type { Migration } from '#platform/migrations/locks';
 
 /** `counted`: which of the others' volumes, beside those that are there. */
 const promisedToOthers = (counted = ''): string => `
@@ -58,7 +59,9 @@ REVOKE EXECUTE ON FUNCTION trivet.leaves_bin, trivet.bin_gives_way FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION trivet.leaves_bin, trivet.bin_gives_way TO trivet_app;
 `;
 
-export class GivingWay1795996800000 implements MigrationInterface {
+export class GivingWay1795996800000 implements Migration {
+  readonly locks = {};
+
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(GIVING_WAY);
     await runner.query(promisedToOthers('\n     AND NOT trivet.leaves_bin(v.state, v.binned_until)'));
