@@ -18,7 +18,7 @@ import { until } from '#test/support/parts';
 const SCRIPT = join(PACKAGE_ROOT, 'dist', 'test', 'block-backend', 'stage-child.js');
 const soon = () => unleased(AbortSignal.timeout(60_000));
 
-/** A worker dies while it makes an image (hard-cases F1), on a file system of either kind. */
+/** A worker dies while it makes an image (invariant F1), on a file system of either kind. */
 export function describeKills(name: string, below: () => string | undefined): void {
   describe(`a worker that is killed while it copies: ${name}`, () => {
     let bench: BlockBackendBench;

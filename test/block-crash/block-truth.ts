@@ -26,7 +26,7 @@ interface ExportRow {
   initiators: string[];
 }
 
-/** Of a deleted snapshot, for the change index: hidden, and promised all the same (hard-cases C1). */
+/** Of a deleted snapshot, for the change index: hidden, and promised all the same (invariant C1). */
 export const KEPT_IMAGE = "state = 'gone' AND cut IS NOT NULL AND image_gone_at IS NULL";
 
 /**

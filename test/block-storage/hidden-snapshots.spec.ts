@@ -3,7 +3,7 @@ import { HiddenSnapshots } from '#storage/snapshots/hidden-snapshots';
 import { BlockHouse } from '#test/block-storage/block-house';
 import { ImageContent } from '#test/block-storage/image-content';
 
-/** What the driver makes to clone a volume, and forgets (reference/csp.md 6). */
+/** What the driver makes to clone a volume, and forgets (docs/callers.md#snapshots-for-clones). */
 const NAME = 'snap-for-clone-2026-11-20T10:32:45+05:30';
 
 let house: BlockHouse;

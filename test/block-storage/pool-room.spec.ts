@@ -4,7 +4,7 @@ import { BlockHouse } from '#test/block-storage/block-house';
 
 const MIB = 1024n ** 2n;
 
-/** What a pool promises (hard-cases F3): thin volumes, so that nothing of it is ever written. */
+/** What a pool promises (invariant F3): thin volumes, so that nothing of it is ever written. */
 let house: BlockHouse;
 beforeAll(async () => {
   house = await BlockHouse.create();

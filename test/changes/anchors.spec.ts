@@ -6,7 +6,7 @@ import { BlockAudit } from '#storage/volumes/block-audit';
 import { BLOCK, ChangesHouse, collect, type Taken } from '#test/changes/changes-house';
 import { parts, until } from '#test/support/parts';
 
-/** What backup software does all day: take, back up, delete; the next difference must still be known (hard-cases C1). */
+/** What backup software does all day: take, back up, delete; the next difference must still be known (invariant C1). */
 let house: ChangesHouse;
 let volume: string;
 let count = 0;

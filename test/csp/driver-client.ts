@@ -13,7 +13,7 @@ import {
 } from '#test/csp/driver-wire';
 
 /**
- * A client with the habits of the shipping HPE driver, as far as a provider can see them (reference/csp.md): bare JSON, a
+ * A client with the habits of the shipping HPE driver, as far as a provider can see them (docs/callers.md#calls-of-the-hpe-csi-driver): bare JSON, a
  * new connection for each call, a JSON content type whether or not there is a body, names pasted unescaped into queries,
  * lookups before creation, a login on every 401, and an error variable that survives the repeat after it.
  */

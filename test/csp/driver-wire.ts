@@ -1,4 +1,4 @@
-/** What goes over the driver's wire, and what it makes of the answers (reference/csp.md 1 and 5). */
+/** What goes over the driver's wire, and what it makes of the answers (docs/callers.md#calls-of-the-hpe-csi-driver). */
 import { request } from 'node:http';
 import { request as tlsRequest } from 'node:https';
 

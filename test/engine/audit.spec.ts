@@ -3,7 +3,7 @@ import type { CosiClient } from '#test/cosi/client';
 import { TestAppliance } from '#test/support/appliance';
 import { until } from '#test/support/parts';
 
-/** Hard-cases E3: the fast path vouches for what the backend has; now and then somebody must look. */
+/** Invariant E3: the fast path vouches for what the backend has; now and then somebody must look. */
 describe('the audit', () => {
   let appliance: TestAppliance;
   let client: CosiClient;

@@ -10,7 +10,7 @@ import { EngineHouse, RememberingDoorbell } from '#test/engine/engine-house';
 
 /**
  * A tenant has no more under way at one backend in one class than its cap, however many gateways accept, workers end and
- * reconcilers look at the same moment (hard-cases E9). Each of them is held here right before its commit, where the others
+ * reconcilers look at the same moment (invariant E9). Each of them is held here right before its commit, where the others
  * cannot see yet what it took.
  */
 const DUE = sqlFile('operations', 'due');

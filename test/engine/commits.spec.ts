@@ -5,7 +5,7 @@ import { TestAppliance } from '#test/support/appliance';
 import { until } from '#test/support/parts';
 
 /**
- * What a mutation costs (hard-cases E7): three commits and one for each backend call. pg_stat_database counts every
+ * What a mutation costs (invariant E7): three commits and one for each backend call. pg_stat_database counts every
  * transaction, also those that only read; what only reads here is one of three functions whose calls PostgreSQL counts
  * too, or the empty one in which the waiter's connection hears of the end; and nothing else runs meanwhile: no
  * reconciler, no audit, no redispatch.

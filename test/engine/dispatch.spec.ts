@@ -5,7 +5,7 @@ import { sqlFile } from '#platform/sql';
 import { uuidv7 } from '#platform/uuid';
 import { EngineHouse, RememberingDoorbell } from '#test/engine/engine-house';
 
-/** What the reconciler and whoever ends an operation hand out, in which order and how much of it (hard-cases E9). */
+/** What the reconciler and whoever ends an operation hand out, in which order and how much of it (invariant E9). */
 const DUE = sqlFile('operations', 'due');
 const REDISPATCH_MS = 60_000;
 

@@ -5,7 +5,7 @@ import { addTenant, type Door } from '#test/engine/second-tenant';
 import { TestAppliance } from '#test/support/appliance';
 import { until } from '#test/support/parts';
 
-/** One tenant's flood and another's single call, at one worker with few places (hard-cases E9). */
+/** One tenant's flood and another's single call, at one worker with few places (invariant E9). */
 const CAP = 4;
 const PLACES = 8;
 const FLOOD = 300;

@@ -11,7 +11,7 @@ import type { CosiClient } from '#test/cosi/client';
 import { TestAppliance } from '#test/support/appliance';
 import { until } from '#test/support/parts';
 
-/** One key, one effect (hard-cases E1, E3; promise P2): repeats, conflicts, new lives. */
+/** One key, one effect (invariants E1, E3; promise P2): repeats, conflicts, new lives. */
 let appliance: TestAppliance;
 let client: CosiClient;
 beforeAll(async () => {

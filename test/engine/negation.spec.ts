@@ -5,7 +5,7 @@ import { TestAppliance } from '#test/support/appliance';
 import { until } from '#test/support/parts';
 
 /**
- * What is negated, in the four states in which a negation can find it (hard-cases E4). A step that is under way is held
+ * What is negated, in the four states in which a negation can find it (invariant E4). A step that is under way is held
  * by a delay well below the bound of a call; errors are of a kind that does not open the backend's circuit.
  */
 let appliance: TestAppliance;

@@ -6,7 +6,7 @@ import { QUEUE_CLASSES } from '#operations/operation';
 import { EngineHouse } from '#test/engine/engine-house';
 import { until } from '#test/support/parts';
 
-/** NOTIFY makes commits queue behind each other (hard-cases E6): only an end that somebody waits for may send one. */
+/** NOTIFY makes commits queue behind each other (invariant E6): only an end that somebody waits for may send one. */
 let house: EngineHouse;
 let listener: pg.Client;
 const heard: { channel: string; payload?: string }[] = [];

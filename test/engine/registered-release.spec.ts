@@ -6,7 +6,7 @@ import { TestAppliance } from '#test/support/appliance';
 import { until } from '#test/support/parts';
 
 /**
- * COSI's Delete of a registered bucket takes our grants from it and leaves it (hard-cases O7). What is accepted while it
+ * COSI's Delete of a registered bucket takes our grants from it and leaves it (invariant O7). What is accepted while it
  * waits is in no line with it, and may run before it: whichever runs first, what was answered holds.
  */
 let appliance: TestAppliance;

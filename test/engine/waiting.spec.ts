@@ -3,7 +3,7 @@ import type { CosiClient } from '#test/cosi/client';
 import { TestAppliance } from '#test/support/appliance';
 import { until } from '#test/support/parts';
 
-/** What a caller of COSI gets while the work behind it takes its time, fails, or stands still (hard-cases E8). */
+/** What a caller of COSI gets while the work behind it takes its time, fails, or stands still (invariant E8). */
 let appliance: TestAppliance;
 let client: CosiClient;
 beforeAll(async () => {

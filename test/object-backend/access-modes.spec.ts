@@ -1,5 +1,5 @@
 /**
- * What each access mode really allows and refuses, seen by the stock AWS SDK with the granted key (hard-cases O2 to O4).
+ * What each access mode really allows and refuses, seen by the stock AWS SDK with the granted key (invariants O2 to O4).
  */
 import { randomUUID } from 'node:crypto';
 import {

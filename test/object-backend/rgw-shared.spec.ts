@@ -25,7 +25,7 @@ interface Sharer {
   ask(path: string): Promise<{ status: number; text: string }>;
 }
 
-/** One RGW, one key of its administrator, two tenants of ours: each has a tenant of the store (hard-cases O1). */
+/** One RGW, one key of its administrator, two tenants of ours: each has a tenant of the store (invariant O1). */
 describe.skipIf(!parts)('an RGW that two tenants share', () => {
   const run = randomBytes(4).toString('hex');
   const bucket = `photos-${run}`;

@@ -4,7 +4,7 @@ import { periodAt } from '#storage/protection/periods';
 import { protect } from '#storage/protection/protect';
 import { ProtectionHouse, weekly } from '#test/protection/protection-house';
 
-/** One snapshot a period, whatever happens (hard-cases E10). Time passes by SQL: what is due stands in Postgres. */
+/** One snapshot a period, whatever happens (invariant E10). Time passes by SQL: what is due stands in Postgres. */
 let house: ProtectionHouse;
 const WEEKLY = weekly('weekly', 3);
 beforeAll(async () => {

@@ -5,7 +5,7 @@ import { uuidv7 } from '#platform/uuid';
 import { createDatabase, type TestDatabase } from '#test/support/database';
 import { fillTenant } from '#test/tenancy/fill-tenant';
 
-/** What the database itself refuses, whatever a statement of ours forgets (hard-cases T1, T2; promise P7). */
+/** What the database itself refuses, whatever a statement of ours forgets (invariants T1, T2; promise P7). */
 let database: TestDatabase;
 let app: pg.Client;
 let engine: pg.Client;

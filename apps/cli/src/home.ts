@@ -19,7 +19,7 @@ import { type Environment, environment } from './environment.js';
 
 /** Leaves room for names that daemons add, e.g. Ceph's `ceph-client.rgw.a.4194304.94012345678901.asok`. */
 const LONGEST_NAME = 'ceph/ceph-client.rgw.a.4194304.asok';
-/** sun_path ends at 107 bytes; appliance rule: below 100. */
+/** sun_path ends at 107 bytes; paths of ours stay below this. */
 const SHORT = 100;
 
 export const isRoot = (): boolean => process.getuid?.() === 0;

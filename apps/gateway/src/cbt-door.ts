@@ -39,7 +39,7 @@ export interface CbtDoors {
 
 /**
  * Opens the TLS door and the CSI socket, as far as they are configured. When a tenant is suspended its streams end and its
- * socket closes, at most TRIVET_ENDPOINT_CHECK_MS later (hard-cases T4). All end when the process stops.
+ * socket closes, at most TRIVET_ENDPOINT_CHECK_MS later (invariant T4). All end when the process stops.
  */
 export async function openCbtDoors(context: ProcessContext<Config>, parts: CbtDoorParts): Promise<CbtDoors> {
   const { config, health, log, shutdown } = context;

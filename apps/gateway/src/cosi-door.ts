@@ -19,7 +19,7 @@ export function superviseCosi({ health, shutdown }: ProcessContext<Config>, cosi
 
 /**
  * Opens the COSI socket of the configuration, and follows what decides over it: while its tenant or endpoint is suspended the
- * socket is closed (hard-cases T4). Until it is, each call is refused by itself. Gives whether it is open.
+ * socket is closed (invariant T4). Until it is, each call is refused by itself. Gives whether it is open.
  */
 export async function openCosiDoor(
   { config, log, shutdown }: ProcessContext<Config>,

@@ -8,12 +8,12 @@ import type { LeaseSignal } from '#platform/lease-signal';
  * The port for block volumes. Desired state lives in Postgres; an adapter makes the pool match it. Rules for every method:
  *  - `signal` ends the call; the adapter rejects with StorageError `timeout` then, and the effect counts as unknown.
  *  - It makes no retries of its own, and throws StorageError only. A pool that is not mounted, or whose marker or file
- *    system is another one: `unavailable`, never "empty" (hard-cases F2). No room: `resource_exhausted` with the words
+ *    system is another one: `unavailable`, never "empty" (invariant F2). No room: `resource_exhausted` with the words
  *    `insufficient storage space`, nothing left behind.
  *  - Names at the backend carry the incarnation, never the user's name.
  *  - It never adopts, changes or deletes what Trivet did not make; no call makes a missing volume anew, except `commit`.
  *  - `fence` is the operation's `hostFence`; an adapter on this host keeps the highest for each image and refuses a lower
- *    one with `aborted` (hard-cases E5).
+ *    one with `aborted` (invariant E5).
  */
 export interface BlockBackend {
   /** Cheap and without effect; rejects when no pool can be used right now. */
@@ -148,7 +148,7 @@ export interface PoolConfig {
   path: string;
   /** `address:port` at which its targets are served; empty: nothing is exported. */
   portals: readonly string[];
-  /** Hosts without CHAP are served at portals beyond loopback (hard-cases I4). */
+  /** Hosts without CHAP are served at portals beyond loopback (invariant I4). */
   withoutChap: boolean;
   /**
    * Of a share: the pool that it lies in, and whose that is. Without the marker of that one nothing is opened or made: what

@@ -22,12 +22,12 @@ export interface Exporter {
   /**
    * Makes the target exist exactly as given, for exactly these initiators. O(initiators of this volume). Sessions of
    * initiators that are not (or no longer) listed are ended and verified gone before it resolves, others do not notice
-   * (hard-cases I2); a unit that was left offline goes online (I3). A missing image: `failed_precondition`,
+   * (invariant I2); a unit that was left offline goes online (I3). A missing image: `failed_precondition`,
    * field `image`, and no target.
    */
   applyTarget(target: TargetSpec, fence: string, signal: LeaseSignal): Promise<AppliedTarget>;
 
-  /** Has the exporter see the new size of the image, under I/O and without an error to any session (hard-cases I3). */
+  /** Has the exporter see the new size of the image, under I/O and without an error to any session (invariant I3). */
   resizeTarget(target: TargetRef, image: ImageRef, fence: string, signal: LeaseSignal): Promise<void>;
 
   /** `force` ends its sessions; without it a target with sessions stays: `in_use`. A missing one is not an error. */
@@ -41,7 +41,7 @@ export interface Exporter {
   /** All targets with their sessions; empty when the daemon does not run. For the audit and the dashboard. */
   listTargets(daemon: DaemonRef, signal: AbortSignal): Promise<ObservedTarget[]>;
 
-  /** Processes that write to images of this daemon: stopped for a group's cut (hard-cases F4). */
+  /** Processes that write to images of this daemon: stopped for a group's cut (invariant F4). */
   writers(daemon: DaemonRef, signal: AbortSignal): Promise<readonly number[]>;
 
   /**
@@ -56,7 +56,7 @@ export interface Exporter {
   close(): void;
 }
 
-/** One daemon for each tenant and pool (hard-cases I4). */
+/** One daemon for each tenant and pool (invariant I4). */
 export interface DaemonRef {
   tenantId: string;
   pool: string;
@@ -66,7 +66,7 @@ export interface DaemonRef {
 
 export interface TargetRef {
   daemon: DaemonRef;
-  /** Unique over the appliance; part of the disk's identity (hard-cases I1). */
+  /** Unique over the appliance; part of the disk's identity (invariant I1). */
   tid: number;
   iqn: string;
 }

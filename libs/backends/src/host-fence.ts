@@ -7,7 +7,7 @@ import { StorageError } from '#platform/errors';
 const DIGITS = 20;
 
 /**
- * The highest fence seen for each resource, shared by all processes of this host (hard-cases E5): whoever was overtaken
+ * The highest fence seen for each resource, shared by all processes of this host (invariant E5): whoever was overtaken
  * learns it here, although its own clock and lease still look good to it.
  *
  * Kept as one folder for each resource, holding an empty file named by the fence. A fence is entered by making its file

@@ -142,7 +142,7 @@ export class ReplacedBucket extends StorageError {
 
 export type AccessMode = 'read_write' | 'read_only' | 'write_only';
 
-/** `revoked` keeps a Deny for a principal that lives on with other buckets (hard-cases O4). */
+/** `revoked` keeps a Deny for a principal that lives on with other buckets (invariant O4). */
 export interface Grant {
   uid: string;
   mode: AccessMode | 'revoked';

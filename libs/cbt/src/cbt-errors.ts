@@ -33,7 +33,7 @@ export const END_CODES = {
   closed: status.UNAVAILABLE, // suspended now is not suspended for good; its next call is told more
 } satisfies Record<EndReason, status>;
 
-/** Unknown or expired: one answer, so that nobody learns which (hard-cases C8). */
+/** Unknown or expired: one answer, so that nobody learns which (invariant C8). */
 export class BadToken extends StorageError {
   constructor(message = 'the session token is invalid or has expired') {
     super('unauthenticated', message, { retry: 'never' });

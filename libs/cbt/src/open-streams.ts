@@ -84,7 +84,7 @@ export class OpenStreams {
     return new Set([...this.streams].flatMap(({ tenantId }) => tenantId ?? []));
   }
 
-  /** Whom these streams belonged to has no access any more (hard-cases T4). */
+  /** Whom these streams belonged to has no access any more (invariant T4). */
   endTenant(tenantId: string): void {
     for (const stream of this.streams)
       if (stream.tenantId === tenantId) stream.end('closed', 'the tenant was suspended');

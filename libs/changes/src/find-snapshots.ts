@@ -110,7 +110,7 @@ const notFound = (key: SnapshotKey): StorageError => {
   return new StorageError('not_found', `there is no snapshot ${name}`, { resource: `snapshot ${name}` });
 };
 
-/** Order is that of the cuts: clocks have a resolution, and go backwards (hard-cases C2). */
+/** Order is that of the cuts: clocks have a resolution, and go backwards (invariant C2). */
 export function requireOrder(base: Asked, target: Asked): void {
   if (base.volumeId !== target.volumeId)
     throw invalid('base', `snapshot ${base.name} is of another volume than ${target.name}`);

@@ -44,7 +44,7 @@ interface Due {
 
 /**
  * Begins `changes.index` for the cuts that are not indexed, in their order: the slot of the volume is a line, so there is
- * one builder a volume (hard-cases C2), and each step begins when the one before it ends. Any number of workers may do this
+ * one builder a volume (invariant C2), and each step begins when the one before it ends. Any number of workers may do this
  * at once.
  */
 export class IndexKeeper {

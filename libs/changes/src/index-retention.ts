@@ -86,7 +86,7 @@ interface Place {
 }
 
 /**
- * Keeps the index small and fast (hard-cases C6). A deleted snapshot can be the base of a delta for `retentionMs`, then it
+ * Keeps the index small and fast (invariant C6). A deleted snapshot can be the base of a delta for `retentionMs`, then it
  * leaves the chain and its two steps become one; steps that lead nowhere are removed; merged spans are made.
  */
 export class IndexRetention {

@@ -8,7 +8,7 @@ import { sql } from '#platform/sql';
 import { TO_BE_READ } from '#storage/snapshots/kept-images';
 import { snapshotImage } from '#storage/snapshots/snapshot-store';
 
-/** Steps after an allocated list before the next one is kept (hard-cases C5). */
+/** Steps after an allocated list before the next one is kept (invariant C5). */
 const LIST_EVERY = 16;
 
 const TARGET = sql(

@@ -6,7 +6,7 @@ import type { ConfigValue, VolumeConfig } from '#storage/block-storage';
 /**
  * `config` of volumes, snapshots and groups: a flat map. The driver writes every StorageClass parameter into it, as text,
  * and prints every value of a reply into the persistent volume; so values are scalars, echoed as they came
- * (reference/csp.md 5). What of it Trivet acts on is read by the functions below.
+ * (docs/callers.md#volumes-and-their-config). What of it Trivet acts on is read by the functions below.
  */
 const MAX_KEYS = 256;
 const MAX_KEY = 253;
@@ -66,7 +66,7 @@ export function textOf(map: VolumeConfig, key: string): string | undefined {
   throw invalid(`config.${key}`, `must be text, got ${shown(given)}`);
 }
 
-/** Of a volume that says nfs the driver ends no publication and grows no file system (reference/csp.md 5). */
+/** Of a volume that says nfs the driver ends no publication and grows no file system (docs/callers.md#volumes-and-their-config). */
 export function requireBlock(map: VolumeConfig): void {
   const given = entryOf(map, 'access_protocol');
   if (typeof given === 'string' && given.toLowerCase() === 'nfs')

@@ -4,7 +4,7 @@ import { type ErrorKind, isStorageError, type StorageError } from '#platform/err
 import { LoginThrottled } from '#tenancy/session-directory';
 
 /**
- * Error kinds to HTTP. Chosen so that the driver's coming mapping of statuses to gRPC codes (reference/csp.md 7) gives
+ * Error kinds to HTTP. Chosen so that the driver's coming mapping of statuses to gRPC codes (docs/callers.md#statuses) gives
  * what CSI wants. 401 is missing on purpose: the driver logs in again on it without end, so it means a bad token and
  * nothing else. 502 and 504 are missing because the driver does not read their bodies any more than that of 503.
  */
@@ -24,7 +24,7 @@ export const HTTP_STATUSES = {
   internal: 500,
 } satisfies Record<ErrorKind, number>;
 
-/** A call that is busy beyond its deadline answers one of these, by route (hard-cases E8). */
+/** A call that is busy beyond its deadline answers one of these, by route (invariant E8). */
 export type BusyStatus = 409 | 500 | 503;
 
 /** What the driver singles out in the text of a refusal for want of room. */
@@ -46,7 +46,7 @@ export class CspRefusal extends Error {
   }
 }
 
-/** Answered by 401 without a body: with one, the driver calls its own successful repeat a failure (reference/csp.md 0). */
+/** Answered by 401 without a body: with one, the driver calls its own successful repeat a failure (docs/callers.md#logins). */
 export class BadToken extends CspRefusal {
   constructor() {
     super(401, '');

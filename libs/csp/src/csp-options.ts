@@ -5,7 +5,7 @@ import type { SessionDirectory } from '#tenancy/session-directory';
 /** Whoever imports CspModule provides CspOptions under this token. */
 export const CSP_OPTIONS = Symbol('CspOptions');
 
-/** What a call of each class waits for its operation, in milliseconds (hard-cases E8); the work goes on afterwards. */
+/** What a call of each class waits for its operation, in milliseconds (invariant E8); the work goes on afterwards. */
 export interface CspWaits {
   createVolume: number;
   /** The driver's provisioner gives up after 30 s, and asks again while a clone goes on in the background. */

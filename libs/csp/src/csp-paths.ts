@@ -10,7 +10,7 @@ export const DEFAULT_CONTEXT_PATH = 'csp';
 
 /**
  * The driver reaches a provider inside its cluster without a context path and one outside with the path of its secret,
- * so every resource has two addresses (reference/csp.md 1).
+ * so every resource has two addresses (docs/callers.md#addresses-and-queries).
  */
 export function routedAt(resource: string, contextPath: string, Base: Type): Type {
   @Controller([`${ROOT}/${resource}`, `${contextPath}/${ROOT}/${resource}`])

@@ -24,7 +24,7 @@ export const unpublishBody = z.strictObject({ ...host, access_protocol: text(64)
 
 /**
  * uuid or id of the host; '' when the text can name none. The driver's flavor without an orchestrator passes its node id on
- * as it is, which is a JSON document of the node (reference/csp.md 0).
+ * as it is, which is a JSON document of the node (docs/callers.md#hosts).
  */
 export function hostOf({ host_id, host_uuid }: { host_id?: string; host_uuid?: string }): string {
   const given = host_uuid || host_id;

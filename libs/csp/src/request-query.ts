@@ -4,7 +4,7 @@ import { invalid } from '#platform/errors';
 
 /**
  * Query values as the driver means them: it pastes names unescaped, so `+` and `:` are themselves and a `%` may stand
- * alone; other clients escape, so what decodes is decoded (reference/csp.md 1).
+ * alone; other clients escape, so what decodes is decoded (docs/callers.md#addresses-and-queries).
  */
 export class RequestQuery {
   private readonly values: Map<string, string> = new Map();

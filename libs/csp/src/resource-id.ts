@@ -1,7 +1,7 @@
 import { StorageError } from '#platform/errors';
 import { isUuid } from '#platform/uuid';
 
-/** What is not of our ids' form names nothing: the driver takes any answer but 404 for an outage (reference/csp.md 4). */
+/** What is not of our ids' form names nothing: the driver takes any answer but 404 for an outage (docs/callers.md#look-ups). */
 export function ourId(what: string, given: string): string {
   if (!isUuid(given)) throw unknownId(what, given);
   return given;

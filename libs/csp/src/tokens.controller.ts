@@ -20,7 +20,7 @@ const loginBody = z.object({
 export class TokensController {
   constructor(@Inject(CSP_OPTIONS) private readonly options: CspOptions) {}
 
-  /** Exactly 200: the driver ends itself at any other success (reference/csp.md 0). */
+  /** Exactly 200: the driver ends itself at any other success (docs/callers.md#logins). */
   @Post()
   @HttpCode(200)
   async login(@Body() given: unknown, @Req() request: FastifyRequest): Promise<unknown> {

@@ -75,7 +75,7 @@ function descriptionOf(body: UpdateVolumeBody): Pick<VolumeChanges, 'description
 
 /**
  * The driver writes `"volume_group_id":""` into every edit whatever it is about: it means "leave the group" only when
- * nothing else is said (reference/csp.md 5).
+ * nothing else is said (docs/callers.md#volumes-and-their-config).
  */
 function groupOf(body: UpdateVolumeBody): Pick<VolumeChanges, 'volumeGroupId'> {
   const { volume_group_id: group, size, description: text, config: map } = body;

@@ -42,7 +42,7 @@ function toConfig(view: VolumeView): VolumeConfig {
     sync_on_detach: true,
     ...view.config,
     clone_of: view.cloneOf,
-    // Each volume has its own target: nodes may log out of it (reference/csp.md 5).
+    // Each volume has its own target: nodes may log out of it (docs/callers.md#volumes-and-their-config).
     target_scope: 'volume',
     ...backgroundOf(view),
   };

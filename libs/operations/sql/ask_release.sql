@@ -1,6 +1,6 @@
 -- Takes it from its worker. Whatever that one writes from now on is refused: the operation is not running, and the next
 -- claim has a higher fence. What it may have sent to a backend counts as unanswered, so nobody touches the resources
--- before its lease would have ended by itself (hard-cases E5).
+-- before its lease would have ended by itself (invariant E5).
 -- $1 tenant $2 operation $3 detail of the event
 WITH held AS (
   SELECT id, lease_owner, lease_until FROM trivet.operation

@@ -29,7 +29,7 @@ export interface NewOperation {
   slots: readonly Slot[];
   /** Kinds on the same resource that this one asks to stop and then undoes; it goes before everything else there. */
   negates?: readonly string[];
-  /** Nobody waits for its end, so that sends no notification (hard-cases E6). Who joins it later is heard all the same. */
+  /** Nobody waits for its end, so that sends no notification (invariant E6). Who joins it later is heard all the same. */
   unattended?: true;
   traceparent?: string;
   /** Who asked for it, for people: a login name. */

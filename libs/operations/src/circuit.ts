@@ -52,7 +52,7 @@ const CLOSE = sql(
 );
 
 /**
- * One breaker a backend. While it is open its operations stay in Postgres and out of worker slots (hard-cases E9), and
+ * One breaker a backend. While it is open its operations stay in Postgres and out of worker slots (invariant E9), and
  * callers are told at once. Any worker that sees it open probes the backend and closes it.
  */
 export class Circuits {

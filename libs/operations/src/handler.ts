@@ -71,7 +71,7 @@ export interface StepContext extends Writer {
   /**
    * One call without a bound: a clone, a copy, the removal of a large image. The lease is renewed while it runs; a lost
    * lease and a negation end it. It may touch only what carries this operation and fence, or what its repeat by a
-   * successor does too: a worker that was stopped past its lease finishes the call that it is in (hard-cases E5).
+   * successor does too: a worker that was stopped past its lease finishes the call that it is in (invariant E5).
    */
   long<T>(method: string, run: (signal: LeaseSignal) => Promise<T>): Promise<T>;
 }

@@ -34,14 +34,14 @@ export interface LeasedOperation {
   /** Among those of its tenant, backend and class; free again when this attempt ends. */
   place: number;
   fence: string;
-  /** Grows over all claims of all operations: what adapters on one host compare (hard-cases E5). */
+  /** Grows over all claims of all operations: what adapters on one host compare (invariant E5). */
   hostFence: string;
   cancelled: boolean;
   traceparent: string | null;
   createdAt: Date;
 }
 
-/** How a wait ended. `retrying`: the last attempt failed, the operation stays queued (hard-cases E8). */
+/** How a wait ended. `retrying`: the last attempt failed, the operation stays queued (invariant E8). */
 export type Outcome =
   | { state: 'succeeded'; result: Json }
   | { state: 'failed'; error: StoredError }

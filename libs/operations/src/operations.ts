@@ -131,7 +131,7 @@ export interface Submitted<T> {
   operationId?: string;
 }
 
-/** What a caller gets when the wait ended otherwise than in success (hard-cases E8). */
+/** What a caller gets when the wait ended otherwise than in success (invariant E8). */
 export function throwUnlessSucceeded(outcome: Outcome, operationId: string, resource: string): void {
   switch (outcome.state) {
     case 'succeeded':

@@ -5,7 +5,7 @@ import type { LeasedOperation } from '#operations/operation';
 import { LeasedContext } from '#operations/step-context';
 import { StorageError } from '#platform/errors';
 
-/** What a stop hands back at once, and what only when nothing can come of a call any more (hard-cases E5). */
+/** What a stop hands back at once, and what only when nothing can come of a call any more (invariant E5). */
 describe('the horizon of a call', () => {
   const begin = () => {
     const operation = { id: 'one', tenantId: 't', backendId: 'b', kind: 'test.work' } as LeasedOperation;

@@ -27,7 +27,7 @@ const log = createLogger('worker');
 
 /**
  * $1 worker $2 operations with an unanswered call $3 for how many ms that may still take effect. Until then nobody else
- * touches their resources (hard-cases E5); all others go on at once.
+ * touches their resources (invariant E5); all others go on at once.
  */
 const HAND_BACK = sql(
   'hand_back',

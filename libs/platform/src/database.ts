@@ -21,6 +21,7 @@ import { GroupProtection1796083200000 } from '#platform/migrations/0013-group-pr
 import { WaitingForBackends1796256000000 } from '#platform/migrations/0015-waiting-for-backends';
 import { AuditDoors1796342400000 } from '#platform/migrations/0016-audit-doors';
 import { Evidence1796428800000 } from '#platform/migrations/0017-evidence';
+import type { Migration } from '#platform/migrations/locks';
 import type { Statement } from '#platform/sql';
 import { isUuid } from '#platform/uuid';
 
@@ -41,7 +42,7 @@ export const MIGRATIONS = [
   WaitingForBackends1796256000000,
   AuditDoors1796342400000,
   Evidence1796428800000,
-];
+] satisfies readonly (new () => Migration)[];
 /** What readiness compares with the database: TypeORM reads it from the class's name. */
 export const SCHEMA_VERSION = Math.max(...MIGRATIONS.map(migration => Number(migration.name.slice(-13))));
 
@@ -125,7 +126,7 @@ export class Database {
 
   /**
    * A connection of its own that hears `channels`. It reconnects by itself and then calls `onConnect`: LISTEN is active
-   * by then, so reading again whatever is waited for cannot miss an end (hard-cases E6).
+   * by then, so reading again whatever is waited for cannot miss an end (invariant E6).
    */
   listen(channels: readonly string[], onNotify: (channel: string, payload: string) => void, onConnect: () => void) {
     const pool = poolOf(this.app);
@@ -334,7 +335,7 @@ export const isRolledBack = (error: unknown): boolean => /^(?!08|57P)[0-9A-Z]{5}
 export const isUniqueViolation = (error: unknown): boolean => sqlStateOf(error) === '23505';
 
 /**
- * The database's own errors never reach a caller: their texts tell one tenant about another's rows (hard-cases T2).
+ * The database's own errors never reach a caller: their texts tell one tenant about another's rows (invariant T2).
  * A lost connection says nothing about whether a commit happened: `unavailable`, and the caller's repeat finds out.
  */
 function translate(error: unknown): unknown {

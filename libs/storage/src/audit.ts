@@ -67,7 +67,7 @@ interface DueAccess {
 }
 
 /**
- * Looks from time to time whether the backend still has what the fast path vouches for (hard-cases E3). It changes
+ * Looks from time to time whether the backend still has what the fast path vouches for (invariant E3). It changes
  * nothing there. A bucket that is gone held data: whoever asks for it must learn that. An access is configuration: it is
  * marked, and the next Grant puts it right.
  */

@@ -15,7 +15,7 @@ export interface BlockParts {
   operations: Operations;
   secrets: SecretBox;
   kindOf(caller: BlockCaller): BlockBackendKind;
-  /** Target ids that this appliance may give out: [lowest, highest] (hard-cases I1). */
+  /** Target ids that this appliance may give out: [lowest, highest] (invariant I1). */
   targetIds: readonly [number, number];
   /** What the disks of volumes call themselves that are published from now on. */
   scsiIdentity: Pick<UnitIdentity, 'vendor' | 'product'>;

@@ -4,7 +4,7 @@ import type { Witness } from '#storage/witness';
 
 /**
  * What the block legs ask of the domain. Every mutation is accepted as a durable operation and waited for up to the
- * caller's deadline (hard-cases E8); a repeat joins it, or is answered from what is already so. Throws StorageError:
+ * caller's deadline (invariant E8); a repeat joins it, or is answered from what is already so. Throws StorageError:
  * another tenant's object, or one of another backend, is `not_found`; busy beyond the deadline is `aborted`; a state that
  * forbids the call is `failed_precondition`, with `field` naming the attribute that does.
  */
@@ -45,7 +45,7 @@ export interface BlockStorage {
 
   /**
    * Snapshots that callers see, in the order of their cuts. An unknown volume has none. With a name that the volume does
-   * not have but another one has: that one (reference/csp.md 6). `holding`: only
+   * not have but another one has: that one (docs/callers.md#look-ups). `holding`: only
    * whether there is one that holds its volume against deletion, at most one; those of protection templates go with it.
    */
   listSnapshots(
@@ -65,7 +65,7 @@ export interface BlockStorage {
   deleteVolumeGroup(caller: BlockCaller, groupId: string): Promise<void>;
   listSnapshotGroups(caller: BlockCaller, filter: { volumeGroupId: string }): Promise<SnapshotGroupView[]>;
   getSnapshotGroup(caller: BlockCaller, groupId: string): Promise<SnapshotGroupView>;
-  /** All members as of one instant, all or none (hard-cases F4). */
+  /** All members as of one instant, all or none (invariant F4). */
   createSnapshotGroup(caller: BlockCaller, request: SnapshotGroupRequest): Promise<SnapshotGroupView>;
   /** With its snapshots; one that has a clone: `failed_precondition`. */
   deleteSnapshotGroup(caller: BlockCaller, groupId: string): Promise<void>;

@@ -16,9 +16,9 @@ export interface Endpoint {
   /** Parsed config of the backend's registry row. */
   accessPoint: ObjectAccessPoint;
   driverName: string;
-  /** What v1alpha1 Grant answers when the name exists with another request (hard-cases O8). */
+  /** What v1alpha1 Grant answers when the name exists with another request (invariant O8). */
   grantMismatch: 'already_exists' | 'invalid_argument';
-  /** Numbering of v1alpha2 AccessMode when the request itself does not tell (reference/cosi.md 1.4). */
+  /** Numbering of v1alpha2 AccessMode when the request itself does not tell (docs/callers.md#revisions-of-v1alpha2). */
   accessModeNumbers: 'auto' | 'r1' | 'r3';
 }
 

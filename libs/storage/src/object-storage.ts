@@ -4,7 +4,7 @@ import type { AccessPlace } from '#storage/desired-state';
 
 /**
  * What the object legs ask of the domain. Every method validates, answers a repeat from one read where it can, else
- * accepts a durable operation and waits for its end up to the caller's deadline (hard-cases E8). Throws StorageError.
+ * accepts a durable operation and waits for its end up to the caller's deadline (invariant E8). Throws StorageError.
  */
 export interface ObjectStorage {
   /** Finds or creates. Same name, other state: `already_exists`. Busy beyond the deadline: `aborted`. */

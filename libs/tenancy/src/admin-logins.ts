@@ -13,7 +13,7 @@ import type { ShutTenants } from '#tenancy/shut-tenants';
 
 const log = createLogger('admin-logins');
 
-/** What was revoked elsewhere works here no longer than this (hard-cases T1, appliance rule). */
+/** What was revoked elsewhere works here no longer than this (invariant T1). */
 const CACHE_MS = 5_000;
 const CACHED = 10_000;
 /** A login at the page ends after so long, used or not. */

@@ -25,7 +25,7 @@ const USUAL = 'local';
 /**
  * The backend that `array_ip` means: by name, or by one of the addresses that its registration lists; a port and the
  * brackets of an IPv6 address do not matter. '' is the one named `local`, else the oldest. It only selects: nothing is
- * ever connected to because a request names it (hard-cases T3).
+ * ever connected to because a request names it (invariant T3).
  */
 export function chooseBackend(backends: readonly BackendChoice[], arrayIp: string): BackendChoice | undefined {
   const wanted = arrayIp.trim();

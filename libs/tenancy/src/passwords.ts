@@ -4,7 +4,7 @@ import { invalid, StorageError } from '#platform/errors';
 
 /**
  * Passwords as PHC strings, `$argon2id$v=19$m=<KiB>,t=<passes>,p=<lanes>$<salt>$<tag>` in base64 without padding, so that
- * each says what it was made with and the parameters may change (RFC 9106; hard-cases T3).
+ * each says what it was made with and the parameters may change (RFC 9106; invariant T3).
  *
  * One computation takes tens of milliseconds and megabytes on a thread of libuv's pool, which file work needs too: few run
  * at once, the rest waits in line, and a line that is too long is refused.

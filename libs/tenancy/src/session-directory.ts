@@ -2,7 +2,7 @@ import { StorageError } from '#platform/errors';
 
 /**
  * Logins of users, as the protocol rooms need them: tokens that several processes know, that survive restarts, and of
- * which one user may have many (reference/csp.md 2). Implemented by Sessions; the tests of a room have their own.
+ * which one user may have many (docs/callers.md#logins). Implemented by Sessions; the tests of a room have their own.
  */
 export interface SessionDirectory {
   /**

@@ -16,7 +16,7 @@ import type {
 } from '#tenancy/session-directory';
 import { type ShutTenants, TenantSuspended } from '#tenancy/shut-tenants';
 
-/** What was revoked elsewhere works here no longer than this (hard-cases T1, appliance rule). */
+/** What was revoked elsewhere works here no longer than this (invariant T1). */
 const CACHE_MS = 5_000;
 const CACHED = 10_000;
 /** Expired tokens that a login removes on its way. */

@@ -29,7 +29,7 @@ interface Row {
 
 /**
  * Whose doors are shut, known by one look a second: logins that are answered from memory and streams that run for hours
- * learn of a suspension by it (hard-cases T4).
+ * learn of a suspension by it (invariant T4).
  */
 export class ShutTenants {
   private rows: ReadonlyMap<string, Row> = new Map();

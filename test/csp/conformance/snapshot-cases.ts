@@ -56,7 +56,7 @@ export function snapshotCases(context: Context): void {
       const name = context.name('snapshot');
       const first = await context.snapshot('bare', one.id, { name });
       expect(await context.snapshot('bare', one.id, { name })).toEqual(first);
-      // The driver asks before it makes one, and must learn that the name is taken (reference/csp.md 6).
+      // The driver asks before it makes one, and must learn that the name is taken (docs/callers.md#look-ups).
       expect(await context.ok('bare', 'GET', `/snapshots?name=${name}&volume_id=${two.id}`)).toEqual([first]);
       const second = await context.snapshot('bare', two.id, { name });
       expect(second.id).not.toBe(first.id);

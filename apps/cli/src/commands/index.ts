@@ -31,6 +31,7 @@ export const COMMANDS: Readonly<Record<string, () => Promise<CommandModule>>> = 
   queue: () => import('./queue.js'),
   audit: () => import('./audit.js'),
   openapi: () => import('./openapi.js'),
+  schema: () => import('./schema.js'),
   migrate: () => import('./migrate.js'),
   rewrap: () => import('./rewrap.js'),
   bench: () => import('./bench.js'),

@@ -6,7 +6,7 @@ import { humanBytes } from '../human-bytes.js';
 import { optionsOf } from '../supervisor/mounts.js';
 import { type Finding, fail, ok, warn } from './check.js';
 
-/** Nothing new is made above it (hard-cases F3). */
+/** Nothing new is made above it (invariant F3). */
 const FULL = 0.85;
 /** The recycle bin is emptied before its time above it. */
 const CRITICAL = 0.95;
@@ -49,7 +49,7 @@ export function poolFindings(pool: PoolReport, path: string | undefined): Findin
   return found;
 }
 
-/** Programs that move the blocks of files, by which changed blocks are told (hard-cases C7). */
+/** Programs that move the blocks of files, by which changed blocks are told (invariant C7). */
 const MOVERS = ['xfs_fsr', 'duperemove', 'beesd', 'bees', 'e4defrag'];
 
 /** Defragmentation and deduplication make changed blocks look like others, and cost each snapshot its shared ones. */

@@ -4,7 +4,7 @@ import { inspectProcess, signalProcess } from '#backends/linux/process-id';
 import { type TgtProcess, tgtProcesses } from '../tgt-processes.js';
 import { type Finding, fail, ok, warn } from './check.js';
 
-/** The cut of a group of volumes stops its tgtd for less, and continues it itself (hard-cases F4). */
+/** The cut of a group of volumes stops its tgtd for less, and continues it itself (invariant F4). */
 const LONGEST_CUT_MS = 5_000;
 const CONNECT_MS = 2_000;
 

@@ -40,6 +40,8 @@ export interface ApplianceOptions {
   install: boolean;
   /** A home for one run of tests: ports anywhere, speed before durability. */
   throwAway?: boolean;
+  /** Of the parts these alone. */
+  only?: readonly Part[];
   version: string;
   say(line: string): void;
 }
@@ -120,8 +122,8 @@ export class Appliance {
   }
 
   async #startParts(ports: Ports): Promise<void> {
-    const { given, throwAway } = this.options;
-    const ours = [...PARTS, ...(throwAway ? TEST_PARTS : [])].filter(part => !given[part.addressVariable]);
+    const { given, throwAway, only = [...PARTS, ...(throwAway ? TEST_PARTS : [])] } = this.options;
+    const ours = only.filter(part => !given[part.addressVariable]);
     const lacks = await this.#installMissing(ours);
     const started = ours.map(async part => {
       const lack = lacks.get(part);

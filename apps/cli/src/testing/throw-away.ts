@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Home } from '../home.js';
 import { livingState, readState } from '../state.js';
-import { Appliance, eraseHome } from '../supervisor/appliance.js';
+import { Appliance, type ApplianceOptions, eraseHome } from '../supervisor/appliance.js';
 import { lockHome } from '../supervisor/home-lock.js';
 import { clearLeftovers } from '../supervisor/leftovers.js';
 
@@ -12,24 +12,22 @@ const PREFIX = 'trivet-test-';
 /** Runs a command, and leaves nothing of it behind. */
 export const WARDEN = join(import.meta.dirname, 'warden.js');
 
-export interface ThrowAwayOptions {
-  install: boolean;
-  version: string;
-  say: (line: string) => void;
+export interface ThrowAwayOptions extends Pick<ApplianceOptions, 'install' | 'only' | 'version' | 'say'> {
   /** Fired by a signal to this process; the parts are taken down all the same. */
   interrupt: AbortController;
 }
 
 /** Runs `work` beside parts in a home of their own, which is gone afterwards. The parts are not started yet: `work` does. */
 export async function withThrowAwayParts<T>(
-  { install, version, say, interrupt }: ThrowAwayOptions,
+  { interrupt, ...options }: ThrowAwayOptions,
   work: (home: Home, parts: Appliance) => Promise<T>,
 ): Promise<T> {
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const) process.on(name, () => interrupt.abort());
+  const { say } = options;
   await eraseAbandonedHomes(say);
   const home = makeHome();
   const lock = await lockHome(home);
-  const parts = new Appliance(home, { given: {}, partsOnly: true, install, throwAway: true, version, say });
+  const parts = new Appliance(home, { ...options, given: {}, partsOnly: true, throwAway: true });
   try {
     return await work(home, parts);
   } finally {

@@ -21,7 +21,7 @@ export const EXTENT_INLINE = 0x200;
 export const EXTENT_UNWRITTEN = 0x800;
 export const EXTENT_SHARED = 0x2000;
 
-/** The physical address says nothing about the content: such an extent counts as changed (hard-cases C7). */
+/** The physical address says nothing about the content: such an extent counts as changed (invariant C7). */
 export const EXTENT_UNCERTAIN = EXTENT_UNKNOWN | EXTENT_DELALLOC | EXTENT_ENCODED | EXTENT_NOT_ALIGNED | EXTENT_INLINE;
 
 /** Extents of one window in order, as columns of `count` entries; bytes. Holes are what lies between. */

@@ -1,5 +1,5 @@
 /**
- * The process that owns the pause of a cut (hard-cases F4). It stops the writers, makes the copies, and lets the writers
+ * The process that owns the pause of a cut (invariant F4). It stops the writers, makes the copies, and lets the writers
  * go on: after success, after any error, at the deadline, and when the one who gave the orders is gone, which it sees by
  * the end of its stdin. It does nothing else, so nothing else can keep it from that; its event loop stays free.
  *

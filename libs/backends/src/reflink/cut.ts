@@ -29,7 +29,7 @@ interface Pause {
 }
 
 /**
- * Stages several images as of one instant (hard-cases F4). The pause belongs to a process of its own, the watchdog; this
+ * Stages several images as of one instant (invariant F4). The pause belongs to a process of its own, the watchdog; this
  * one gives the orders, and afterwards makes the results durable.
  */
 export async function cutTogether(

@@ -1,7 +1,7 @@
 /** What the kernel answers about files, as StorageErrors. A path is for people and says nothing secret. */
 import { type ErrorKind, isStorageError, StorageError } from '#platform/errors';
 
-/** The CSP driver looks for these words (reference: "insufficient storage space"). */
+/** The CSP driver looks for these words (docs/callers.md#statuses). */
 export const NO_SPACE = 'insufficient storage space';
 
 const BY_CODE: Readonly<Record<string, ErrorKind>> = {

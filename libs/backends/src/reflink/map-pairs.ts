@@ -1,7 +1,7 @@
 /**
  * Two files' maps side by side. Equal addresses mean equal data only while both files hold the block: a relocation
  * (defragmentation, deduplication) between the two reads could give a block of the base to the target. So the base's
- * window is read again after the target's, and the window begins anew when it is another one (hard-cases C7).
+ * window is read again after the target's, and the window begins anew when it is another one (invariant C7).
  */
 import type { DataMap, MapWindow } from '#backends/reflink/data-map';
 import { StorageError } from '#platform/errors';

@@ -1,6 +1,6 @@
 /**
  * `trivet-pool.json` in the root of a pool says whose it is. Without it a folder is no pool, however empty: what should
- * be mounted there may just be missing (hard-cases F2).
+ * be mounted there may just be missing (invariant F2).
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { link, mkdir, open, readdir, readFile, unlink } from 'node:fs/promises';

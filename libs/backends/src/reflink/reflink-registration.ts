@@ -1,6 +1,6 @@
 /**
  * A share of a pool of files is a folder in it, with a marker of the tenant's own: images of two tenants cannot meet, and the
- * audit of each sees its own only. Each is served by a tgtd of its own (hard-cases I4), at portals of its own: the next of
+ * audit of each sees its own only. Each is served by a tgtd of its own (invariant I4), at portals of its own: the next of
  * those that the shared pool has for its shares; where none are named, the next free port after the pool's own.
  */
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
 /**
- * How an image comes to its name (hard-cases F1). A killed clone leaves a file that looks whole and is not, so content
+ * How an image comes to its name (invariant F1). A killed clone leaves a file that looks whole and is not, so content
  * is written under a name that says so, flushed, renamed to its stage, and only then linked to the image's name, which
  * never replaces. Whoever begins again begins with nothing.
  */

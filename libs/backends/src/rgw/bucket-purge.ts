@@ -1,7 +1,7 @@
 /**
  * Empties a bucket in bounded portions, as its owner, which may list and delete what grantees own but not read it.
  * Every version, delete marker and unfinished upload goes; nothing is remembered between two portions, since what is
- * left says where to go on (hard-cases O6).
+ * left says where to go on (invariant O6).
  */
 import {
   AbortMultipartUploadCommand,

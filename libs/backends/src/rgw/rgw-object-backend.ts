@@ -4,7 +4,7 @@
  * Buckets belong to a user of ours, one for each tenant; everything about a bucket is done as its owner, through S3.
  * Principals, quotas and the question who owns a bucket go through Admin Ops with the administrator's key. CreateBucket
  * answers 200 to the owner of an existing bucket, and DeleteBucket has no condition, so ownership is read from the
- * store right before each change: the owner by Admin Ops, appliance and incarnation by the bucket's tags (hard-cases O1).
+ * store right before each change: the owner by Admin Ops, appliance and incarnation by the bucket's tags (invariant O1).
  */
 import {
   type BucketLocationConstraint,
@@ -270,7 +270,7 @@ export class RgwObjectBackend implements ObjectBackend {
     const tags = { ...spec.tags, [APPLIANCE_TAG]: this.#appliance, [INCARNATION_TAG]: bucket.incarnation };
     const TagSet = Object.entries(tags).map(([Key, Value]) => ({ Key, Value }));
     await owner.change(new PutBucketTaggingCommand({ Bucket, Tagging: { TagSet } }), signal);
-    // Alone: BlockPublicAcls would refuse ordinary uploads that carry an ACL (hard-cases O3).
+    // Alone: BlockPublicAcls would refuse ordinary uploads that carry an ACL (invariant O3).
     const PublicAccessBlockConfiguration = { IgnorePublicAcls: true };
     await owner.change(new PutPublicAccessBlockCommand({ Bucket, PublicAccessBlockConfiguration }), signal);
     if (!spec.versioning) return;

@@ -1,5 +1,5 @@
 /**
- * A shared RGW has one RGW tenant for each tenant of ours (hard-cases O1). Names of buckets and users are global otherwise:
+ * A shared RGW has one RGW tenant for each tenant of ours (invariant O1). Names of buckets and users are global otherwise:
  * two tenants could not have a bucket of one name, and each would learn from a refusal what the other one has.
  */
 import { createHash } from 'node:crypto';

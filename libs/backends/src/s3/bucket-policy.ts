@@ -3,7 +3,7 @@
  *
  * An Allow alone does not make an access mode: RGW gives the uploader of an object full control by the object's ACL, so
  * a write-only principal reads back what it wrote, may publish it, and goes on doing so after its Allow is gone. Each
- * mode therefore carries an explicit Deny, which wins over ACLs, for what it forbids (hard-cases O2). The Deny names
+ * mode therefore carries an explicit Deny, which wins over ACLs, for what it forbids (invariant O2). The Deny names
  * actions: RGW 16.2 ignores a Deny with NotAction. A revoked principal that lives on with other buckets keeps a Deny
  * for everything (O4).
  *

@@ -1,5 +1,5 @@
 /**
- * A unit sees the new size of its file while hosts use it (hard-cases I3).
+ * A unit sees the new size of its file while hosts use it (invariant I3).
  *
  * tgtd learns a size only by opening the file anew. Doing that in steps (offline, open, online) answers every command in
  * between with "no medium": with two sessions at work two errors each time. In one request nothing comes in between; but

@@ -1,5 +1,5 @@
 /**
- * Who changes which target of a daemon now, so that a change that came too late is found (hard-cases E5).
+ * Who changes which target of a daemon now, so that a change that came too late is found (invariant E5).
  *
  * Fence and lease are asked with the connection to tgtd open, right before the request is written; but a process can be
  * stopped between the two, and tgtd refuses nobody. So whoever changes a target leaves a note first, and takes it away

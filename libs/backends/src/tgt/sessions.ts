@@ -1,5 +1,5 @@
 /**
- * Ending sessions so that nothing of the host can still write (hard-cases I2).
+ * Ending sessions so that nothing of the host can still write (invariant I2).
  *
  * tgtd checks initiators at login only, so whoever is in stays in until its connection is closed. A connection that was
  * told to close goes from the list when its last command has ended: gone from the list means that no write is under way.

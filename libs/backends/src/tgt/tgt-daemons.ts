@@ -1,5 +1,5 @@
 /**
- * tgtd as a process: one for each tenant and pool (hard-cases I4), since CHAP accounts and portals belong to a tgtd.
+ * tgtd as a process: one for each tenant and pool (invariant I4), since CHAP accounts and portals belong to a tgtd.
  *
  * It is started in a session of its own and outlives this process: the data path must not notice that a gateway or
  * worker restarts. Whoever comes next finds it by the record in its folder, or, when the starter was killed before it
@@ -40,7 +40,7 @@ const SEARCH_PATH = '/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bi
 /** Threads that do the I/O of one unit; with tgt's 16 a thousand units exceed what a cgroup usually admits. */
 const THREADS_PER_UNIT = 4;
 const START_MS = 10_000;
-/** A group's cut stops the daemon for less, and continues it itself (hard-cases F4). */
+/** A group's cut stops the daemon for less, and continues it itself (invariant F4). */
 const LEFT_STOPPED_MS = 5_000;
 const PING_MS = 2_000;
 const POLL_MS = 20;

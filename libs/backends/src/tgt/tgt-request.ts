@@ -12,7 +12,7 @@
  * hold a comma. Fields without meaning to a request carry -1 in tid and lun. The reply is 8 bytes, error number and
  * length of all, and after them the text of a `show`, ended by a zero byte. An error has no text.
  *
- * Speaking it here instead of calling tgtadm keeps CHAP secrets out of every argv and environment (hard-cases T5), and
+ * Speaking it here instead of calling tgtadm keeps CHAP secrets out of every argv and environment (invariant T5), and
  * tells errors by number. tgtd takes requests only from its own user and group, and logs no account.
  */
 const REQUEST_BYTES = 120;

@@ -1,5 +1,5 @@
 /**
- * What a host takes for the identity of a disk (hard-cases I1).
+ * What a host takes for the identity of a disk (invariant I1).
  *
  * tgt makes two NAA designators in page 0x83: a local one of 8 bytes from (tid, lun), and an extended one of 16 bytes
  * from the unit's SCSI id, whose last 32 characters it reads as hex digits, anything else as 0, with 6 in front. Linux,

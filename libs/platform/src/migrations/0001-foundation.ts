@@ -1,8 +1,12 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm';
+import type { QueryRunner } from 'typeorm';
+import type { Migration } from '#platform/migrations/locks';
 import { rowSecurity } from '#platform/migrations/row-security';
 
 /** Tenants, the operation engine, and the object leg. Names and rules: docs/adr/0003 and 0004. */
-export class Foundation1795132800000 implements MigrationInterface {
+export class Foundation1795132800000 implements Migration {
+  // All tables are its own.
+  readonly locks = {};
+
   async up(runner: QueryRunner): Promise<void> {
     for (const statement of [TENANCY, ENGINE, OBJECTS, ROW_SECURITY, FUNCTIONS]) await runner.query(statement);
   }
@@ -16,7 +20,7 @@ const TENANCY = `
 REVOKE ALL ON SCHEMA trivet FROM PUBLIC;
 GRANT USAGE ON SCHEMA trivet TO trivet_app, trivet_engine;
 
--- After a transaction-local setting has ended its value is '' and not NULL: both mean no tenant.
+-- Rule: tenant isolation. After a transaction-local setting has ended its value is '' and not NULL: both mean no tenant.
 CREATE FUNCTION trivet.current_tenant() RETURNS uuid
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN nullif(current_setting('trivet.tenant', true), '')::uuid;
@@ -119,7 +123,7 @@ CREATE TABLE trivet.operation (
 -- a lease and a recovery point change the row in its place.
 CREATE INDEX operation_by_id ON trivet.operation (id);
 CREATE INDEX operation_unfinished ON trivet.operation (seq) WHERE finished_at IS NULL;
--- The cap: there are no two of one place, whatever gateways and workers there are.
+-- Rule: tenant cap. There are no two of one place, whatever gateways and workers there are.
 CREATE UNIQUE INDEX operation_place ON trivet.operation (tenant_id, backend_id, class, place) WHERE place IS NOT NULL;
 CREATE INDEX operation_waiting ON trivet.operation (tenant_id, backend_id, class, priority DESC, seq)
   WHERE place IS NULL AND finished_at IS NULL;
@@ -127,7 +131,7 @@ CREATE INDEX operation_finished ON trivet.operation (finished_at) WHERE finished
 CREATE INDEX operation_of_resource ON trivet.operation (resource_id, seq);
 
 -- What an unfinished operation needs for itself. Two operations may run together unless they share a slot of a
--- resource: that is the whole compatibility matrix. The unique index, and no lock server, keeps promise P3.
+-- resource: that is the whole compatibility matrix. Rule: slots. The unique index, and no lock server, keeps promise P3.
 CREATE TABLE trivet.operation_slot (
   tenant_id uuid NOT NULL,
   operation_id uuid NOT NULL,
@@ -158,7 +162,7 @@ CREATE TABLE trivet.operation_event (
 );
 CREATE INDEX operation_event_of ON trivet.operation_event (operation_id, seq);
 
--- Instead of foreign keys: slots and events are only written by the statement that writes their operation, and a key would
+-- Rule: history. Instead of foreign keys: slots and events are only written by the statement that writes their operation, and a key would
 -- look it up, and lock it, six times for each operation. What goes with it goes by this.
 CREATE FUNCTION trivet.forget_operations() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -184,7 +188,7 @@ CREATE TABLE trivet.backend_circuit (
 `;
 
 const OBJECTS = `
--- The live row is the idempotency key. id is the incarnation: the name may live again, the id never does.
+-- Rule: one life. The live row is the idempotency key. id is the incarnation: the name may live again, the id never does.
 CREATE TABLE trivet.bucket (
   tenant_id uuid NOT NULL,
   id uuid NOT NULL,
@@ -278,14 +282,14 @@ const ROW_SECURITY = [
    ALTER POLICY tenant ON trivet.${table}
      USING ((tenant_id = trivet.current_tenant()) IS TRUE) WITH CHECK ((tenant_id = trivet.current_tenant()) IS TRUE);`,
   ),
-  // History is written, never rewritten; it goes only with its operation.
+  // Rule: append-only. History is written, never rewritten; it goes only with its operation.
   'REVOKE UPDATE, DELETE ON trivet.operation_event FROM trivet_app, trivet_engine;',
 ].join('\n');
 
 /**
  * Two sorts. SECURITY INVOKER with the tenant as first argument: one statement sets the tenant and reads, for the paths
  * that sidecars repeat (6,000 calls/s against 3,500 with a transaction around the read). SECURITY DEFINER: what must be
- * known before a tenant is; each returns just that (hard-cases T1).
+ * known before a tenant is; each returns just that (invariant T1).
  */
 const FUNCTIONS = `
 -- Of each name one row, in their order, if the endpoint exists: whether it serves, and the bucket, if it lives.
@@ -341,7 +345,7 @@ BEGIN
      WHERE o.tenant_id = p_tenant AND o.id = ANY (p_ids);
 END $$;
 
--- Ends the transaction of a worker whose lease is lost: its commit is already on the way.
+-- Rule: fence. Ends the transaction of a worker whose lease is lost: its commit is already on the way.
 CREATE FUNCTION trivet.fenced(p_found anyelement) RETURNS anyelement
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -351,7 +355,7 @@ BEGIN
   RETURN p_found;
 END $$;
 
--- Free places up to the cap, for the transaction that asks. Who takes one holds its lock from before the look that finds
+-- Rule: tenant cap. Free places up to it, for the transaction that asks. Who takes one holds its lock from before the look that finds
 -- it free until the commit: so nobody waits for anybody, and no two take the same. Passing a place on needs no lock.
 CREATE FUNCTION trivet.take_places(p_tenant uuid, p_backend uuid, p_class text, p_cap integer, p_wanted bigint)
 RETURNS TABLE (place smallint)

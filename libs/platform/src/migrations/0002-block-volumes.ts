@@ -1,8 +1,14 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm';
+import type { QueryRunner } from 'typeorm';
+import type { Migration } from '#platform/migrations/locks';
 import { rowSecurity } from '#platform/migrations/row-security';
 
 /** Hosts, volumes, publications, snapshots and their groups: the block leg. */
-export class BlockVolumes1795219200000 implements MigrationInterface {
+export class BlockVolumes1795219200000 implements Migration {
+  readonly locks: Migration['locks'] = {
+    backend: { mode: 'SHARE ROW EXCLUSIVE', work: [], seconds: 0 },
+    tenant: { mode: 'SHARE ROW EXCLUSIVE', work: [], seconds: 0 },
+  };
+
   async up(runner: QueryRunner): Promise<void> {
     for (const statement of [POOLS, VOLUMES, SNAPSHOTS, TARGET_IDS, rowSecurity(TABLES), FUNCTIONS])
       await runner.query(statement);
@@ -19,7 +25,7 @@ const POOLS = `
 CREATE SEQUENCE trivet.host_fence;
 GRANT USAGE ON SEQUENCE trivet.host_fence TO trivet_engine;
 
--- What the worker last saw of each pool. Accepting reserves against it (hard-cases F3).
+-- What the worker last saw of each pool. Accepting reserves against it (invariant F3).
 CREATE TABLE trivet.pool (
   tenant_id uuid NOT NULL,
   backend_id uuid NOT NULL,
@@ -28,7 +34,7 @@ CREATE TABLE trivet.pool (
   position integer NOT NULL,
   uuid uuid,
   portals text[] NOT NULL DEFAULT '{}',
-  -- Hosts without CHAP are served beyond loopback (hard-cases I4).
+  -- Hosts without CHAP are served beyond loopback (invariant I4).
   without_chap boolean NOT NULL DEFAULT false,
   state text NOT NULL CHECK (state IN ('up', 'down')),
   reason text,
@@ -91,7 +97,7 @@ CREATE TABLE trivet.volume_group (
   FOREIGN KEY (tenant_id, backend_id) REFERENCES trivet.backend
 );
 
--- The live row is the idempotency key; id is the incarnation and the name of the image at the backend.
+-- Rule: one life. The live row is the idempotency key; id is the incarnation and the name of the image at the backend.
 CREATE TABLE trivet.volume (
   tenant_id uuid NOT NULL,
   id uuid NOT NULL,
@@ -114,14 +120,14 @@ CREATE TABLE trivet.volume (
   base_snapshot_id uuid,
   parent_volume_id uuid,
   clone_of text NOT NULL DEFAULT '',
-  -- The target: its id is allocated at the first publication and kept (hard-cases I1).
+  -- The target: its id is allocated at the first publication and kept (invariant I1).
   tid integer,
   serial_number text,
   -- The daemon's run to which the target was last applied; another one, or none, means: apply again. The version grows
   -- when its initiators change, so that an apply that began before says nothing about it.
   applied_instance text,
   export_version bigint NOT NULL DEFAULT 0,
-  -- Sequence of the next snapshot's cut (hard-cases C2).
+  -- Sequence of the next snapshot's cut (invariant C2).
   next_cut bigint NOT NULL DEFAULT 1,
   active_operation uuid,
   -- Set by the audit: {type, message}. type 'lost': its image is missing or has another size.
@@ -188,14 +194,14 @@ CREATE TABLE trivet.snapshot (
   volume_id uuid NOT NULL,
   name text NOT NULL,
   state text NOT NULL CHECK (state IN ('creating', 'ready', 'deleting', 'gone')),
-  -- Made by the driver for a clone: in no list, goes with the last clone (reference/csp.md 6).
+  -- Made by the driver for a clone: in no list, goes with the last clone (docs/callers.md#snapshots-for-clones).
   hidden boolean NOT NULL,
   description text NOT NULL,
   config jsonb NOT NULL,
   -- Of the image, which keeps them when its volume is edited.
   pool text NOT NULL,
   folder text NOT NULL,
-  -- Of the volume at the cut; set with cut and cut_at when it is taken. Hidden ones have no cut number.
+  -- Of the volume at the cut; set with cut and cut_at when it is taken. Rule: cut numbers. Hidden ones have none.
   size_bytes bigint,
   cut bigint,
   cut_at timestamptz,
@@ -221,7 +227,7 @@ CREATE INDEX snapshot_gone ON trivet.snapshot (tenant_id, updated_at) WHERE stat
 `;
 
 const TARGET_IDS = `
--- Unique over the appliance and not reused for a week: tgt's NAA is made of (tid, lun) only, and two disks with one NAA
+-- Rule: target ids. Unique over the appliance and not reused for a week: tgt's NAA is made of (tid, lun) only, and two disks with one NAA
 -- look like two paths to one. Reached by the two functions below and by nothing else.
 CREATE TABLE trivet.target_id (
   tid integer PRIMARY KEY,

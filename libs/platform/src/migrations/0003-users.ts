@@ -1,8 +1,14 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm';
+import type { QueryRunner } from 'typeorm';
+import type { Migration } from '#platform/migrations/locks';
 import { rowSecurity } from '#platform/migrations/row-security';
 
 /** Users of a tenant, their tokens, and the throttle of their logins. */
-export class Users1795305600000 implements MigrationInterface {
+export class Users1795305600000 implements Migration {
+  readonly locks: Migration['locks'] = {
+    backend: { mode: 'SHARE ROW EXCLUSIVE', work: [], seconds: 0 },
+    tenant: { mode: 'SHARE ROW EXCLUSIVE', work: [], seconds: 0 },
+  };
+
   async up(runner: QueryRunner): Promise<void> {
     for (const statement of [USERS, THROTTLE, rowSecurity(TABLES), FUNCTIONS]) await runner.query(statement);
   }
@@ -15,7 +21,7 @@ export class Users1795305600000 implements MigrationInterface {
 }
 
 const USERS = `
--- Login: name in the tenant default, name@tenant everywhere; so logins are unique over the appliance (hard-cases T3).
+-- Login: name in the tenant default, name@tenant everywhere; so logins are unique over the appliance (invariant T3).
 CREATE TABLE trivet.tenant_user (
   tenant_id uuid NOT NULL REFERENCES trivet.tenant,
   id uuid NOT NULL,
@@ -52,7 +58,7 @@ CREATE INDEX session_token_expiry ON trivet.session_token (tenant_id, expires_at
 `;
 
 const THROTTLE = `
--- Failed logins, of an account (known or not) and of an address. One is forgiven every minute. Reached by the three
+-- Rule: login throttle. Failed logins, of an account (known or not) and of an address. One is forgiven every minute. Reached by the three
 -- functions below and by nothing else.
 CREATE TABLE trivet.login_throttle (
   subject text PRIMARY KEY,

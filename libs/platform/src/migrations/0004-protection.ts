@@ -1,8 +1,15 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm';
+import type { QueryRunner } from 'typeorm';
+import type { Migration } from '#platform/migrations/locks';
 import { rowSecurity } from '#platform/migrations/row-security';
 
 /** Protection templates, what they made and when they are due, and performance policies. */
-export class Protection1795392000000 implements MigrationInterface {
+export class Protection1795392000000 implements Migration {
+  readonly locks: Migration['locks'] = {
+    snapshot: { mode: 'SHARE ROW EXCLUSIVE', work: [], seconds: 0 },
+    tenant: { mode: 'SHARE ROW EXCLUSIVE', work: [], seconds: 0 },
+    volume: { mode: 'SHARE ROW EXCLUSIVE', work: [], seconds: 0 },
+  };
+
   async up(runner: QueryRunner): Promise<void> {
     for (const statement of [PROTECTION, POLICIES, rowSecurity(TABLES), FUNCTIONS, SHIPPED])
       await runner.query(statement);
@@ -45,7 +52,7 @@ CREATE INDEX volume_protection_due ON trivet.volume_protection (tenant_id, next_
 CREATE INDEX volume_protection_prune ON trivet.volume_protection (tenant_id, prune_at) WHERE prune_at IS NOT NULL;
 CREATE INDEX volume_protection_of_template ON trivet.volume_protection (tenant_id, template_id);
 
--- This row decides that a period has its one snapshot: it is written in the transaction that accepts the snapshot.
+-- Rule: one snapshot a period. This row decides it: it is written in the transaction that accepts the snapshot.
 CREATE TABLE trivet.protection_run (
   tenant_id uuid NOT NULL,
   template_id uuid NOT NULL,
@@ -134,7 +141,7 @@ REVOKE EXECUTE ON FUNCTION trivet.protection_due, trivet.add_shipped_profiles, t
 GRANT EXECUTE ON FUNCTION trivet.protection_due TO trivet_app, trivet_engine;
 `;
 
-/** Every tenant has them from its first moment, whoever makes it. */
+/** Rule: shipped profiles. Every tenant has them from its first moment, whoever makes it. */
 const SHIPPED = `
 CREATE TRIGGER ship_profiles AFTER INSERT ON trivet.tenant FOR EACH ROW EXECUTE FUNCTION trivet.ship_profiles();
 SELECT trivet.add_shipped_profiles(id) FROM trivet.tenant;

@@ -1,8 +1,16 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm';
+import type { QueryRunner } from 'typeorm';
+import type { Migration } from '#platform/migrations/locks';
 import { rowSecurity } from '#platform/migrations/row-security';
 
 /** The change index, what holds images for it, and snapshot sessions. */
-export class Changes1795478400000 implements MigrationInterface {
+export class Changes1795478400000 implements Migration {
+  readonly locks: Migration['locks'] = {
+    snapshot: { mode: 'ACCESS EXCLUSIVE', work: ['scan', 'index'], seconds: 35 },
+    tenant: { mode: 'SHARE ROW EXCLUSIVE', work: [], seconds: 0 },
+    tenant_user: { mode: 'SHARE ROW EXCLUSIVE', work: [], seconds: 0 },
+    volume: { mode: 'SHARE ROW EXCLUSIVE', work: [], seconds: 0 },
+  };
+
   async up(runner: QueryRunner): Promise<void> {
     for (const statement of [SNAPSHOTS, INDEX, SESSIONS, rowSecurity(TABLES), FUNCTIONS]) await runner.query(statement);
   }
@@ -18,7 +26,7 @@ const SNAPSHOTS = `
 -- pending: its step is to be built. broken: it cannot be any more; deltas across it are unknown.
 -- image_gone_at: its image was unlinked, or is about to be, which cannot be taken back. A deleted snapshot with a cut and
 -- an image is an anchor or pinned; one with a cut and without is a tombstone: found by id, as a base, while its steps are
--- kept (hard-cases C1, C6).
+-- kept (invariants C1, C6).
 ALTER TABLE trivet.snapshot
   ADD COLUMN index_state text NOT NULL DEFAULT 'pending' CHECK (index_state IN ('pending', 'indexed', 'broken')),
   ADD COLUMN image_gone_at timestamptz;

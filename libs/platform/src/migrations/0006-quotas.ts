@@ -1,5 +1,5 @@
 /**
- * Quotas, kept by the tables themselves in the transaction that accepts: so no path that makes something forgets them.
+ * Rule: quotas. Kept by the tables themselves in the transaction that accepts: so no path that makes something forgets them.
  * A tenant without a limit costs one look at an empty index; one with a limit counts under a lock of its own, so that two
  * that come at once cannot both have the last place. What each key counts: docs/adr/0018.
  */
@@ -53,7 +53,7 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
               ELSE p_bytes || ' bytes' END;
 $$;
 
--- TG_ARGV: the keys that a new row of the table counts for. It runs with the rights of who inserts, and sees what he sees:
+-- Rule: quotas. TG_ARGV: the keys that a new row of the table counts for. It runs with the rights of who inserts, and sees what he sees:
 -- more would cost every creation a change of roles.
 CREATE FUNCTION trivet.keep_quotas() RETURNS trigger
 LANGUAGE plpgsql AS $$

@@ -1,7 +1,12 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm';
+import type { QueryRunner } from 'typeorm';
+import type { Migration } from '#platform/migrations/locks';
 
 /** Users whom an OpenID Connect provider vouches for. Rules: docs/adr/0021. */
-export class Identities1795651200000 implements MigrationInterface {
+export class Identities1795651200000 implements Migration {
+  readonly locks: Migration['locks'] = {
+    tenant_user: { mode: 'ACCESS EXCLUSIVE', work: ['scan', 'index'], seconds: 6 },
+  };
+
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(IDENTITIES);
   }
@@ -21,8 +26,8 @@ ALTER TABLE trivet.tenant_user
   ADD CONSTRAINT tenant_user_identity_check CHECK ((issuer IS NULL) = (subject IS NULL));
 CREATE INDEX tenant_user_identity ON trivet.tenant_user (issuer, subject) WHERE subject IS NOT NULL;
 
--- A person is one user of the whole appliance. No unique index says so: it would tell a tenant about another's users
--- (hard-cases T2), so only the appliance's administrators and logins set an identity. The lock makes two who set the
+-- Rule: one user a person. Of the whole appliance, and no unique index says so: it would tell a tenant about another's users
+-- (invariant T2), so only the appliance's administrators and logins set an identity. The lock makes two who set the
 -- same one at once see each other.
 CREATE FUNCTION trivet.one_user_an_identity() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

@@ -1,4 +1,5 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm';
+import type { QueryRunner } from 'typeorm';
+import type { Migration } from '#platform/migrations/locks';
 
 const MADE = 'trivet.health_of_backends, trivet.health_of_pools';
 
@@ -40,7 +41,9 @@ REVOKE EXECUTE ON FUNCTION ${MADE} FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION ${MADE} TO trivet_app;
 `;
 
-export class Health1795651260000 implements MigrationInterface {
+export class Health1795651260000 implements Migration {
+  readonly locks = {};
+
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(HEALTH);
   }

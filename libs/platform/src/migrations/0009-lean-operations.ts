@@ -1,4 +1,5 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm';
+import type { QueryRunner } from 'typeorm';
+import type { Migration } from '#platform/migrations/locks';
 
 /**
  * What an operation writes, it writes into each index again. Events are read by their operation or by their transaction, never
@@ -101,7 +102,12 @@ REVOKE EXECUTE ON FUNCTION trivet.wake FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION trivet.wake TO trivet_app;
 `;
 
-export class LeanOperations1795737600000 implements MigrationInterface {
+export class LeanOperations1795737600000 implements Migration {
+  readonly locks: Migration['locks'] = {
+    bucket: { mode: 'SHARE UPDATE EXCLUSIVE', work: [], seconds: 0 },
+    operation_event: { mode: 'ACCESS EXCLUSIVE', work: [], seconds: 0 },
+  };
+
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(FEWER_INDEX_ENTRIES + WAKE);
   }

@@ -1,4 +1,5 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm';
+import type { QueryRunner } from 'typeorm';
+import type { Migration } from '#platform/migrations/locks';
 
 /** A registered bucket carries no tag of ours, and its name may be given to another bucket when its owner deletes it. */
 const IDENTITY = `
@@ -7,7 +8,11 @@ const IDENTITY = `
 ALTER TABLE trivet.bucket ADD COLUMN identity text CHECK (identity IS NULL OR origin = 'registered');
 `;
 
-export class BucketIdentity1795824000000 implements MigrationInterface {
+export class BucketIdentity1795824000000 implements Migration {
+  readonly locks: Migration['locks'] = {
+    bucket: { mode: 'ACCESS EXCLUSIVE', work: ['scan'], seconds: 3 },
+  };
+
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(IDENTITY);
   }

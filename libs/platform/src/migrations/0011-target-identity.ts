@@ -1,11 +1,12 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm';
+import type { QueryRunner } from 'typeorm';
+import type { Migration } from '#platform/migrations/locks';
 
 /** Hosts know a disk by its target's name and by what its unit says of itself, so neither may change under one. */
 const TARGET_IDENTITY = `
 -- {name, vendor, product, unitSerial}, as first published to the hosts that have it now: see libs/storage, target-identity.
 ALTER TABLE trivet.volume ADD COLUMN target jsonb;
 
--- The release before knows the target's id alone, and may still run: what it publishes has the identity that it gives, and
+-- Rule: disk identity. The release before knows the target's id alone, and may still run: what it publishes has the identity that it gives, and
 -- what it takes away takes the identity along.
 CREATE FUNCTION trivet.volume_target_identity() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -23,7 +24,12 @@ UPDATE trivet.volume SET tid = tid WHERE tid IS NOT NULL;
 ALTER TABLE trivet.volume ADD CHECK ((target IS NULL) = (tid IS NULL));
 `;
 
-export class TargetIdentity1795910400000 implements MigrationInterface {
+export class TargetIdentity1795910400000 implements Migration {
+  // 15 minutes if all of them are published; about 4 s if none is.
+  readonly locks: Migration['locks'] = {
+    volume: { mode: 'ACCESS EXCLUSIVE', work: ['scan', 'update'], seconds: 900 },
+  };
+
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(TARGET_IDENTITY);
   }

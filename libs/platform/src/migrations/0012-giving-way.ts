@@ -1,4 +1,5 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm';
+import type { QueryRunner } from 'typeorm';
+import type { Migration } from '#platform/migrations/locks';
 
 /** `counted`: which of the others' volumes, beside those that are there. */
 const promisedToOthers = (counted = ''): string => `
@@ -14,7 +15,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 $$;
 `;
 
-/** The recycle bin gives way to new volumes, also to those of others who share its pool. */
+/** Rule: shared pool. The recycle bin gives way to new volumes, also to those of others who share its pool. */
 const GIVING_WAY = `
 -- On its way out of the recycle bin: its place is promised to somebody else already.
 CREATE FUNCTION trivet.leaves_bin(p_state text, p_binned_until timestamptz) RETURNS boolean
@@ -63,7 +64,11 @@ REVOKE EXECUTE ON FUNCTION trivet.leaves_bin, trivet.bin_gives_way FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION trivet.leaves_bin, trivet.bin_gives_way TO trivet_app;
 `;
 
-export class GivingWay1795996800000 implements MigrationInterface {
+export class GivingWay1795996800000 implements Migration {
+  readonly locks: Migration['locks'] = {
+    volume: { mode: 'ACCESS EXCLUSIVE', work: ['index'], seconds: 40 },
+  };
+
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(GIVING_WAY);
     await runner.query(promisedToOthers('\n     AND NOT trivet.leaves_bin(v.state, v.binned_until)'));

@@ -1,4 +1,5 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm';
+import type { QueryRunner } from 'typeorm';
+import type { Migration } from '#platform/migrations/locks';
 
 /** A volume group's protection template protects its members; snapshot groups keep the config that they were made with. */
 const GROUP_PROTECTION = `
@@ -9,7 +10,14 @@ ALTER TABLE trivet.volume_protection ADD COLUMN by_group boolean NOT NULL DEFAUL
 ALTER TABLE trivet.snapshot_group ADD COLUMN config jsonb NOT NULL DEFAULT '{}';
 `;
 
-export class GroupProtection1796083200000 implements MigrationInterface {
+export class GroupProtection1796083200000 implements Migration {
+  readonly locks: Migration['locks'] = {
+    protection_template: { mode: 'SHARE ROW EXCLUSIVE', work: [], seconds: 0 },
+    snapshot_group: { mode: 'ACCESS EXCLUSIVE', work: [], seconds: 0 },
+    volume_group: { mode: 'ACCESS EXCLUSIVE', work: ['scan'], seconds: 8 },
+    volume_protection: { mode: 'ACCESS EXCLUSIVE', work: [], seconds: 0 },
+  };
+
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(GROUP_PROTECTION);
   }

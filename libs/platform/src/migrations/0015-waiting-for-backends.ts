@@ -1,4 +1,5 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm';
+import type { QueryRunner } from 'typeorm';
+import type { Migration } from '#platform/migrations/locks';
 
 /** What waits behind an open circuit is neither stuck nor about to run: people must see which it is, and why. */
 const WAITING = `
@@ -21,7 +22,11 @@ REVOKE EXECUTE ON FUNCTION trivet.waiting_for_backends FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION trivet.waiting_for_backends TO trivet_app;
 `;
 
-export class WaitingForBackends1796256000000 implements MigrationInterface {
+export class WaitingForBackends1796256000000 implements Migration {
+  readonly locks: Migration['locks'] = {
+    backend_circuit: { mode: 'ACCESS EXCLUSIVE', work: [], seconds: 0 },
+  };
+
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(WAITING);
   }

@@ -1,4 +1,5 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm';
+import type { QueryRunner } from 'typeorm';
+import type { Migration } from '#platform/migrations/locks';
 
 /** Drivers change things too: by a login of CSP, or by a socket that has no login. */
 const DOORS = `
@@ -8,7 +9,11 @@ ALTER TABLE trivet.audit_entry DROP CONSTRAINT audit_entry_actor_kind_check,
   ADD COLUMN door text NOT NULL DEFAULT '' CHECK (door IN ('', 'admin', 'csp', 'cosi'));
 `;
 
-export class AuditDoors1796342400000 implements MigrationInterface {
+export class AuditDoors1796342400000 implements Migration {
+  readonly locks: Migration['locks'] = {
+    audit_entry: { mode: 'ACCESS EXCLUSIVE', work: ['scan'], seconds: 12 },
+  };
+
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(DOORS);
   }

@@ -1,4 +1,5 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm';
+import type { QueryRunner } from 'typeorm';
+import type { Migration } from '#platform/migrations/locks';
 
 const MADE = 'trivet.pool_thin_ratio, trivet.backend_conditions, trivet.pool_conditions';
 
@@ -68,7 +69,11 @@ REVOKE EXECUTE ON FUNCTION ${MADE} FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION ${MADE} TO trivet_app;
 `;
 
-export class Evidence1796428800000 implements MigrationInterface {
+export class Evidence1796428800000 implements Migration {
+  readonly locks: Migration['locks'] = {
+    backend_circuit: { mode: 'ACCESS EXCLUSIVE', work: [], seconds: 0 },
+  };
+
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(EVIDENCE);
   }

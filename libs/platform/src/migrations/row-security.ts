@@ -1,4 +1,4 @@
-/** Forced row security for tables of a tenant: the application role sees one tenant, the owner migrates (hard-cases T1). */
+/** Rule: tenant isolation. Forced row security for tables of a tenant: the application role sees one tenant, the owner migrates (invariant T1). */
 export const rowSecurity = (tables: readonly string[]): string =>
   tables
     .map(

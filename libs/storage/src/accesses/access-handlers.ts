@@ -13,7 +13,7 @@ import { desiredAccess, fingerprint } from '#storage/desired-state';
 /**
  * A bucket's policy is not edited but generated: from all its grant rows, under the bucket's policy slot. The rows change
  * in the committed transaction before the policy is written, so whoever writes it next writes this change too, and a
- * crash in between loses nothing. Order of a revocation: rows, key, policies, principal (hard-cases O4).
+ * crash in between loses nothing. Order of a revocation: rows, key, policies, principal (invariant O4).
  */
 const MARK = sql(
   'access_mark_grants',

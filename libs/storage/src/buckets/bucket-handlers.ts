@@ -16,7 +16,7 @@ const log = createLogger('bucket');
  * A bucket carries the user's name at the backend, so the name cannot tell whose it is. What tells is a pair: "seen
  * absent", committed here before the create call, and the incarnation tag there, written right after it. After a crash
  * between the two an untagged, empty bucket of our own user is ours if and only if we had seen the name absent
- * (hard-cases O1).
+ * (invariant O1).
  */
 const SEEN_ABSENT = setSql(
   'bucket_seen_absent',
@@ -240,7 +240,7 @@ const FORGET_LEFT = sql(
 );
 
 /**
- * A registered bucket: our grants leave it, it stays as it is (hard-cases O7). After COSI's Delete it may be claimed again;
+ * A registered bucket: our grants leave it, it stays as it is (invariant O7). After COSI's Delete it may be claimed again;
  * an administrator's deletion ends the registration too. Which grants leave was settled when the Delete was accepted; the
  * policy is written from the rows, so that a later Grant keeps its statement whichever of the two runs first.
  */

@@ -42,7 +42,7 @@ export interface ReleaseBucketRequest {
   forget?: boolean;
 }
 
-/** Our grants leave a registered bucket, which stays as it is (hard-cases O7). */
+/** Our grants leave a registered bucket, which stays as it is (invariant O7). */
 export const releaseBucket = defineOperation<ReleaseBucketRequest>('bucket.release', {
   resourceKind: 'bucket',
   class: 'fast',

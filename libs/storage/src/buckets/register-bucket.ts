@@ -37,7 +37,7 @@ export interface BackendPlace {
 
 /**
  * Gives a tenant the use of a bucket that Trivet did not make (brownfield). An administrator's act: any typed name that
- * worked would be a way out of the tenant (hard-cases O7). The bucket is never deleted, emptied or reconfigured.
+ * worked would be a way out of the tenant (invariant O7). The bucket is never deleted, emptied or reconfigured.
  * Registering it again is not an error.
  */
 export async function registerBucket(

@@ -19,7 +19,7 @@ import {
 import type { BlockDirectory } from '#storage/volumes/volume-handlers';
 
 /**
- * All members are staged while their exporters stand still, and get their names after the last one is staged (hard-cases
+ * All members are staged while their exporters stand still, and get their names after the last one is staged (invariant
  * F4). An attempt that did not come to its end leaves images of one instant, but nobody knows whether all of them: the next
  * one discards the whole cut and makes another.
  */

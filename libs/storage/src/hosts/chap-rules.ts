@@ -32,7 +32,7 @@ const POOLS_OF_HOST = sql(
     WHERE p.tenant_id = $1 AND p.host_id = $2`,
 );
 
-/** Accounts are global in a daemon: one name has one password (hard-cases I4). `already_exists`, field `chap_user`. */
+/** Accounts are global in a daemon: one name has one password (invariant I4). `already_exists`, field `chap_user`. */
 export async function requireOwnAccount(
   tx: Tx,
   tenantId: string,

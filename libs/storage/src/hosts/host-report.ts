@@ -7,7 +7,7 @@ const LIST = sql(
           (SELECT count(*)::int FROM trivet.publication p WHERE p.tenant_id = h.tenant_id AND p.host_id = h.id) AS volumes
      FROM trivet.host h WHERE h.tenant_id = $1 ORDER BY h.name, h.uuid`,
 );
-/** Hosts that anybody can pretend to be who reaches the portal (hard-cases I4). */
+/** Hosts that anybody can pretend to be who reaches the portal (invariant I4). */
 const WITHOUT_CHAP = sql(
   'report_hosts_without_chap',
   `SELECT DISTINCT h.name, v.pool FROM trivet.publication p

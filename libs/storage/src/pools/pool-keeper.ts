@@ -29,7 +29,7 @@ const PUT = sql(
 
 /**
  * Writes down what each pool says of itself: accepting a volume looks there, and asks no backend. A pool whose folder is
- * empty and has no row yet is taken into use; one that had a marker before and has none now is down (hard-cases F2).
+ * empty and has no row yet is taken into use; one that had a marker before and has none now is down (invariant F2).
  */
 export class PoolKeeper {
   private doneAt = Number.NEGATIVE_INFINITY;

@@ -5,7 +5,7 @@ import { sql } from '#platform/sql';
 import { type BackendState, notTaking } from '#storage/backends/backend-state';
 import type { BlockCaller } from '#storage/block-storage';
 
-/** Above this part of a pool nothing new is made in it (hard-cases F3). */
+/** Above this part of a pool nothing new is made in it (invariant F3). */
 const FULL_AT = 0.85;
 
 /** Whose pool it is; the background has no caller. */
@@ -71,7 +71,7 @@ const BINNED = sql(
 
 /**
  * Room in the pool, by what the worker last saw. Throws `resource_exhausted` with the words that drivers look for
- * (reference/csp.md 4), `unavailable` for a pool that is down or was never looked at, `failed_precondition` with field
+ * (docs/callers.md#statuses), `unavailable` for a pool that is down or was never looked at, `failed_precondition` with field
  * `backend` for a backend that takes nothing more.
  */
 export async function requireRoom(tx: Tx, owner: PoolOwner, pool: string, purpose: Purpose): Promise<void> {

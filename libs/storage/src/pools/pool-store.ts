@@ -35,7 +35,7 @@ export async function choosePool(tx: Tx, caller: BlockCaller, name: string | und
   return pool.name;
 }
 
-/** Who exports the volumes of a pool (hard-cases I4). */
+/** Who exports the volumes of a pool (invariant I4). */
 export async function daemonOf(tx: Tx, tenantId: string, backendId: string, name: string): Promise<DaemonRef> {
   const pool = (await readPools(tx, tenantId, backendId)).find(candidate => candidate.name === name);
   return { tenantId, pool: name, portals: pool?.portals ?? [] };

@@ -23,7 +23,7 @@ export const nodesCannotCome = (portals: readonly string[]): string =>
   `is served at ${portals.join(', ')}, and nodes of HPE's driver come to port 3260 of an address alone`;
 export const SERVE_NODES = 'serve it at port 3260 of an address of its own (README, Pools)';
 
-/** Beyond loopback a host without CHAP is protected by a name that anybody can take (hard-cases I4). */
+/** Beyond loopback a host without CHAP is protected by a name that anybody can take (invariant I4). */
 export const servesWithoutChap = ({ portals, withoutChap }: Pick<PoolRow, 'portals' | 'withoutChap'>): boolean =>
   withoutChap || isLocal(portals);
 

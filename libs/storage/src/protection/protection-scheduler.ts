@@ -106,7 +106,7 @@ interface Claimed {
 /**
  * Takes the snapshots that templates ask for. Any number of workers do so at once: what is due stands in Postgres, by the
  * database's clock, and the row (template, volume, schedule, period) is written in the transaction that accepts the
- * snapshot, so that a period has one whatever crashes and whatever is wiped (hard-cases E10). Of periods that nobody took
+ * snapshot, so that a period has one whatever crashes and whatever is wiped (invariant E10). Of periods that nobody took
  * only the newest is. A volume that cannot be snapshotted now is tried again within its period.
  */
 export class ProtectionScheduler {

@@ -16,7 +16,7 @@ const log = createLogger('exports');
 
 /**
  * Targets live in the memory of their daemon. One that was applied to another run of it, or whose initiators changed
- * since, is applied again from Postgres, with the same identity (hard-cases I1): at once for a host that posts its new
+ * since, is applied again from Postgres, with the same identity (invariant I1): at once for a host that posts its new
  * initiators, within a round of the keeper for a daemon that was restarted.
  */
 export interface StaleTarget {

@@ -80,7 +80,7 @@ export async function readTarget(
     thick: row.thick,
     // One user has one password in a tenant; which one, Postgres says.
     replaceChap: true,
-    // Whose image is lost is served to nobody (hard-cases F2).
+    // Whose image is lost is served to nobody (invariant F2).
     initiators: row.lost ? [] : hosts.flatMap(host => initiatorsOf(host, secrets, tenantId)),
   };
   return { spec, exportVersion: row.exportVersion };

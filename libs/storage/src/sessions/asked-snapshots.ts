@@ -10,7 +10,7 @@ const FOUND = `SELECT s.id, s.name, s.volume_id AS "volumeId", s.state, s.cut IS
   JOIN trivet.volume v ON v.tenant_id = s.tenant_id AND v.id = s.volume_id
    AND v.state NOT IN ('deleting', 'binned', 'gone')
  WHERE b.tenant_id = $1 AND NOT s.hidden`;
-/** A deleted one that has its place among the cuts may still be a base (hard-cases C8); one that has lost it was known. */
+/** A deleted one that has its place among the cuts may still be a base (invariant C8); one that has lost it was known. */
 const BY_ID = sql(
   'asked_snapshots_by_id',
   `${FOUND} AND s.id = ANY ($2::uuid[]) AND (s.state IN ('creating', 'ready') OR s.size_bytes IS NOT NULL)`,

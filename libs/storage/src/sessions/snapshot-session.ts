@@ -66,7 +66,7 @@ export interface SessionOwner {
 export interface SessionRequest {
   /** Of Kubernetes' form for names; generated when absent. */
   name?: string;
-  /** Ids or names. A deleted snapshot can be covered by its id, as a base (hard-cases C8). */
+  /** Ids or names. A deleted snapshot can be covered by its id, as a base (invariant C8). */
   snapshots: readonly string[];
   /** How long it lives, from its creation on; the configured time when absent. */
   ttlMs?: number;

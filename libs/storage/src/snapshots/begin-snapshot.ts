@@ -8,7 +8,7 @@ import { createSnapshot } from '#storage/snapshots/snapshot-operations';
 import { insertSnapshot, lockSnapshot, type SnapshotOwner } from '#storage/snapshots/snapshot-store';
 import { lockUsableVolume } from '#storage/volumes/volume-store';
 
-/** The driver's name for a snapshot that it makes only to clone from, and never deletes (reference/csp.md 6). */
+/** The driver's name for a snapshot that it makes only to clone from, and never deletes (docs/callers.md#snapshots-for-clones). */
 const HIDDEN = /^snap-for-clone-/;
 
 export interface NewSnapshot {

@@ -2,7 +2,7 @@ import type { CutPrediction } from '#backends/block-backend';
 import { StorageError } from '#platform/errors';
 
 /**
- * How long a cut may keep writers waiting (hard-cases F3, F4). Sharing blocks stalls those of this one image for as long
+ * How long a cut may keep writers waiting (invariants F3, F4). Sharing blocks stalls those of this one image for as long
  * as its extents take, which may be forced. Stopping the exporter stops all that it serves, and where the data are copied
  * under writes the copy would be torn: these limits cannot be forced.
  */

@@ -42,7 +42,7 @@ interface Useless {
 }
 
 /**
- * The driver makes a snapshot for each clone of a volume and never deletes it (reference/csp.md 6). Callers do not see it;
+ * The driver makes a snapshot for each clone of a volume and never deletes it (docs/callers.md#snapshots-for-clones). Callers do not see it;
  * it goes when its last clone is gone, when no clone came, or with its volume, by the same operation that a caller's
  * deletion is. Any number of workers may do this at once.
  */

@@ -11,7 +11,7 @@ const log = createLogger('snapshots');
 
 const EVERY_MS = 10_000;
 const PORTION = 50;
-/** Beyond it anchors are given up, oldest first (hard-cases F3); a few at a time, until the pool says that it was enough. */
+/** Beyond it anchors are given up, oldest first (invariant F3); a few at a time, until the pool says that it was enough. */
 const FULL_SHARE = 0.95;
 const FORCED = 5;
 

@@ -4,7 +4,7 @@ import { sql } from '#platform/sql';
 import { snapshotImage } from '#storage/snapshots/snapshot-store';
 
 /**
- * Why the image of a deleted snapshot stays, hidden (hard-cases C1). What changed until the next cut can only be found
+ * Why the image of a deleted snapshot stays, hidden (invariant C1). What changed until the next cut can only be found
  * while the images of both cuts are there, so the newest indexed one of a volume that lives is its anchor; one that is not
  * indexed yet is still to be read; and whoever reads an image has pinned it. `s` is the snapshot; temporary ones have no
  * cut and are not kept.

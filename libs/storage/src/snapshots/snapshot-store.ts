@@ -165,7 +165,7 @@ export function snapshotPage(
   });
 }
 
-/** The volume's own of that name; when it has none, one of another volume (reference/csp.md 6). */
+/** The volume's own of that name; when it has none, one of another volume (docs/callers.md#look-ups). */
 export async function snapshotNamed(
   database: Database,
   { tenantId, backendId }: SnapshotOwner,

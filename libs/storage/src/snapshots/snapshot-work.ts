@@ -89,7 +89,7 @@ export const daemonsOf = (cuts: readonly Cut[]): DaemonRef[] => [
 
 /**
  * $4 size of the image: of whole blocks, while the volume has the size that was asked for. The number of the cut is the
- * volume's next one; hidden snapshots are in no chain (hard-cases C2).
+ * volume's next one; hidden snapshots are in no chain (invariant C2).
  */
 export const TAKEN = sql(
   'snapshot_taken',

@@ -88,7 +88,7 @@ interface ExportedRow {
 /**
  * Compares Postgres, images and targets, at start and then every few minutes. Targets are configuration: what differs is
  * applied again. Images are data: a missing or wrong-sized one is reported as lost and never made anew; what nobody
- * knows is reported and never deleted (hard-cases F2).
+ * knows is reported and never deleted (invariant F2).
  */
 export class BlockAudit {
   private doneAt = Number.NEGATIVE_INFINITY;

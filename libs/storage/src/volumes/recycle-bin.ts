@@ -21,7 +21,7 @@ const log = createLogger('recycle-bin');
 
 const EVERY_MS = 10_000;
 const PORTION = 50;
-/** Beyond it the bin is emptied before its time, oldest first, as far as needed (hard-cases F3). */
+/** Beyond it the bin is emptied before its time, oldest first, as far as needed (invariant F3). */
 const FULL_SHARE = 0.95;
 /** Until a removal is in the pool's figures: btrfs gives blocks back at its next commit, and those are 30 s apart. */
 const SETTLE_MS = 40_000;

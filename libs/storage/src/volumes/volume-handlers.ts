@@ -20,7 +20,7 @@ export interface BlockDirectory {
 /**
  * Images carry the incarnation, so that who finds one of that name knows whose it is. Content is made under a temporary
  * name of this operation and fence, and given its name in one step that never replaces: a crash leaves temporaries, which
- * the repeat drops, or the whole image, which it finds (hard-cases F1).
+ * the repeat drops, or the whole image, which it finds (invariant F1).
  */
 interface VolumeWork {
   image: ImageRef;
@@ -173,7 +173,7 @@ const NOT_GROWN = sql(
     WHERE tenant_id = $1 AND id = $2 AND active_operation = $3`,
 );
 
-/** Under I/O: hosts see the new size when they look again (hard-cases I3). */
+/** Under I/O: hosts see the new size when they look again (invariant I3). */
 export function expandVolumeHandler(blocks: BlockDirectory): Handler {
   return expandVolume.handledBy<VolumeWork>({
     begin: readWork,
