@@ -694,6 +694,7 @@ CREATE INDEX volume_of_snapshot ON trivet.volume (tenant_id, base_snapshot_id) W
 CREATE INDEX volume_reserved ON trivet.volume (tenant_id, backend_id, pool) INCLUDE (size_bytes) WHERE (state <> 'gone');
 CREATE INDEX volume_with_condition ON trivet.volume (tenant_id) WHERE (condition IS NOT NULL);
 CREATE TRIGGER keep_quotas AFTER INSERT ON trivet.volume REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION trivet.keep_quotas('volumes', 'volume_bytes');
+CREATE TRIGGER volume_target_identity BEFORE INSERT OR UPDATE OF tid, target ON trivet.volume FOR EACH ROW EXECUTE FUNCTION trivet.volume_target_identity();
 ALTER TABLE trivet.volume ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY owner ON trivet.volume TO trivet_owner USING (true) WITH CHECK (true);
 CREATE POLICY tenant ON trivet.volume TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
@@ -2157,6 +2158,24 @@ AS $function$
   SELECT id, name FROM trivet.tenant;
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.tenant_names() TO trivet_app;
+
+-- volume_target_identity: 0011-target-identity
+-- Rule: disk identity. The release before knows the target's id alone, and may still run: what it publishes has the identity that it gives, and
+-- what it takes away takes the identity along.
+CREATE OR REPLACE FUNCTION trivet.volume_target_identity()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  IF NEW.tid IS NULL THEN
+    NEW.target := NULL;
+  ELSIF NEW.target IS NULL THEN
+    NEW.target := jsonb_build_object('name', 'iqn.2026-01.dev.trivet:' || NEW.id, 'vendor', 'TRIVET', 'product', 'VOLUME',
+                                     'unitSerial', 'uuid');
+  END IF;
+  RETURN NEW;
+END $function$;
+GRANT EXECUTE ON FUNCTION trivet.volume_target_identity() TO PUBLIC;
 
 -- waiting_for_backends: 0015-waiting-for-backends
 -- Of one tenant, or of all: backends whose circuit is open.

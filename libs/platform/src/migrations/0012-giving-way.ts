@@ -55,19 +55,12 @@ BEGIN
   RETURN held;
 END $$;
 
--- What a pool has promised is summed at each creation under the pool's lock: from the index alone.
-DROP INDEX trivet.volume_reserved;
-CREATE INDEX volume_reserved ON trivet.volume (tenant_id, backend_id, pool) INCLUDE (size_bytes, state, binned_until)
-  WHERE state <> 'gone';
-
 REVOKE EXECUTE ON FUNCTION trivet.leaves_bin, trivet.bin_gives_way FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION trivet.leaves_bin, trivet.bin_gives_way TO trivet_app;
 `;
 
 export class GivingWay1795996800000 implements Migration {
-  readonly locks: Migration['locks'] = {
-    volume: { mode: 'ACCESS EXCLUSIVE', work: ['index'], seconds: 40 },
-  };
+  readonly locks = {};
 
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(GIVING_WAY);
@@ -77,9 +70,5 @@ export class GivingWay1795996800000 implements Migration {
   async down(runner: QueryRunner): Promise<void> {
     await runner.query(promisedToOthers());
     await runner.query('DROP FUNCTION trivet.bin_gives_way, trivet.leaves_bin');
-    await runner.query('DROP INDEX trivet.volume_reserved');
-    await runner.query(
-      "CREATE INDEX volume_reserved ON trivet.volume (tenant_id, backend_id, pool) INCLUDE (size_bytes) WHERE state <> 'gone'",
-    );
   }
 }
