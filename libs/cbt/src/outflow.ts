@@ -8,6 +8,9 @@ const MAX_MESSAGES = 64;
 /** A reader that takes nothing but is heard of has so many times longer: it may copy what a message told it of. */
 const LIVING = 30;
 
+/** Looks at the reader in the time after which it counts as gone. */
+const LOOKS = 4;
+
 /**
  * Messages on their way to one caller. A stream's own buffer counts messages, whatever their size, so what the caller has
  * not taken is counted here, by bytes. `write` hands a message over and calls back when the connection has taken it.
@@ -61,28 +64,31 @@ export class Outflow {
     return new Promise((resolve, reject) => {
       let lastHeard = heard();
       let progressAt = performance.now();
+      let heardAt = progressAt;
       const done = (settle: () => void): void => {
         clearInterval(watch);
         signal.removeEventListener('abort', aborted);
         this.onTaken = undefined;
         settle();
       };
+      const stalled = (why: string): void => done(() => reject(new StreamEnd('stalled', why)));
       const watch = setInterval(() => {
-        const now = heard();
-        const takenMs = Math.round(performance.now() - progressAt);
-        if (now === lastHeard)
-          done(() => reject(new StreamEnd('stalled', `nothing was read for ${takenMs} ms, nor heard of the reader`)));
-        else if (takenMs >= LIVING * stallMs)
-          done(() => reject(new StreamEnd('stalled', `nothing was read for ${takenMs} ms`)));
-        lastHeard = now;
-      }, stallMs);
+        const now = performance.now();
+        const takenMs = Math.round(now - progressAt);
+        if (heard() !== lastHeard) {
+          lastHeard = heard();
+          heardAt = now;
+        }
+        if (now - heardAt >= stallMs) stalled(`nothing was read for ${takenMs} ms, nor heard of the reader`);
+        else if (takenMs >= LIVING * stallMs) stalled(`nothing was read for ${takenMs} ms`);
+      }, stallMs / LOOKS);
       const aborted = (): void => done(() => reject(signal.reason));
       signal.addEventListener('abort', aborted, { once: true });
       this.onTaken = () => {
         if (enough()) done(resolve);
         else {
           progressAt = performance.now();
-          watch.refresh();
+          heardAt = progressAt;
         }
       };
       if (signal.aborted) aborted();
