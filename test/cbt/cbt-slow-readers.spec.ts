@@ -82,6 +82,7 @@ describe('a slow reader', () => {
     const out = {
       send: () => (slow.asked ? new Promise<void>(resolve => setTimeout(resolve, 1_050)) : undefined),
       flushed: async () => {},
+      close: vi.fn(),
     };
     const encoder = {
       encode: (_: unknown, from: number, to: number) => {
@@ -91,6 +92,7 @@ describe('a slow reader', () => {
       },
     };
     await pump(source, encoder, 4_096, out as never, new AbortController().signal, { ranges: 0, bytes: 0 });
+    expect(out.close).toHaveBeenCalledOnce();
     expect(counts.slice(0, 4)).toEqual([256, 1_024, 4_096, 2_816]);
     expect(counts.slice(6, 11)).toEqual([1_024, 256, 64, 64, 256]);
   });
