@@ -1,13 +1,9 @@
 import { once } from 'node:events';
-import { connect } from 'node:http2';
-import { connect as connectSocket } from 'node:net';
 import type { ClientReadableStream } from '@grpc/grpc-js';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { pump } from '#cbt/pump';
 import { CbtClient, collect, rangesOf } from '#test/cbt/client';
 import { synthetic } from '#test/cbt/memory-changes';
 import { openRoom, type Room, S1, TENANT, TOKEN } from '#test/cbt/room';
-import { message, metadataOf } from '#test/cbt/wire';
 
 const CSI = '/csi.v1.SnapshotMetadata/GetMetadataAllocated';
 const TLS = '/snapshotmetadata.SnapshotMetadata/GetMetadataAllocated';
@@ -24,19 +20,6 @@ async function openLong(count: number, options: Parameters<typeof openRoom>[0] =
 }
 
 const firstMessage = (stream: ClientReadableStream<Buffer>) => once(stream, 'data');
-
-/** Where the last range of a stream's bytes ends. */
-function lastEnd(bytes: Buffer): bigint {
-  let end = 0n;
-  for (let at = 0; at < bytes.length; ) {
-    const length = bytes.readUInt32BE(at + 1);
-    const { ranges } = metadataOf(bytes.subarray(at + 5, at + 5 + length));
-    const [offset, size] = ranges.at(-1)!;
-    end = offset + size;
-    at += 5 + length;
-  }
-  return end;
-}
 
 /** Everything the server holds for streams is given back. */
 const allClosed = () =>
@@ -108,102 +91,6 @@ describe('a long stream', () => {
     slow.pause();
     expect((await end).code).toBe('DEADLINE_EXCEEDED');
     await vi.waitFor(() => expect(room.streams.count).toBe(0));
-  });
-
-  /** grpc-js's client reads from its connection although it is paused, so this one is plain HTTP/2. */
-  async function openPlain() {
-    const session = connect('http://localhost', { createConnection: () => connectSocket(room.socketPath) });
-    session.on('error', () => {});
-    const request = session.request({
-      ':method': 'POST',
-      ':path': CSI,
-      'content-type': 'application/grpc',
-      te: 'trailers',
-    });
-    const body = message({ 1: S1 });
-    request.end(Buffer.concat([Buffer.from([0, 0, 0, 0, body.length]), body]));
-    request.on('error', () => {});
-    const trailers = new Promise<Record<string, unknown>>(resolve => request.once('trailers', resolve));
-    const closed = new Promise(resolve => request.once('close', resolve));
-    await once(request, 'response');
-    return { session, request, trailers, closed };
-  }
-  const ended = () => vi.waitFor(() => expect(room.streams.count).toBe(0), { timeout: 15_000 });
-
-  it('ends when nothing is heard of its reader for too long, which finds out where to go on', async () => {
-    await openLong(20_000_000, { stallMs: 500 });
-    const { session, request, trailers } = await openPlain();
-    await ended();
-    expect(room.log.lines.at(-1)).toContain('RESOURCE_EXHAUSTED');
-    expect(room.changes.closed).toBe(1);
-    const messages: Buffer[] = [];
-    request.on('data', (bytes: Buffer) => messages.push(bytes));
-    const { 'grpc-status': status, 'grpc-message': details } = await trailers;
-    expect(status).toBe('8');
-    const [, offset] = /nothing was read.*go on with starting_offset (\d+)$/.exec(decodeURIComponent(String(details)))!;
-    // Exactly behind what has come.
-    expect(lastEnd(Buffer.concat(messages))).toBe(BigInt(offset!));
-    session.destroy();
-  });
-
-  it('is reset when its reader does not even take the status', async () => {
-    await openLong(20_000_000, { stallMs: 200 });
-    const { session, request, closed } = await openPlain();
-    await ended();
-    await closed;
-    expect(request.rstCode).toBe(11);
-    session.close();
-  });
-
-  it('lives as long as something is heard of its reader, but not for ever', async () => {
-    await openLong(20_000_000, { stallMs: 150 });
-    const { session, request } = await openPlain();
-    const began = performance.now();
-    const beat = setInterval(() => session.ping(() => {}), 40);
-    try {
-      await ended();
-    } finally {
-      clearInterval(beat);
-    }
-    expect(performance.now() - began).toBeGreaterThan(30 * 150 - 300);
-    expect(room.log.lines.at(-1)).toMatch(/nothing was read for \d+ ms; go on/);
-    request.close();
-    session.destroy();
-  });
-
-  it('begins with a small message, and its messages become small for a slow reader', async () => {
-    await openLong(20_000_000);
-    const counts: number[] = [];
-    const source = { batches: synthetic(200_000, 0) };
-    const slow = { asked: false };
-    const out = {
-      send: () => (slow.asked ? new Promise<void>(resolve => setTimeout(resolve, 1_050)) : undefined),
-      flushed: async () => {},
-    };
-    const encoder = {
-      encode: (_: unknown, from: number, to: number) => {
-        counts.push(to - from);
-        slow.asked = counts.length >= 6 && counts.length < 10;
-        return Buffer.alloc(1);
-      },
-    };
-    await pump(source, encoder, 4_096, out as never, new AbortController().signal, { ranges: 0, bytes: 0 });
-    expect(counts.slice(0, 4)).toEqual([256, 1_024, 4_096, 2_816]);
-    expect(counts.slice(6, 11)).toEqual([1_024, 256, 64, 64, 256]);
-  });
-
-  it('lets a reader live that is slow but reads', async () => {
-    await openLong(400_000, { stallMs: 500 });
-    const stream = room.overSocket.stream(CSI, { 1: S1 });
-    const started = performance.now();
-    let messages = 0;
-    for await (const bytes of stream) {
-      expect((bytes as Buffer).length).toBeGreaterThan(0);
-      if (messages++ < 10) await new Promise(resolve => setTimeout(resolve, 150));
-    }
-    expect(messages).toBeGreaterThanOrEqual(400_000 / 8_192);
-    expect(performance.now() - started).toBeGreaterThan(1_000);
-    await vi.waitFor(() => expect(room.log.lines.at(-1)).toContain('"ranges":400000'));
   });
 });
 

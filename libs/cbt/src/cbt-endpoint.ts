@@ -2,17 +2,22 @@ import type { Socket } from 'node:net';
 import { Server, ServerCredentials, type ServiceDefinition, type UntypedServiceImplementation } from '@grpc/grpc-js';
 import type { HealthImplementation } from 'grpc-health-check';
 
+/** Pings in the time after which a reader counts as gone: the answer to one may be late. */
+const PINGS = 4;
+/** Of that time, until a connection that does not answer is cut: first its streams end, and their status waits for them. */
+const CUT_AFTER = 3;
+
 /**
- * Requests are some names and a token. Callers that are gone without a word are found by pings. Streams of one connection
- * are bounded here, those of the process in OpenStreams.
+ * Requests are some names and a token. Streams of one connection are bounded here, those of the process in OpenStreams.
+ * @param stallMs how long a reader may not be heard of. Its library answers our pings while it is at work itself
  */
-const CHANNEL_OPTIONS = {
+const channelOptions = (stallMs: number) => ({
   'grpc.max_receive_message_length': 1024 * 1024,
   'grpc.max_concurrent_streams': 128,
-  'grpc.keepalive_time_ms': 60_000,
-  'grpc.keepalive_timeout_ms': 20_000,
+  'grpc.keepalive_time_ms': Math.ceil(stallMs / PINGS),
+  'grpc.keepalive_timeout_ms': CUT_AFTER * stallMs,
   'grpc.enable_channelz': 0,
-};
+});
 
 /** What a listener gives: it is ours and not grpc-js's, for the sake of umask and of renewed certificates. */
 export interface Listener {
@@ -33,10 +38,10 @@ export class CbtEndpoint {
   /** @param listen starts a listener that hands over each connection, secured when it is to be */
   static async open<L extends Listener>(
     services: readonly Service[],
-    health: HealthImplementation,
+    { health, stallMs }: { health: HealthImplementation; stallMs: number },
     listen: (onConnection: (connection: Socket) => void) => Promise<L>,
   ): Promise<{ endpoint: CbtEndpoint; listener: L }> {
-    const grpc = new Server(CHANNEL_OPTIONS);
+    const grpc = new Server(channelOptions(stallMs));
     for (const [definition, implementation] of services) grpc.addService(definition, implementation);
     health.addToServer(grpc);
     const injector = grpc.createConnectionInjector(ServerCredentials.createInsecure());

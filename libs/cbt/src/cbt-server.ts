@@ -39,7 +39,7 @@ export class CbtServer {
       [SIDECAR_SERVICE, this.sidecar()],
       [DRAFT_SERVICE, this.draft()],
     ];
-    const { endpoint, listener } = await CbtEndpoint.open(services, this.health, take =>
+    const { endpoint, listener } = await CbtEndpoint.open(services, this.common, take =>
       listenTls(pair, address, take),
     );
     this.endpoints.add(endpoint);
@@ -61,7 +61,7 @@ export class CbtServer {
       [CSI_METADATA_SERVICE, this.csi(tenantId, door)],
       [DRAFT_SERVICE, this.draft(door)],
     ];
-    const { endpoint } = await CbtEndpoint.open(services, this.health, take => bindSocket(options, take));
+    const { endpoint } = await CbtEndpoint.open(services, this.common, take => bindSocket(options, take));
     this.endpoints.add(endpoint);
     return async graceMs => {
       this.endpoints.delete(endpoint);
@@ -69,6 +69,10 @@ export class CbtServer {
       this.parts.streams.endDoor(door);
       await endpoint.close(graceMs);
     };
+  }
+
+  private get common() {
+    return { health: this.health, stallMs: this.parts.stallMs };
   }
 
   /** What grpc.health.v1 and Identity.Probe answer. */

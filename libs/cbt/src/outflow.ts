@@ -8,14 +8,28 @@ const MAX_MESSAGES = 64;
 /** A reader that takes nothing but is heard of has so many times longer: it may copy what a message told it of. */
 const LIVING = 30;
 
+/** Looks at the reader in the time after which it counts as gone. */
+const LOOKS = 4;
+
+interface Wait {
+  enough(): boolean;
+  resolve(): void;
+  reject(reason: unknown): void;
+}
+
 /**
  * Messages on their way to one caller. A stream's own buffer counts messages, whatever their size, so what the caller has
  * not taken is counted here, by bytes. `write` hands a message over and calls back when the connection has taken it.
+ * There is a wait for most messages, so a wait itself costs neither a timer nor a listener.
  */
 export class Outflow {
   private bytes = 0;
   private messages = 0;
-  private onTaken: (() => void) | undefined;
+  private wait: Wait | undefined;
+  private watch: NodeJS.Timeout | undefined;
+  private lastHeard = 0;
+  private heardAt = 0;
+  private progressAt = 0;
 
   /**
    * @param stallMs after so long without a sign of life while we wait, the stream ends with StreamEnd `stalled`; without a
@@ -27,7 +41,9 @@ export class Outflow {
     private readonly stallMs: number,
     private readonly signal: AbortSignal,
     private readonly heard: () => number = () => 0,
-  ) {}
+  ) {
+    signal.addEventListener('abort', () => this.end(signal.reason), { once: true });
+  }
 
   /**
    * Resolves when another message may come; undefined when that is now. Rejects with the signal's reason. `taken` is
@@ -42,7 +58,7 @@ export class Outflow {
       dropped(length);
       this.bytes -= length;
       this.messages--;
-      this.onTaken?.();
+      this.progressed();
     });
     return this.hasRoom() ? undefined : this.until(() => this.hasRoom());
   }
@@ -52,41 +68,49 @@ export class Outflow {
     if (this.messages > 0) await this.until(() => this.messages === 0);
   }
 
+  /** Nothing is waited for any more. */
+  close(): void {
+    clearInterval(this.watch);
+    this.watch = undefined;
+  }
+
   private hasRoom(): boolean {
     return this.bytes < MAX_BYTES && this.messages < MAX_MESSAGES;
   }
 
   private until(enough: () => boolean): Promise<void> {
-    const { signal, stallMs, heard } = this;
     return new Promise((resolve, reject) => {
-      let lastHeard = heard();
-      let progressAt = performance.now();
-      const done = (settle: () => void): void => {
-        clearInterval(watch);
-        signal.removeEventListener('abort', aborted);
-        this.onTaken = undefined;
-        settle();
-      };
-      const watch = setInterval(() => {
-        const now = heard();
-        const takenMs = Math.round(performance.now() - progressAt);
-        if (now === lastHeard)
-          done(() => reject(new StreamEnd('stalled', `nothing was read for ${takenMs} ms, nor heard of the reader`)));
-        else if (takenMs >= LIVING * stallMs)
-          done(() => reject(new StreamEnd('stalled', `nothing was read for ${takenMs} ms`)));
-        lastHeard = now;
-      }, stallMs);
-      const aborted = (): void => done(() => reject(signal.reason));
-      signal.addEventListener('abort', aborted, { once: true });
-      this.onTaken = () => {
-        if (enough()) done(resolve);
-        else {
-          progressAt = performance.now();
-          watch.refresh();
-        }
-      };
-      if (signal.aborted) aborted();
-      else if (enough()) done(resolve);
+      this.wait = { enough, resolve, reject };
+      if (this.signal.aborted) this.end(this.signal.reason);
+      else this.progressed();
+      this.watch ??= setInterval(() => this.look(), this.stallMs / LOOKS);
     });
+  }
+
+  private progressed(): void {
+    this.progressAt = performance.now();
+    this.heardAt = this.progressAt;
+    const { wait } = this;
+    if (!wait?.enough()) return;
+    this.wait = undefined;
+    wait.resolve();
+  }
+
+  private look(): void {
+    const now = performance.now();
+    const heard = this.heard();
+    if (heard !== this.lastHeard) {
+      this.lastHeard = heard;
+      this.heardAt = now;
+    }
+    const takenMs = Math.round(now - this.progressAt);
+    if (now - this.heardAt >= this.stallMs)
+      this.end(new StreamEnd('stalled', `nothing was read for ${takenMs} ms, nor heard of the reader`));
+    else if (takenMs >= LIVING * this.stallMs) this.end(new StreamEnd('stalled', `nothing was read for ${takenMs} ms`));
+  }
+
+  private end(reason: unknown): void {
+    this.wait?.reject(reason);
+    this.wait = undefined;
   }
 }

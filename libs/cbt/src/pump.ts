@@ -70,6 +70,7 @@ export async function pump(
   } catch (error) {
     throw error instanceof StreamEnd ? error.reachedBy(reached) : error;
   } finally {
+    out.close();
     // Not awaited: a source that does not heed its signal must not keep the call.
     if (!ended) source.return?.().catch(() => {});
   }

@@ -106,6 +106,8 @@ describe('a number', () => {
     expect(loadConfig([], { TRIVET_COSI_WAIT_MS: '2147483647' }).TRIVET_COSI_WAIT_MS).toBe(2_147_483_647);
     for (const value of ['2147483648', '0', '-1', '1.5', 'ten'])
       expect(problems({ TRIVET_COSI_WAIT_MS: value })).toEqual([expect.stringMatching(/^TRIVET_COSI_WAIT_MS: /)]);
+    // Three times that is a timer, too.
+    expect(problems({ TRIVET_CBT_STALL_MS: '1000000000' })).toEqual([expect.stringContaining('from 1 to 86400000')]);
   });
 
   it('that is none says in words of the setting what is expected, and shows only what may be a mistyped number', () => {

@@ -107,7 +107,8 @@ export const configSchema = z.strictObject({
     .default('csi.hpe.com'),
   TRIVET_CSI_SOCKET_GROUP: z.string().optional(),
   /** How long a reader of changed blocks may read nothing. */
-  TRIVET_CBT_STALL_MS: duration(120_000),
+  // Connections are given some times longer, and no timer is.
+  TRIVET_CBT_STALL_MS: duration(120_000, { max: 86_400_000 }),
   TRIVET_WORKER_METRICS_LISTEN: listen.default({ host: '127.0.0.1', port: 8746 }),
   TRIVET_HOME: z.string().default('.trivet'),
   TRIVET_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace']).default('info'),
