@@ -211,7 +211,7 @@ CREATE TABLE trivet.audit_entry (
   door text NOT NULL DEFAULT '',
   CONSTRAINT audit_entry_pkey PRIMARY KEY (tenant_id, seq),
   CONSTRAINT audit_entry_actor_kind_check CHECK ((actor_kind = ANY (ARRAY['user', 'token', 'command', 'system', 'socket']))) NOT VALID,
-  CONSTRAINT audit_entry_door_check CHECK ((door = ANY (ARRAY['', 'admin', 'csp', 'cosi'])))
+  CONSTRAINT audit_entry_door_check CHECK ((door = ANY (ARRAY['', 'admin', 'csp', 'cosi', 'cbt'])))
 );
 CREATE INDEX audit_entry_order ON trivet.audit_entry (seq);
 CREATE INDEX audit_entry_stream ON trivet.audit_entry (xid);

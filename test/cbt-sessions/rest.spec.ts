@@ -122,6 +122,19 @@ describe('sessions over REST', () => {
     expect((await call('GET', 'sessions/seen')).status).toBe(200);
   });
 
+  it('are in the audit log with who opened and ended them, and no repeat', async () => {
+    for (let time = 0; time < 2; time++)
+      expect((await call('POST', 'sessions', { name: 'told', snapshots: ['monday'] }, as('viewer'))).status).toBe(201);
+    expect((await call('DELETE', 'sessions/told', undefined, as('viewer'))).status).toBe(204);
+    const entries = await house.query(
+      `SELECT action, actor, after FROM trivet.audit_entry WHERE door = 'cbt' AND subject_name = 'told' ORDER BY seq`,
+    );
+    expect(entries).toEqual([
+      { action: 'snapshot-session.create', actor: 'viewer', after: { snapshots: ['monday'] } },
+      { action: 'snapshot-session.end', actor: 'viewer', after: null },
+    ]);
+  });
+
   it('of another tenant are not found, and its snapshots do not exist', async () => {
     await call('POST', 'sessions', { name: 'hers', snapshots: ['monday'] });
     for (const method of ['GET', 'DELETE'])

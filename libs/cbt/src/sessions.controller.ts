@@ -7,15 +7,17 @@ import {
   Inject,
   Param,
   Post,
+  Req,
   Res,
   UseFilters,
   UseGuards,
 } from '@nestjs/common';
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Login, LoginGuard } from '#cbt/login.guard';
 import { ProblemFilter } from '#cbt/problem';
 import { toConfiguration, toSession, toSessionRequest } from '#cbt/session-messages';
 import { SESSIONS_API, type SessionsApi } from '#cbt/sessions-api';
+import { driverWitness, type Witness } from '#storage/witness';
 import type { Session } from '#tenancy/session-directory';
 
 const ROOT = 'cbt/v1';
@@ -32,8 +34,13 @@ export class SessionsController {
 
   @Post()
   @HttpCode(201)
-  async create(@Login() login: Session, @Body() body: unknown, @Res({ passthrough: true }) reply: FastifyReply) {
-    const view = await this.api.sessions.create(login, toSessionRequest(body));
+  async create(
+    @Login() login: Session,
+    @Body() body: unknown,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    const view = await this.api.sessions.create(login, toSessionRequest(body), witnessOf(login, request));
     reply.header('location', `/${ROOT}/sessions/${view.name}`).header('cache-control', 'no-store');
     return toSession(view, this.api.service);
   }
@@ -54,11 +61,16 @@ export class SessionsController {
 
   @Delete(':key')
   @HttpCode(204)
-  delete(@Login() login: Session, @Param('key') key: string): Promise<void> {
+  delete(@Login() login: Session, @Param('key') key: string, @Req() request: FastifyRequest): Promise<void> {
+    const { sessions } = this.api;
+    const witness = witnessOf(login, request);
     // What others opened is theirs to use, for who may not change anything else either.
-    return login.role === 'viewer' ? this.api.sessions.deleteOwn(login, key) : this.api.sessions.delete(login, key);
+    return login.role === 'viewer' ? sessions.deleteOwn(login, key, witness) : sessions.delete(login, key, witness);
   }
 }
+
+const witnessOf = ({ tenantId, username, id }: Session, { ip }: FastifyRequest): Witness =>
+  driverWitness(tenantId, { kind: 'user', name: username, tokenName: id, door: 'cbt', address: ip });
 
 @Controller(`${ROOT}/configuration`)
 @UseFilters(ProblemFilter)

@@ -16,7 +16,8 @@ import type { BlockDirectory } from '#storage/volumes/volume-handlers';
 const NEXT_CUT = sql(
   'changes_next_cut',
   `SELECT s.index_state AS "indexState" FROM trivet.snapshot s
-    WHERE s.tenant_id = $1 AND s.volume_id = $2 AND s.cut > $3 AND s.index_state <> 'broken' ORDER BY s.cut LIMIT 1`,
+    WHERE s.tenant_id = $1 AND s.volume_id = $2 AND s.cut > $3 AND s.cut <= $4 AND s.index_state <> 'broken'
+    ORDER BY s.cut LIMIT 1`,
 );
 /** For a step that is still to be built, also of callers without a deadline. */
 const LONGEST_WAIT_MS = 60_000;
@@ -162,7 +163,7 @@ export class ChangedBlocksService implements ChangedBlocks {
     return this.database.withTenant(tenantId, async tx => {
       const key = [tenantId, asked.volumeId] as const;
       const reached = farthest(await readSpans(tx, ...key, base.cut, asked.cut), base.cut);
-      const [next] = await tx.query<{ indexState: Asked['indexState'] }>(NEXT_CUT, [...key, reached]);
+      const [next] = await tx.query<{ indexState: Asked['indexState'] }>(NEXT_CUT, [...key, reached, asked.cut]);
       if (asked.indexState !== 'broken' && base.indexState !== 'broken' && next?.indexState === 'pending')
         return new StorageError('unavailable', `${resource} is still being indexed; try again`, { resource });
       const reason = await brokenBetween(tx, ...key, base.cut, asked.cut);

@@ -3,7 +3,7 @@ import { redact } from '#platform/redact';
 import { sql } from '#platform/sql';
 
 /** The doors that changes come in by. */
-export type Door = 'admin' | 'csp' | 'cosi';
+export type Door = 'admin' | 'csp' | 'cosi' | 'cbt';
 
 /** Who changes something: a person or a driver by its login, a token, a socket, a command on the host, or Trivet by itself. */
 export interface Actor {

@@ -2,6 +2,7 @@ import type { Database } from '#platform/database';
 import { invalid } from '#platform/errors';
 import type { PageOf, PageRequest } from '#platform/keyset';
 import { sql } from '#platform/sql';
+import type { Door } from '#tenancy/audit-log';
 
 export interface AuditRow {
   tenantId: string;
@@ -13,7 +14,7 @@ export interface AuditRow {
   actor: string;
   tokenName: string | null;
   address: string;
-  door: '' | 'admin' | 'csp' | 'cosi';
+  door: '' | Door;
   action: string;
   subjectKind: string;
   subjectId: string;

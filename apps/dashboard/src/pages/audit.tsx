@@ -77,7 +77,7 @@ export function AuditPage() {
   );
 }
 
-const DOORS = { admin: '', csp: ', by CSP', cosi: ', by COSI' } as const;
+const DOORS = { admin: '', csp: ', by CSP', cosi: ', by COSI', cbt: ', for changed blocks' } as const;
 
 const Who = ({ kind, name, token, address, door }: Entry['actor'] & Pick<Entry, 'door'>) => (
   <span>

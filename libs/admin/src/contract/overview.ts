@@ -91,7 +91,7 @@ export const auditEntry = z
       token: z.string().nullable().meta({ description: 'Name of an API token; id of the session of a driver’s login' }),
       address: z.string(),
     }),
-    door: z.enum(['admin', 'csp', 'cosi']).nullable().meta({ description: 'By which it came in; null: none' }),
+    door: z.enum(['admin', 'csp', 'cosi', 'cbt']).nullable().meta({ description: 'By which it came in; null: none' }),
     action: z.string().meta({ examples: ['tenant.suspend'] }),
     subject: z.object({ kind: z.string(), id: z.string(), name: z.string() }),
     before: z.unknown(),

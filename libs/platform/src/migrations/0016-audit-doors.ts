@@ -6,7 +6,7 @@ const DOORS = `
 ALTER TABLE trivet.audit_entry DROP CONSTRAINT audit_entry_actor_kind_check,
   ADD CONSTRAINT audit_entry_actor_kind_check CHECK (actor_kind IN ('user', 'token', 'command', 'system', 'socket')) NOT VALID,
   -- By which it came in; empty: none, or from before doors were kept.
-  ADD COLUMN door text NOT NULL DEFAULT '' CHECK (door IN ('', 'admin', 'csp', 'cosi'));
+  ADD COLUMN door text NOT NULL DEFAULT '' CHECK (door IN ('', 'admin', 'csp', 'cosi', 'cbt'));
 `;
 
 export class AuditDoors1796342400000 implements Migration {

@@ -63,7 +63,7 @@ export class SnapshotSessionService implements SnapshotSessions {
     this.tokens = new SessionTokens(options.database, options.clock, options.shut);
   }
 
-  async create(owner: SessionOwner, request: SessionRequest): Promise<SessionView> {
+  async create(owner: SessionOwner, request: SessionRequest, witness?: Witness): Promise<SessionView> {
     const { snapshots, ttlMs = this.options.ttlMs } = request;
     const name = request.name ?? `session-${randomBytes(6).toString('hex')}`;
     requireValid({ name, snapshots, ttlMs });
@@ -75,6 +75,8 @@ export class SnapshotSessionService implements SnapshotSessions {
           throw new StorageError('resource_exhausted', `${MAX_SESSIONS} sessions are open: delete some`, {
             resource: 'session',
           });
+        const change = { kind: 'snapshot-session.create', resourceId: made, resourceName: name, after: { snapshots } };
+        for (const [statement, params] of noting(witness, change)) await tx.query(statement, params);
         return made;
       }
       const found = await findSessionByName(tx, tenantId, name);
@@ -114,11 +116,11 @@ export class SnapshotSessionService implements SnapshotSessions {
     this.tokens.forget(id);
   }
 
-  async deleteOwn(owner: SessionOwner, key: string): Promise<void> {
+  async deleteOwn(owner: SessionOwner, key: string, witness?: Witness): Promise<void> {
     const { id, name, createdBy } = await this.find(owner.tenantId, key);
     if (createdBy !== owner.userId)
       throw new StorageError('permission_denied', `session ${name} is another user's; an operator may end it`);
-    await this.delete(owner, id);
+    await this.delete(owner, id, witness);
   }
 
   authenticate(token: string): Promise<SnapshotSession | undefined> {

@@ -1,3 +1,4 @@
+import type { Witness } from '#storage/witness';
 /**
  * Snapshot sessions: the KEP's way to let backup software read the metadata of some snapshots for a while, without a
  * login at the metadata service (KEP 3314, "The Snapshot Session Manager"). Whoever may log in over CSP asks for one and
@@ -9,7 +10,7 @@ export interface SnapshotSessions {
    * session that it made. Throws StorageError: `invalid_argument` with its field; `already_exists` when the name belongs
    * to another request; `resource_exhausted` beyond MAX_SESSIONS of a tenant.
    */
-  create(owner: SessionOwner, request: SessionRequest): Promise<SessionView>;
+  create(owner: SessionOwner, request: SessionRequest, witness?: Witness): Promise<SessionView>;
 
   /** `key` is an id or a name. `not_found` for another tenant's, an expired one, or none. */
   get(owner: SessionOwner, key: string): Promise<SessionView>;
@@ -18,10 +19,10 @@ export interface SnapshotSessions {
   list(owner: SessionOwner): Promise<SessionView[]>;
 
   /** Its token is worth nothing from now on, on other gateways within 5 s. `not_found` as with `get`. */
-  delete(owner: SessionOwner, key: string): Promise<void>;
+  delete(owner: SessionOwner, key: string, witness?: Witness): Promise<void>;
 
   /** As `delete`; `permission_denied` for another user's. */
-  deleteOwn(owner: SessionOwner, key: string): Promise<void>;
+  deleteOwn(owner: SessionOwner, key: string, witness?: Witness): Promise<void>;
 
   /**
    * What this token may read now; undefined when it is unknown, expired or deleted or its creator disabled, all alike.
