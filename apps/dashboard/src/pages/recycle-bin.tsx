@@ -24,7 +24,7 @@ export function RecycleBinPage() {
       query={{ state: 'binned' }}
       fields={fields}
       actions={<EmptyBin tenant={tenant} />}
-      intro="Deleted volumes keep their data until their time here is over. New volumes that need their place end it early. They count in the quotas."
+      intro="Deleted volumes keep their data until their time here is over. New volumes that need their place, in the pool or in a quota, end it early."
       empty={<Empty what="The recycle bin is empty." command="trivet volume list" />}
       columns={[
         { head: 'Name', cell: ({ id, name }) => <To to={`/tenants/${tenant}/volumes/${id}`}>{name}</To> },
