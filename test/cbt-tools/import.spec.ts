@@ -136,4 +136,16 @@ describe('an import that is ended', () => {
     expect(await volumeNames()).toEqual(['killed']);
     expect(await house.remains()).toMatchObject({ volumes: 1, hosts: [] });
   });
+
+  it('by a later one of the same name never has it', async () => {
+    const { child, ended } = startStuck('twice');
+    await until('it waits for more', allWritten);
+    const file = image('later.img', 8 * MIB, { 0: 'later' });
+    const { stdout, code, stderr } = await bring(file, 'twice');
+    expect(code, stderr).toBe(0);
+    child.stdin!.end(Buffer.alloc(4 * MIB, 1));
+    expect(await ended).not.toBe(0);
+    expect((await volumeNames()).filter(name => name !== 'killed')).toEqual(['twice']);
+    expect(sum(files(JSON.parse(stdout).id)[0]!)).toBe(sum(file));
+  });
 });
