@@ -36,7 +36,7 @@ it('refuses what is one too many with 507, the reason, and no promise that a rep
     expect(body).toMatchObject({
       code: 'resource_exhausted',
       retryable: false,
-      detail: 'tenant acme may have 2 volumes, those in the recycle bin included, and has 2',
+      detail: 'tenant acme may have 2 volumes and has 2; what helps: delete volumes, or a larger quota',
     });
   }
   expect(await quotas()).toMatchObject({ volumes: { limit: '2', used: '2' }, volume_bytes: { limit: null } });

@@ -123,6 +123,21 @@ describe('the recycle bin', () => {
     expect(await leaving()).toEqual([]);
     await expect(house.volume('next', { sizeBytes: 25n * MIB })).rejects.toMatchObject(FULL);
   });
+
+  it('gives back what gave way to a quota only where that has room for it again', async () => {
+    const [oldest] = await binned(1, 100n * MIB);
+    await house.testDatabase.query("INSERT INTO trivet.tenant_quota VALUES ($1, 'volumes', 1)", [house.tenantId]);
+    try {
+      const { id } = await house.volume('new', { sizeBytes: 100n * MIB });
+      expect(await leaving()).toEqual([oldest]);
+      const restore = () => restoreFromBin(house.parts.database, house.tenantId, oldest!);
+      await expect(restore()).rejects.toMatchObject({ kind: 'resource_exhausted', field: 'quota' });
+      await remove(id);
+      await restore();
+    } finally {
+      await house.testDatabase.query('DELETE FROM trivet.tenant_quota');
+    }
+  });
 });
 
 it('makes nothing above 85 %, in a pool that is down, or that nobody has looked at', async () => {

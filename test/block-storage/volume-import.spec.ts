@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { sql } from '#platform/sql';
+import { lockRow } from '#storage/lock-row';
 import { BlockHouse, volumeRequest } from '#test/block-storage/block-house';
+import { until } from '#test/support/parts';
 
 /** A volume that a caller takes over under another name; what its answers look like is in test/csp. */
 describe('an import', () => {
@@ -27,23 +30,34 @@ describe('an import', () => {
       if (one.status === 'rejected') expect(one.reason).toMatchObject({ kind: 'invalid_argument' });
   });
 
-  it('and a publication that come together: one of them is refused', async () => {
+  it('that waits for a publication to be accepted is refused', async () => {
+    const { id } = await house.volume('raced');
     const host = await house.host('node-a', { chap: { user: 'node-a', password: 'twelve-chars' } });
-    for (let n = 0; n < 10; n++) {
-      const { id } = await house.volume(`race-${n}`);
-      const published = house.publications
-        .publish(house.caller(), id, { host: host.uuid, accessProtocol: 'iscsi' })
-        .then(() => true);
-      const imported = await importAs(`race-${n}`, `pvc-race-${n}`).then(
-        () => true,
-        error => {
-          expect(error).toMatchObject({ kind: 'failed_precondition', field: 'published' });
-          return false;
-        },
+    const { tenantId, parts, testDatabase } = house;
+    let imported: Promise<unknown> | undefined;
+    // A publication as it is accepted, held up before its commit until the import waits for the volume.
+    await parts.database.withTenant(tenantId, async tx => {
+      await lockRow(tx, 'volume', tenantId, id);
+      await tx.query(
+        sql(
+          'test_publication',
+          `INSERT INTO trivet.publication (tenant_id, id, volume_id, host_id, access_protocol, state)
+           VALUES ($1, gen_random_uuid(), $2, (SELECT id FROM trivet.host WHERE uuid = $3), 'iscsi', 'wanted')`,
+        ),
+        [tenantId, id, host.uuid],
       );
-      await published;
-      expect((await house.volumes.get(house.caller(), id)).name).toBe(imported ? `pvc-race-${n}` : `race-${n}`);
-    }
+      imported = importAs('raced', 'pvc-raced');
+      imported.catch(() => {});
+      await until('the import waits', async () => {
+        const waiting = await testDatabase.query(
+          `SELECT FROM pg_stat_activity
+            WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%trivet.volume%FOR UPDATE%'`,
+        );
+        return waiting.length > 0;
+      });
+    });
+    await expect(imported).rejects.toMatchObject({ kind: 'failed_precondition', field: 'published' });
+    expect((await house.volumes.get(house.caller(), id)).name).toBe('raced');
   });
 
   it('keeps what the request leaves open, and refuses what would move it', async () => {

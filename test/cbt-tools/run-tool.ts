@@ -25,8 +25,17 @@ export function runTool(args: readonly string[], home = '/nonexistent'): Promise
   });
 }
 
+/** As arguments of Node: for a shell's pipe. */
+export const toolArgs = (...args: readonly string[]): string[] => [MAIN, ...args];
+
 /** One to be ended by the test; `ended` gives its exit code, or nothing when a signal ended it. */
-export function startTool(args: readonly string[]): { child: ChildProcess; ended: Promise<number | null> } {
-  const child = spawn(process.execPath, [MAIN, ...args], { env: environment('/nonexistent'), stdio: 'ignore' });
+export function startTool(
+  args: readonly string[],
+  stdin: 'ignore' | 'pipe' = 'ignore',
+): { child: ChildProcess; ended: Promise<number | null> } {
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    env: environment('/nonexistent'),
+    stdio: [stdin, 'ignore', 'ignore'],
+  });
   return { child, ended: new Promise(resolve => child.once('exit', code => resolve(code))) };
 }

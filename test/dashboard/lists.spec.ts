@@ -189,6 +189,41 @@ describe.skipIf(!chromiumPath())('ways through the page', () => {
     await button('Log in').waitFor();
   });
 
+  it('deletes those that were chosen in the recycle bin, and no others', async () => {
+    const at = `/tenants/${house.acme.name}/volumes`;
+    for (const name of ['one', 'two', 'kept', 'back']) {
+      const id = idOf(await makeVolume(house, house.acme, `choice-${name}`));
+      expect((await house.change(house.acme.admin, 'DELETE', `${at}/${id}`)).status).toBe(204);
+    }
+    const visitor = await visit();
+    const { page } = visitor;
+    await visitor.logIn(house.acme.admin, `/tenants/${house.acme.name}/recycle-bin`);
+    const chosen = page.getByRole('button', { name: 'Delete chosen for good' });
+    await page.getByRole('link', { name: 'choice-kept' }).waitFor();
+    expect(await chosen.isDisabled()).toBe(true);
+    for (const name of ['one', 'kept', 'two', 'back']) await page.getByLabel(`Choose choice-${name}`).check();
+    await page.getByLabel('Choose choice-kept').uncheck();
+    // Somebody else takes one of them back before it is confirmed.
+    const [back] = await house.query<{ id: string }>("SELECT id FROM trivet.volume WHERE name = 'choice-back'");
+    expect((await house.call(house.acme.admin, 'POST', `${at}/${back!.id}/restore`, { body: {} })).status).toBe(200);
+    await page.getByRole('button', { name: 'Delete 3 for good' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('choice-one, choice-two, choice-back').waitFor();
+    await dialog.getByLabel(`Type ${house.acme.name} to confirm`).fill(house.acme.name);
+    await dialog.getByRole('button', { name: 'Delete 3 for good' }).click();
+    await dialog.waitFor({ state: 'hidden' });
+    await page.getByRole('link', { name: 'choice-one' }).waitFor({ state: 'hidden' });
+    expect(await chosen.isDisabled()).toBe(true);
+    const states = await house.query<{ name: string; state: string }>(
+      "SELECT name, state FROM trivet.volume WHERE name LIKE 'choice-%' AND state IN ('binned', 'ready') ORDER BY name",
+    );
+    expect(states).toEqual([
+      { name: 'choice-back', state: 'ready' },
+      { name: 'choice-kept', state: 'binned' },
+    ]);
+    expect(visitor.complaints).toEqual([]);
+  });
+
   it('empties the recycle bin at once, by the tenant’s name', async () => {
     const at = `/tenants/${house.acme.name}/volumes`;
     const ids: string[] = [];

@@ -85,7 +85,7 @@ describe('buckets', () => {
 });
 
 describe('volumes', () => {
-  it('of fifty that are created at once exactly as many as may be; those in the recycle bin count', async () => {
+  it('of fifty that are created at once exactly as many as may be', async () => {
     await limit('volumes', 10);
     const made = await Promise.all(Array.from({ length: 50 }, (_, n) => create(`many-${n}`, 1024 * 1024)));
     const volumes = made.filter(isVolume);
@@ -93,11 +93,8 @@ describe('volumes', () => {
     const [error] = made.filter(one => !isVolume(one)) as DriverError[];
     expect(error).toMatchObject({ status: 507 });
     expect(error!.message).toContain(
-      'tenant default may have 10 volumes, those in the recycle bin included, and has 10',
+      'tenant default may have 10 volumes and has 10; what helps: delete volumes, or a larger quota',
     );
-
-    await driver.deleteVolume(volumes[0]!.id);
-    expect(await create('another')).toMatchObject({ status: 507 });
     // A clone is a volume.
     expect(await driver.createVolume('clone', GIB, {}, { volumeId: volumes[1]!.id }).catch(refused)).toMatchObject({
       status: 507,
@@ -105,8 +102,7 @@ describe('volumes', () => {
     await limit('volumes', 11);
     const another = await create('another');
     expect(isVolume(another)).toBe(true);
-    await appliance.database.query("UPDATE trivet.volume SET binned_until = now() WHERE state = 'binned'");
-    await purge(...volumes.slice(1), another);
+    await purge(...volumes, another);
   }, 60_000);
 
   it('no more bytes than may be, whether new ones ask for them or old ones grow', async () => {
@@ -116,7 +112,7 @@ describe('volumes', () => {
     expect(isVolume(two)).toBe(true);
     const third = (await create('third', 1024 * 1024)) as DriverError;
     expect(third.message).toContain(
-      'tenant default may have 3 GiB of volumes, those in the recycle bin included, and has 3 GiB; this takes 1 MiB more',
+      'tenant default may have 3 GiB of volumes and has 3 GiB; this takes 1 MiB more; what helps: delete volumes, or a larger quota',
     );
     expect(await driver.expand(one.id, 2 * GIB).catch(refused)).toMatchObject({ status: 507 });
     expect((await driver.volume(one.id))!.size).toBe(GIB);
@@ -128,6 +124,65 @@ describe('volumes', () => {
     expect(grown.filter(size => typeof size === 'number')).toHaveLength(1);
     expect(await used('volume_bytes')).toBe(4 * GIB);
     await purge(one, two);
+  }, 60_000);
+});
+
+describe('the recycle bin', () => {
+  /** Deleted, the oldest first. */
+  const binned = async (count: number, size = GIB) => {
+    const volumes: DriverVolume[] = [];
+    for (let n = 0; n < count; n++) {
+      const volume = (await create(`binned-${n}`, size)) as DriverVolume;
+      await driver.deleteVolume(volume.id);
+      volumes.push(volume);
+    }
+    return volumes.map(({ id }) => id);
+  };
+  const kept = async (): Promise<string[]> => {
+    const rows = await appliance.database.query<{ id: string }>(
+      "SELECT id FROM trivet.volume WHERE state = 'binned' AND binned_until > now() ORDER BY binned_until",
+    );
+    return rows.map(({ id }) => id);
+  };
+  const emptied = async (...volumes: (DriverVolume | DriverError)[]) => {
+    await appliance.database.query("UPDATE trivet.volume SET binned_until = now() WHERE state = 'binned'");
+    await purge(...volumes);
+  };
+
+  it('counts, and gives way to new volumes and larger ones, the oldest first and no more than they need', async () => {
+    await limit('volumes', 3);
+    await limit('volume_bytes', 4 * GIB);
+    const [, second, third] = await binned(3);
+    expect(await used('volumes')).toBe(3);
+    const one = (await create('one')) as DriverVolume;
+    expect(isVolume(one)).toBe(true);
+    expect(await kept()).toEqual([second, third]);
+    expect(await driver.expand(one.id, 3 * GIB).catch(refused)).toBe(3 * GIB);
+    expect(await kept()).toEqual([third]);
+    await until('they are gone', async () => (await used('volume_bytes')) === 4 * GIB);
+    await emptied(one);
+  }, 60_000);
+
+  it('gives each place once to those that come together', async () => {
+    await limit('volumes', 3);
+    await binned(3);
+    const made = await Promise.all(Array.from({ length: 12 }, (_, n) => create(`crowd-${n}`)));
+    expect(made.filter(isVolume)).toHaveLength(3);
+    expect(await kept()).toEqual([]);
+    await emptied(...made);
+  }, 60_000);
+
+  it('keeps what it has when that would not be enough, and the refusal says so', async () => {
+    await limit('volume_bytes', 4 * GIB);
+    const one = await create('one', 2 * GIB);
+    const ids = await binned(1);
+    const error = (await create('too-large', 3 * GIB)) as DriverError;
+    expect(error).toMatchObject({ status: 507 });
+    expect(error.message).toContain(
+      'has 3 GiB; this takes 3 GiB more; emptying the recycle bin would give back 1 GiB only; what helps: delete',
+    );
+    expect(await kept()).toEqual(ids);
+    await emptied(one);
   }, 60_000);
 });
 

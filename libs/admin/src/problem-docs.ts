@@ -86,7 +86,7 @@ export const PROBLEM_DOCS: Readonly<Record<ProblemCode, ProblemDoc>> = {
   },
   resource_exhausted: {
     means: 'A quota of the tenant is used up, or the pool or store has no room. Nothing was made.',
-    todo: 'Delete what is no longer needed (what lies in the recycle bin counts), or have the quota raised: `GET /api/v1/tenants/{tenant}/quotas` shows both sides.',
+    todo: 'Delete what is no longer needed (the recycle bin gives way to new volumes by itself), or have the quota raised: `GET /api/v1/tenants/{tenant}/quotas` shows both sides.',
   },
   internal: {
     means: 'A defect of Trivet.',

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type Context, MIB } from '#test/csp/conformance/context';
 import { type DriverNode, RealDriver } from '#test/csp/driver-client';
+import { RECORDING } from '#test/csp/driver-recording';
 
 export function driverCases(context: Context): void {
   describe('the driver', () => {
@@ -80,6 +81,29 @@ export function driverCases(context: Context): void {
       expect(
         await driver.snapshotNamed('reallyfakevolumeid', 'snap-for-clone-2026-11-20T10:32:45+05:30'),
       ).toBeUndefined();
+    });
+
+    it('is answered as it was when its own program asked', async () => {
+      const known = new Map([
+        ['host', randomUUID()],
+        ['iqn', node.iqns[0]!],
+      ]);
+      const filled = (text: string) =>
+        text.replace(/<([a-z ]+)>/g, (_, key: string) => {
+          if (!known.has(key)) known.set(key, context.name(key.replace(' ', '-')));
+          return known.get(key)!;
+        });
+      for (const { method, path, body, status, learns } of RECORDING) {
+        const sent = body && JSON.parse(filled(JSON.stringify(body)));
+        const answer = await context.ask('bare', method, filled(path), { body: sent });
+        expect([method, path, answer.status, answer.text], `${method} ${path}`).toEqual([
+          method,
+          path,
+          status,
+          answer.text,
+        ]);
+        if (learns) known.set(learns, answer.body.id);
+      }
     });
 
     it('loses its token, and goes on without noticing', async () => {

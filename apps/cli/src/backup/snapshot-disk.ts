@@ -1,9 +1,7 @@
-import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { IscsiSession } from '#backends/tgt/iscsi-session';
-import { ScsiDisk } from '#backends/tgt/scsi-disk';
+import type { ScsiDisk } from '#backends/tgt/scsi-disk';
 import { LauncherError } from '../home.js';
-import { portalAddress } from '../portal-address.js';
+import { attach, type ToolHost } from './attach.js';
 import type { ReaderApi } from './reader-api.js';
 
 const SECTOR = 512;
@@ -19,18 +17,10 @@ export interface VolumeReply {
   config: Record<string, unknown>;
 }
 
-interface Publication {
-  lun_id: number;
-  target_names: string[];
-  discovery_ips: string[];
-}
-
 /** What a reader leaves at the appliance, found again by these names after a crash. */
-export interface ReaderNames {
+export interface ReaderNames extends ToolHost {
   /** Of the clone. */
   clone: string;
-  hostName: string;
-  hostUuid: string;
 }
 
 /**
@@ -53,16 +43,6 @@ export class SnapshotDisk {
   ): Promise<SnapshotDisk> {
     await forgetReader(api, names);
     try {
-      const initiator = `iqn.2026-11.dev.trivet:${names.hostName}`;
-      const chap = { user: names.hostName, password: randomBytes(8).toString('hex') };
-      await api.csp('POST', 'hosts', {
-        name: names.hostName,
-        uuid: names.hostUuid,
-        iqns: [initiator],
-        networks: [],
-        chap_user: chap.user,
-        chap_password: chap.password,
-      });
       const clone = await api.csp<VolumeReply>('POST', 'volumes', {
         name: names.clone,
         clone: true,
@@ -71,15 +51,7 @@ export class SnapshotDisk {
       });
       await isComplete(api, clone.id, signal);
       signal.throwIfAborted();
-      const publication = await api.csp<Publication>('PUT', `volumes/${clone.id}/actions/publish`, {
-        host_uuid: names.hostUuid,
-        access_protocol: 'iscsi',
-      });
-      const [portal] = publication.discovery_ips;
-      const [target] = publication.target_names;
-      if (!portal || !target) throw new LauncherError('volumes are not exported here: there is no iSCSI portal');
-      const session = await IscsiSession.open(portalAddress(portal), { initiator, target, chap });
-      const disk = new ScsiDisk(session, publication.lun_id);
+      const disk = await attach(api, clone.id, names);
       return new SnapshotDisk(disk, await disk.capacity(), names, api);
     } catch (error) {
       await forgetReader(api, names).catch(() => {});
@@ -122,7 +94,8 @@ export async function forgetReader(api: ReaderApi, { clone, hostUuid }: ReaderNa
   if (hosts.length > 0) await api.csp('DELETE', `hosts/${hostUuid}`);
 }
 
-async function isComplete(api: ReaderApi, volumeId: string, signal: AbortSignal): Promise<void> {
+/** Made: a copying pool takes as long as its data. */
+export async function isComplete(api: ReaderApi, volumeId: string, signal: AbortSignal): Promise<void> {
   for (const end = Date.now() + CLONE_MS; ; ) {
     const volume = await api.csp<VolumeReply>('GET', `volumes/${volumeId}`);
     if ((volume.config.background_operation_status ?? COMPLETED) === COMPLETED) return;

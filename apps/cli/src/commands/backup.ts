@@ -1,10 +1,10 @@
-import { constants } from 'node:os';
 import type { Command } from 'commander';
 import { EXIT } from '../api/api-error.js';
 import { runBackup } from '../backup/backup-job.js';
 import { BackupStore, withFolder } from '../backup/backup-store.js';
 import { describeCheck, runCheck } from '../backup/check-job.js';
 import { type DoorOptions, withApi, withDoor } from '../backup/door.js';
+import { interruptible } from '../backup/interruptible.js';
 import { Progress } from '../backup/progress.js';
 import { describeDamage } from '../backup/stored-image.js';
 import { LauncherError } from '../home.js';
@@ -18,24 +18,6 @@ interface Options extends DoorOptions {
   json?: boolean;
 }
 
-/** Ends what runs in an orderly way at the first of these; the second one ends the process. */
-const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-
-async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-  const controller = new AbortController();
-  const end = (signal: (typeof SIGNALS)[number]): void => {
-    // As a shell tells of a process that a signal has ended.
-    const code = 128 + constants.signals[signal];
-    controller.abort(new LauncherError(`ended by ${signal}; the next backup into this folder completes it`, code));
-  };
-  for (const signal of SIGNALS) process.once(signal, end);
-  try {
-    return await work(controller.signal);
-  } finally {
-    for (const signal of SIGNALS) process.off(signal, end);
-  }
-}
-
 async function backUp(volume: string, folder: string, options: Options): Promise<void> {
   if (options.snapshot !== undefined && options.deleteSnapshot)
     throw new LauncherError('--delete-snapshot: a snapshot that is given by --snapshot stays', EXIT.data);
@@ -46,7 +28,7 @@ async function backUp(volume: string, folder: string, options: Options): Promise
     output.write(`${line}\n`);
   };
   const point = await withFolder(folder, () =>
-    interruptible(signal =>
+    interruptible('the next backup into this folder completes it', signal =>
       withApi(options, api =>
         runBackup(api, {
           folder,

@@ -12,6 +12,7 @@ import { limitOf, listed, say, sayJson, showPage } from '../api/output.js';
 import { humanBytes } from '../human-bytes.js';
 import { asOperator, type Operator } from '../operator.js';
 import { show } from '../show.js';
+import { registerImport } from './volume-import.js';
 
 interface TenantOption {
   tenant: string;
@@ -89,6 +90,7 @@ export function register(program: Command): void {
         process.stdout.write(`${id} is back; publish it as before\n`);
       }),
     );
+  registerImport(volume);
   ofTenant(volume.command('purge').description('delete volumes of the recycle bin for good, before their time'))
     .argument('[id...]', 'as `volume bin` shows them')
     .option('--all', 'everything that is in the bin')

@@ -1,5 +1,6 @@
 import { call } from '../api/client';
 import { useMay } from '../api/me';
+import { problemOf } from '../api/problem';
 import { Act } from '../parts/act';
 
 /** Everything that is in the recycle bin, for good: it waits for nothing, and what it held is free for new volumes. */
@@ -27,9 +28,13 @@ export function EmptyBin({ tenant }: { tenant: string }) {
   );
 }
 
-/** One that was restored meanwhile is a volume again, and stays. */
-async function purge(tenant: string, volume: string): Promise<void> {
+/** One that was restored meanwhile is a volume again, and stays; one that is gone needs nothing. */
+export async function purge(tenant: string, volume: string): Promise<void> {
   const input = { params: { tenant, volume } };
-  const { data, etag } = await call('GET', '/tenants/{tenant}/volumes/{volume}', input);
-  if (data.state === 'binned') await call('DELETE', '/tenants/{tenant}/volumes/{volume}', input, { etag });
+  try {
+    const { data, etag } = await call('GET', '/tenants/{tenant}/volumes/{volume}', input);
+    if (data.state === 'binned') await call('DELETE', '/tenants/{tenant}/volumes/{volume}', input, { etag });
+  } catch (error) {
+    if (problemOf(error).status !== 404) throw error;
+  }
 }

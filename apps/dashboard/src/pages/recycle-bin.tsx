@@ -1,4 +1,5 @@
-import { TextInput } from '@mantine/core';
+import { Checkbox, TextInput } from '@mantine/core';
+import { useState } from 'react';
 import { call, callFresh } from '../api/client';
 import { useMay } from '../api/me';
 import { Act, textOf } from '../parts/act';
@@ -9,12 +10,24 @@ import { ListPage } from '../parts/list-page';
 import { Empty } from '../parts/page';
 import { useTenant } from '../shell/tenant';
 import { EmptyBin } from './empty-bin';
+import { type Chosen, PurgeChosen } from './purge-chosen';
 
 const fields = [{ name: 'search', label: 'Name', placeholder: 'part of it' }];
 
+/** What is chosen in the bin of one tenant is not chosen in that of another. */
 export function RecycleBinPage() {
   const tenant = useTenant();
+  return <RecycleBin key={tenant} tenant={tenant} />;
+}
+
+function RecycleBin({ tenant }: { tenant: string }) {
   const may = useMay();
+  const [chosen, choose] = useState<Chosen>(new Map());
+  const toggle = (id: string, name: string): void => {
+    const after = new Map(chosen);
+    if (!after.delete(id)) after.set(id, name);
+    choose(after);
+  };
   return (
     <ListPage
       title="Recycle bin"
@@ -23,11 +36,31 @@ export function RecycleBinPage() {
       params={{ tenant }}
       query={{ state: 'binned' }}
       fields={fields}
-      actions={<EmptyBin tenant={tenant} />}
-      intro="Deleted volumes keep their data until their time here is over. New volumes that need their place end it early. They count in the quotas."
+      actions={
+        <>
+          <PurgeChosen tenant={tenant} chosen={chosen} choose={choose} />
+          <EmptyBin tenant={tenant} />
+        </>
+      }
+      intro="Deleted volumes keep their data until their time here is over. New volumes that need their place, in the pool or in a quota, end it early."
       empty={<Empty what="The recycle bin is empty." command="trivet volume list" />}
       columns={[
-        { head: 'Name', cell: ({ id, name }) => <To to={`/tenants/${tenant}/volumes/${id}`}>{name}</To> },
+        {
+          head: 'Name',
+          cell: ({ id, name }) => (
+            <span className="row-actions">
+              {may('admin') && (
+                <Checkbox
+                  size="xs"
+                  aria-label={`Choose ${name}`}
+                  checked={chosen.has(id)}
+                  onChange={() => toggle(id, name)}
+                />
+              )}
+              <To to={`/tenants/${tenant}/volumes/${id}`}>{name}</To>
+            </span>
+          ),
+        },
         { head: 'Size', cell: ({ size }) => showBytes(size), number: true },
         { head: 'Backend', cell: ({ backend }) => backend },
         { head: 'Gone', cell: ({ binnedUntil }) => <Ago at={binnedUntil} /> },

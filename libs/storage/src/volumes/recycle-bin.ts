@@ -66,6 +66,8 @@ const RESTORE = sql(
                          AND o.state NOT IN ('binned', 'gone'))
    RETURNING id`,
 );
+/** Of one that had left the bin: it counts again. */
+const KEEP_QUOTAS = sql('bin_keep_quotas', 'SELECT trivet.keep_quotas_of($1, $2)');
 const LIST = sql(
   'bin_list',
   `SELECT id, name, size_bytes::text AS "sizeBytes", pool, binned_until AS "binnedUntil"
@@ -112,8 +114,8 @@ export interface BinnedVolume {
 }
 
 /**
- * Deleted volumes whose images are still there: they count in quotas, their names are free, and their places are for new
- * volumes that need them (pool-room.ts).
+ * Deleted volumes whose images are still there: their names are free, and their places, in pools (pool-room.ts) and quotas
+ * (0018-quota-gives-way.ts), are for new volumes that need them.
  */
 export class RecycleBin {
   private doneAt = Number.NEGATIVE_INFINITY;
@@ -228,6 +230,7 @@ export async function restoreFromBin(
           field: 'name',
         },
       );
+    if (row.leaves) await tx.query(KEEP_QUOTAS, [tenantId, row.sizeBytes]);
     // Its group is not its group any more.
     await protectByGroup(tx, tenantId, row.id);
     await tx.commit(...noting(witness, { kind: 'volume.restore', resourceId: row.id, resourceName: name }));

@@ -42,6 +42,7 @@ export async function importVolume(
       if (made) return sameOrRefused(made, imported, request);
       throw invalid(`config.${IMPORTED}`, `no volume is named "${imported}" here`);
     }
+    // Once more, by a statement of its own: the one before may have waited for a publication, and has not seen it.
     const row = await lockUsableVolume(tx, caller, found.id);
     checkImported(row, request);
     await rename(tx, caller, row, request.name);
