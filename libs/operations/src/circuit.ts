@@ -22,18 +22,18 @@ const OPEN = sql(
    VALUES ($1, $2, $3, now() + $4 * interval '1 ms', $5, $6, now())
    ON CONFLICT (tenant_id, backend_id) DO UPDATE
       SET failures = excluded.failures, open_until = excluded.open_until, reason = excluded.reason, detail = excluded.detail,
-          opened_at = CASE WHEN c.open_until IS NULL THEN now() ELSE c.opened_at END`,
+          opened_at = CASE WHEN trivet.circuit_state(c.open_until) = 'closed' THEN now() ELSE c.opened_at END`,
 );
 const NOTE = sql(
   'circuit_note',
   `INSERT INTO trivet.backend_circuit AS c (tenant_id, backend_id, probed_at) VALUES ($1, $2, now())
    ON CONFLICT (tenant_id, backend_id) DO UPDATE
-      SET probed_at = now(), fault = NULL, fault_at = NULL WHERE c.open_until IS NULL`,
+      SET probed_at = now(), fault = NULL, fault_at = NULL WHERE trivet.circuit_state(c.open_until) = 'closed'`,
 );
 const CLAIM_PROBES = sql(
   'circuit_claim_probes',
   `UPDATE trivet.backend_circuit SET probed_at = now()
-    WHERE open_until IS NOT NULL AND (probed_at IS NULL OR probed_at < now() - $1 * interval '1 ms')
+    WHERE trivet.circuit_state(open_until) <> 'closed' AND (probed_at IS NULL OR probed_at < now() - $1 * interval '1 ms')
    RETURNING tenant_id AS "tenantId", backend_id AS "backendId", failures`,
 );
 /** What waited for the backend is due at once, not after the back-off that it had earned. */

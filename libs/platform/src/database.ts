@@ -21,6 +21,7 @@ import { GroupProtection1796083200000 } from '#platform/migrations/0013-group-pr
 import { WaitingForBackends1796256000000 } from '#platform/migrations/0015-waiting-for-backends';
 import { AuditDoors1796342400000 } from '#platform/migrations/0016-audit-doors';
 import { Evidence1796428800000 } from '#platform/migrations/0017-evidence';
+import { CircuitStates1796688000000 } from '#platform/migrations/0020-circuit-states';
 import type { Statement } from '#platform/sql';
 import { isUuid } from '#platform/uuid';
 
@@ -41,6 +42,7 @@ export const MIGRATIONS = [
   WaitingForBackends1796256000000,
   AuditDoors1796342400000,
   Evidence1796428800000,
+  CircuitStates1796688000000,
 ];
 /** What readiness compares with the database: TypeORM reads it from the class's name. */
 export const SCHEMA_VERSION = Math.max(...MIGRATIONS.map(migration => Number(migration.name.slice(-13))));
