@@ -26,6 +26,7 @@ import { SessionKeeper } from '#storage/sessions/session-keeper';
 import { SnapshotSessionService } from '#storage/sessions/snapshot-session-service';
 import { storageHandlers } from '#storage/storage';
 import { readApplianceId } from '#tenancy/appliance';
+import { AuditRetention } from '#tenancy/audit-retention';
 
 export const REQUIRED = [
   'TRIVET_DATABASE_URL',
@@ -73,6 +74,7 @@ export async function startWorker(context: ProcessContext<WorkerConfig>): Promis
   });
   const audit = new Audit(database, backends, secrets, config.TRIVET_AUDIT_MS);
   const forgetGone = new ForgetGone(database);
+  const auditRetention = new AuditRetention(database, config.TRIVET_AUDIT_LOG_DAYS);
   const meter = new BucketMeter(database, backends);
   const stores = new StoreKeeper(database, backends);
   const tenantDrain = new TenantDrain(database, new BackendEnds(database, blocks, backends));
@@ -124,6 +126,7 @@ export async function startWorker(context: ProcessContext<WorkerConfig>): Promis
         audit.round(signal),
         meter.round(signal),
         stores.round(signal),
+        auditRetention.round(),
         blockBackground.round(signal),
       ]);
     },
