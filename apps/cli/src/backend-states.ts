@@ -59,7 +59,7 @@ async function readReports(url: string): Promise<BackendReport[]> {
   }
 }
 
-function stateOf({ tenant, name, kind, config, health, pools, waiting }: BackendReport): BackendState {
+export function stateOf({ tenant, name, kind, config, health, pools, waiting }: BackendReport): BackendState {
   const owner = { ...(tenant === DEFAULT_TENANT ? {} : { tenant }), ...(waiting > 0 ? { waiting } : {}) };
   const { state, reason, since, circuit } = health;
   const silent = circuit === null || circuit === 'closed' ? {} : { circuit };
