@@ -130,13 +130,16 @@ export async function readAll(
 }
 
 /** A sidecar of the tenant, at a socket of its own. */
-export async function sidecarOf(house: AdminHouse, tenant: HouseTenant): Promise<Caller> {
-  const backendId = tenant.backends.fake!;
+export async function sidecarOf(
+  house: AdminHouse,
+  tenant: HouseTenant,
+  { id: backendId, kind: backendKind } = { id: tenant.backends.fake!, kind: 'fake' },
+): Promise<Caller> {
   const endpoint: Endpoint = {
     id: uuidv7(),
     tenantId: tenant.id,
     backendId,
-    backendKind: 'fake',
+    backendKind,
     protocols: ['s3'],
     accessPoint: { endpoint: 'http://fake.invalid', region: 'default', addressing: 'path' },
     driverName: 'test',

@@ -99,9 +99,10 @@ export class Visitor {
   }
 
   /** What axe finds and calls serious or critical, each with where it is. */
-  async barriers(rule?: 'color-contrast'): Promise<string[]> {
+  async barriers(rule?: 'color-contrast' | 'link-in-text-block'): Promise<string[]> {
     if (!(await this.page.evaluate<boolean>('"axe" in window'))) await this.page.evaluate(axe.source);
-    const quick = { resultTypes: ['violations'], preload: false };
+    const rules = { 'link-in-text-block': { enabled: true } };
+    const quick = { resultTypes: ['violations'], preload: false, rules };
     const options = rule === undefined ? quick : { ...quick, runOnly: [rule] };
     const { violations } = await this.page.evaluate<AxeResults>(`axe.run(document, ${JSON.stringify(options)})`);
     return violations
@@ -110,6 +111,15 @@ export class Visitor {
         const at = nodes.map(({ html, failureSummary }) => `${html.slice(0, 200)} ${failureSummary}`);
         return `${impact} ${id} on ${this.page.url()}: ${at.join(' | ')}`;
       });
+  }
+
+  /** Links that stand among words, as axe has it. */
+  async linksAmongWords(): Promise<string[]> {
+    const options = { runOnly: ['link-in-text-block'], preload: false };
+    const { passes, violations } = await this.page.evaluate<AxeResults>(
+      `axe.run(document, ${JSON.stringify(options)})`,
+    );
+    return [...passes, ...violations].flatMap(({ nodes }) => nodes.map(({ html }) => html));
   }
 
   /** By how many pixels the page is wider than the window. */

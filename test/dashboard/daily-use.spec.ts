@@ -78,10 +78,9 @@ describe.skipIf(!chromiumPath())('a day of operating', () => {
     await dialog.getByLabel('Name').fill('sized');
     const size = dialog.getByRole('textbox', { name: 'Size' });
     // An object store keeps no volumes.
-    expect(await dialog.getByLabel('Backend').locator('option').allTextContents()).toEqual([
-      'the first one of block volumes',
-      'local',
-    ]);
+    await expect
+      .poll(() => dialog.getByLabel('Backend').locator('option').allTextContents())
+      .toEqual(['the first one of block volumes', 'local']);
     for (const [typed, said] of [
       ['5 gigs', /"5 gigs" is no size[\s\S]*Correct the fields/],
       ['5', /no multiple of 512, the block size: the next one is 512/],
@@ -154,6 +153,42 @@ describe.skipIf(!chromiumPath())('a day of operating', () => {
     await page.getByRole('button', { name: 'Pause' }).click();
     await page.getByRole('button', { name: 'Resume' }).click();
     await page.getByText('Your login has ended').waitFor();
+  });
+
+  it('sets a pool’s thin ratio, and says in how many days the pool is full', async () => {
+    const path = '/tenants/acme/backends/local';
+    // It has grown for two days so that a tenth of it would be full in one.
+    await house.query(
+      `INSERT INTO trivet.pool_sample (tenant_id, backend_id, pool, at, used_bytes, total_bytes)
+       SELECT p.tenant_id, p.backend_id, p.name, now() - n * interval '1 hour', p.total_bytes / 10 * (60 - n) / 24, p.total_bytes
+         FROM trivet.pool p, generate_series(1, 48) AS n WHERE p.tenant_id = $1`,
+      [house.acme.id],
+    );
+    const pool = async () => (await house.call(house.root.viewer, 'GET', path)).body.pools[0];
+    const { name, daysToFull, thinRatio } = await pool();
+    expect(daysToFull).toBeGreaterThan(1);
+    const { page } = await visitAs(path);
+    const row = page.getByRole('table', { name: 'Pools' }).getByRole('row').filter({ hasText: name });
+    await row.getByText(/^\d+ days$/).waitFor();
+    const shown = Number.parseInt((await row.getByText(/^\d+ days$/).textContent())!, 10);
+    expect(Math.abs(shown - daysToFull)).toBeLessThanOrEqual(1);
+    await row.getByText(`${thinRatio} ×`).waitFor();
+    await row.getByRole('button', { name: 'Set the ratio' }).click();
+    const dialog = page.getByRole('dialog', { name: `Thin ratio of pool ${name}, tenant acme` });
+    const ratio = dialog.getByLabel('Times its size');
+    for (const wrong of ['a lot', '-1', '1001']) {
+      await ratio.fill(wrong);
+      await dialog.getByRole('button', { name: 'Set it' }).click();
+      await dialog.getByText('expected a number above 0').first().waitFor();
+    }
+    expect((await pool()).thinRatio).toBe(thinRatio);
+    await ratio.fill('2.5');
+    await dialog.getByRole('button', { name: 'Set it' }).click();
+    await dialog.waitFor({ state: 'hidden' });
+    await row.getByText('2.5 ×').waitFor();
+    expect(await pool()).toMatchObject({ thinRatio: 2.5 });
+    const { body } = await house.call(house.acme.viewer, 'GET', '/audit', { query: { action: 'backend.change' } });
+    expect(JSON.stringify(body.items[0])).toContain('2.5');
   });
 
   const visitAs = async (path: string, look?: Look): Promise<Visitor> => {

@@ -382,6 +382,20 @@ describe('alert rules', () => {
     for (const { alert } of rules) expect(titles).toContain(alert);
   });
 
+  it('are there for all that stands still', () => {
+    const watched = new Set(rules.flatMap(({ expr }) => metricsIn(expr)));
+    for (const name of [
+      'trivet_operations_needs_attention',
+      'trivet_operations_waiting_for_backend',
+      'trivet_oldest_pending_seconds',
+      'trivet_queues_paused',
+      'trivet_workers',
+      'trivet_pools',
+      'trivet_ready',
+    ])
+      expect(watched).toContain(name);
+  });
+
   it.each(rules.map(rule => [rule.alert, rule] as const))(
     '%s is about metrics and labels that exist',
     async (_, rule) => {

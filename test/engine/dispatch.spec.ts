@@ -91,6 +91,7 @@ describe('the reconciler', () => {
       [house.tenantId, down],
     );
     expect(ids(await due(10))).toEqual([head]);
+    // Half open: nobody probes it, so work is tried on it.
     await house.testDatabase.query('UPDATE trivet.backend_circuit SET open_until = now()');
     expect(ids(await due(10))).toEqual([kept]);
     expect((await house.row(behind)).dispatched_at).toBeNull();

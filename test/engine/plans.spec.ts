@@ -66,10 +66,25 @@ describe('with a backlog and a history', () => {
     let text = '';
     const engine = async (statement: Statement) => {
       text = statement.text;
-      return [{}];
+      return [{ circuits: {} }];
     };
     await readEngineFigures({ engine } as unknown as Database);
     const rows = await house.database.engine(explained('figures', text));
     expect(looked(planOf(rows))).toBeLessThan(BACKLOG + MANY);
+  });
+
+  it('what waits for a backend is counted without what has ended', async () => {
+    const { tenantId, backendId, testDatabase } = house;
+    await testDatabase.query(
+      "INSERT INTO trivet.backend_circuit (tenant_id, backend_id, open_until) VALUES ($1, $2, now() + interval '1 hour')",
+      [tenantId, backendId],
+    );
+    const [found] = await testDatabase.query<{ prosrc: string }>(
+      "SELECT prosrc FROM pg_proc WHERE oid = 'trivet.circuits'::regproc",
+    );
+    const text = found!.prosrc.replaceAll('p_tenant', 'NULL::uuid');
+    const plan = planOf(await testDatabase.query(explained('circuits', text).text));
+    expect(looked(plan)).toBeGreaterThanOrEqual(BACKLOG);
+    expect(looked(plan)).toBeLessThan(BACKLOG + MANY);
   });
 });

@@ -143,7 +143,8 @@ describe('what no repeat will mend waits for a person', () => {
 it('the figures are the age of the oldest that may still run, and how many wait for whom', async () => {
   const own = await EngineHouse.create();
   try {
-    const none = { oldestPendingSeconds: 0, pending: 0, needsAttention: 0, waitingForBackend: 0 };
+    const circuits = { closed: 0, half_open: 0, open: 0 };
+    const none = { oldestPendingSeconds: 0, pending: 0, needsAttention: 0, waitingForBackend: 0, circuits };
     expect(await readEngineFigures(own.database)).toEqual(none);
     const ages = { pending: 100, running: 1_000, needs_attention: 10_000, succeeded: 100_000 };
     for (const [state, age] of Object.entries(ages))
@@ -154,7 +155,7 @@ it('the figures are the age of the oldest that may still run, and how many wait 
       );
     const { oldestPendingSeconds, ...counts } = await readEngineFigures(own.database);
     expect(Math.floor(oldestPendingSeconds / 1_000)).toBe(1);
-    expect(counts).toEqual({ pending: 2, needsAttention: 1, waitingForBackend: 0 });
+    expect(counts).toEqual({ pending: 2, needsAttention: 1, waitingForBackend: 0, circuits });
     await own.testDatabase.query(
       `INSERT INTO trivet.backend_circuit (tenant_id, backend_id, failures, open_until)
        SELECT DISTINCT tenant_id, backend_id, 3, now() + interval '1 hour' FROM trivet.operation`,

@@ -1,25 +1,14 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { withFileLock } from '#backends/linux/file-lock';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { until } from '#test/support/parts';
+import { keep } from '../../apps/cli/src/parts/kept.js';
 
 const run = promisify(execFile);
 
-/** Made once for all runs of this machine: debootstrap's minbase of a release, which nothing writes to. */
-const CACHE = '/var/cache/trivet';
 const BEYOND_MS = 600_000;
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 /** What this machine trusts and how it reaches registries holds in there too. */
@@ -148,17 +137,15 @@ export class BareDebian {
   }
 }
 
-async function minbase(release: string): Promise<string> {
-  const base = join(CACHE, `debian-${release}`);
-  mkdirSync(CACHE, { recursive: true, mode: 0o755 });
-  await withFileLock(join(CACHE, `debian-${release}.lock`), AbortSignal.timeout(BEYOND_MS), async () => {
-    if (existsSync(base)) return;
-    const begun = `${base}.new`;
-    rmSync(begun, { recursive: true, force: true });
-    const alone = ['--mount', '--pid', '--fork', '--kill-child', '--propagation', 'private'];
-    const make = ['debootstrap', '--variant=minbase', '--include=ca-certificates', release, begun];
-    await run('unshare', [...alone, ...make], { timeout: BEYOND_MS, maxBuffer: 64 * 1024 ** 2 });
-    renameSync(begun, base);
+/** Made once for all runs of this machine: debootstrap's minbase of a release, which nothing writes to. */
+const minbase = (release: string): Promise<string> =>
+  keep({
+    sort: 'debian',
+    name: release,
+    signal: AbortSignal.timeout(BEYOND_MS),
+    make: async begun => {
+      const alone = ['--mount', '--pid', '--fork', '--kill-child', '--propagation', 'private'];
+      const make = ['debootstrap', '--variant=minbase', '--include=ca-certificates', release, begun];
+      await run('unshare', [...alone, ...make], { timeout: BEYOND_MS, maxBuffer: 64 * 1024 ** 2 });
+    },
   });
-  return base;
-}

@@ -170,6 +170,44 @@ describe('trivet doctor', () => {
     }
   });
 
+  it('volumes of before sizes were whole blocks, of every tenant, each with what to do', async () => {
+    const { query } = appliance.database;
+    const [own, other] = ['default', 'with-old-volumes'];
+    await query('INSERT INTO trivet.tenant (id, name) VALUES (gen_random_uuid(), $1)', [other]);
+    const volume = async (tenant: string, name: string, bytes: number, state = 'ready') => {
+      await query(
+        `INSERT INTO trivet.backend (tenant_id, id, name, kind, config)
+         SELECT id, gen_random_uuid(), 'old', 'reflink', '{"pools": []}' FROM trivet.tenant WHERE name = $1
+         ON CONFLICT DO NOTHING`,
+        [tenant],
+      );
+      await query(
+        `INSERT INTO trivet.volume (tenant_id, id, backend_id, name, state, desired, fingerprint, pool, folder, size_bytes, thick,
+           destroy_on_delete, description, config)
+         SELECT b.tenant_id, gen_random_uuid(), b.id, $2, $4, '{}', '', 'default', '', $3, false, true, '', '{}'
+           FROM trivet.backend b JOIN trivet.tenant t ON t.id = b.tenant_id WHERE t.name = $1 AND b.name = 'old'`,
+        [tenant, name, bytes, state],
+      );
+    };
+    await volume(own, 'odd', 5);
+    await volume(own, 'whole', 1_024);
+    await volume(own, 'odd-and-gone', 7, 'gone');
+    await volume(own, 'odd-in-the-bin', 513, 'binned');
+    await volume(other, 'odd-of-another', 1_000);
+    const report = await doctor({ TRIVET_POOLS: `default=${folder}` });
+    const told = (name: string, bytes: number): Finding => ({
+      name: `volume ${name}`,
+      level: 'warn',
+      detail: `its size, ${bytes} bytes, is no multiple of 512: hosts see the rest of its last block as well`,
+      remedy: 'expand it to a multiple of 512 bytes',
+    });
+    const found = report.findings
+      .filter(({ name }) => name.startsWith('volume '))
+      .sort((a, b) => a.name.localeCompare(b.name));
+    expect(found).toEqual([told('odd', 5), told('odd-in-the-bin', 513), told('odd-of-another', 1_000)]);
+    expect(report).toMatchObject({ code: 0, ok: true });
+  });
+
   it('a setting that is wrong', async () => {
     expectFailure(await doctor({ TRIVET_LEASE_MS: 'long' }), 'settings', 'TRIVET_LEASE_MS');
   });

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type BackendHealthState, STALE_SECONDS } from '#storage/backends/backend-health';
+import { type BackendHealthState, type CircuitState, STALE_SECONDS } from '#storage/backends/backend-health';
 import type { BackendReport } from '#storage/pools/pool-report';
 import type { Home } from './home.js';
 import { readEnvironmentFile } from './supervisor/apps.js';
@@ -19,6 +19,8 @@ export interface BackendState {
   kind: string;
   /** As page and API say it. */
   state: BackendHealthState;
+  /** Of one that does not answer. */
+  circuit?: CircuitState;
   reason?: string;
   /** Since when it is down, or when it was last seen up. */
   since?: string;
@@ -57,10 +59,11 @@ async function readReports(url: string): Promise<BackendReport[]> {
   }
 }
 
-function stateOf({ tenant, name, kind, config, health, pools, waiting }: BackendReport): BackendState {
+export function stateOf({ tenant, name, kind, config, health, pools, waiting }: BackendReport): BackendState {
   const owner = { ...(tenant === DEFAULT_TENANT ? {} : { tenant }), ...(waiting > 0 ? { waiting } : {}) };
-  const { state, reason, since } = health;
-  const seen = { state, ...(reason ? { reason } : {}), ...(since ? { since: since.toISOString() } : {}) };
+  const { state, reason, since, circuit } = health;
+  const silent = circuit === null || circuit === 'closed' ? {} : { circuit };
+  const seen = { state, ...silent, ...(reason ? { reason } : {}), ...(since ? { since: since.toISOString() } : {}) };
   if (!('pools' in config)) return { name, kind, ...seen, capabilities: ['object'], ...owner };
   const configured = (config.pools ?? []) as { name: string }[];
   const present = pools.filter(pool => configured.some(each => each.name === pool.name));

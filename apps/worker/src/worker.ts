@@ -27,6 +27,7 @@ import { SessionKeeper } from '#storage/sessions/session-keeper';
 import { SnapshotSessionService } from '#storage/sessions/snapshot-session-service';
 import { storageHandlers } from '#storage/storage';
 import { readApplianceId } from '#tenancy/appliance';
+import { AuditRetention } from '#tenancy/audit-retention';
 
 export const REQUIRED = [
   'TRIVET_DATABASE_URL',
@@ -74,6 +75,7 @@ export async function startWorker(context: ProcessContext<WorkerConfig>): Promis
   });
   const audit = new Audit(database, backends, secrets, config.TRIVET_AUDIT_MS);
   const forgetGone = new ForgetGone(database);
+  const auditRetention = new AuditRetention(database, config.TRIVET_AUDIT_LOG_DAYS);
   const meter = new BucketMeter(database, backends);
   const stores = new StoreKeeper(database, backends);
   const tenantDrain = new TenantDrain(database, new BackendEnds(database, blocks, backends));
@@ -97,6 +99,7 @@ export async function startWorker(context: ProcessContext<WorkerConfig>): Promis
     beside('object audit', signal => audit.round(signal)),
     beside('bucket meter', signal => meter.round(signal)),
     beside('object stores', signal => stores.round(signal)),
+    beside('audit log', () => auditRetention.round()),
     beside('block volumes', signal => blockBackground.round(signal)),
   ];
   // Without a first look every new volume is refused.

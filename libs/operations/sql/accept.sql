@@ -21,7 +21,8 @@ WITH claimed AS (
     FROM trivet.operation_slot
    WHERE resource_id = ANY (ARRAY(SELECT resource FROM wanted)) AND (tenant_id = $1) IS TRUE AND NOT parked
 ), circuit AS MATERIALIZED (
-  SELECT backend_id AS backend, reason FROM trivet.backend_circuit WHERE tenant_id = $1 AND open_until > now()
+  SELECT backend_id AS backend, reason FROM trivet.backend_circuit
+   WHERE tenant_id = $1 AND trivet.circuit_state(open_until) = 'open'
 ), behind AS MATERIALIZED (
   SELECT id FROM wanted JOIN taken USING (resource, slot)
   UNION ALL

@@ -12,7 +12,7 @@ WITH inflight AS (
 ), candidate AS MATERIALIZED (
   SELECT o.tenant_id, o.backend_id, o.class, o.id, o.state, o.priority, o.seq, o.place, o.dispatch_no,
          NOT EXISTS (SELECT FROM trivet.backend_circuit c
-                      WHERE c.tenant_id = o.tenant_id AND c.backend_id = o.backend_id AND c.open_until > now())
+                      WHERE c.tenant_id = o.tenant_id AND c.backend_id = o.backend_id AND trivet.circuit_state(c.open_until) = 'open')
      AND NOT EXISTS (
            SELECT FROM trivet.operation_slot mine
              JOIN trivet.operation_slot other

@@ -37,7 +37,7 @@ WITH room AS (
      AND id = ANY (ARRAY(SELECT operation_id FROM next_in_line UNION SELECT id FROM next_with_room))
      AND backend_id = $2 AND class = $3 AND state = 'pending' AND place IS NULL
      AND NOT EXISTS (SELECT FROM trivet.backend_circuit
-                      WHERE tenant_id = $1 AND backend_id = $2 AND open_until > now())
+                      WHERE tenant_id = $1 AND backend_id = $2 AND trivet.circuit_state(open_until) = 'open')
    ORDER BY id IN (SELECT operation_id FROM next_in_line) DESC, priority DESC, seq
    LIMIT (SELECT n FROM room)
      FOR UPDATE SKIP LOCKED

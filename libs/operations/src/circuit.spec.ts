@@ -1,5 +1,6 @@
 import { expect, it, vi } from 'vitest';
 import { Circuits } from '#operations/circuit';
+import { StorageError } from '#platform/errors';
 
 const noted = (engine: ReturnType<typeof vi.fn>) =>
   engine.mock.calls.filter(([{ name }]) => name === 'circuit_note').map(([, params]) => params);
@@ -55,4 +56,17 @@ it('takes a probe that never ends for one that failed', async () => {
   } finally {
     vi.useRealTimers();
   }
+});
+
+it.each([
+  [new StorageError('unauthenticated', '403 SignatureDoesNotMatch'), 'the backend refuses our credentials'],
+  [new StorageError('unavailable', 'ECONNREFUSED'), 'the backend does not answer'],
+])('says of one that stays open whether it is silent or does not let us in: %s', async (error, reason) => {
+  const engine = vi.fn(async ({ name }: { name: string }) =>
+    name === 'circuit_claim_probes' ? [{ tenantId: 'tenant', backendId: 'shut', failures: 3 }] : [],
+  );
+  await new Circuits({ engine } as never, () => Promise.reject(error)).probeOpen();
+  expect(params(engine, 'circuit_open')).toMatchObject([
+    ['tenant', 'shut', 3, expect.anything(), expect.stringContaining(reason), error.message],
+  ]);
 });

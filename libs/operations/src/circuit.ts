@@ -1,4 +1,5 @@
 import type { Database } from '#platform/database';
+import { isStorageError } from '#platform/errors';
 import { createLogger } from '#platform/log';
 import { sql } from '#platform/sql';
 
@@ -15,6 +16,7 @@ const PROBE_BOUND_MS = 5_000;
 const NOTE_MS = 60_000;
 /** For callers of whatever object: the error that opened it was about another one. */
 const REASON = 'the backend does not answer; accepted work goes on by itself when it is back';
+const REFUSED_REASON = 'the backend refuses our credentials; accepted work goes on by itself when they are mended';
 
 const OPEN = sql(
   'circuit_open',
@@ -22,18 +24,25 @@ const OPEN = sql(
    VALUES ($1, $2, $3, now() + $4 * interval '1 ms', $5, $6, now())
    ON CONFLICT (tenant_id, backend_id) DO UPDATE
       SET failures = excluded.failures, open_until = excluded.open_until, reason = excluded.reason, detail = excluded.detail,
-          opened_at = CASE WHEN c.open_until IS NULL THEN now() ELSE c.opened_at END`,
+          opened_at = CASE WHEN trivet.circuit_state(c.open_until) = 'closed' THEN now() ELSE c.opened_at END`,
 );
 const NOTE = sql(
   'circuit_note',
   `INSERT INTO trivet.backend_circuit AS c (tenant_id, backend_id, probed_at) VALUES ($1, $2, now())
    ON CONFLICT (tenant_id, backend_id) DO UPDATE
-      SET probed_at = now(), fault = NULL, fault_at = NULL WHERE c.open_until IS NULL`,
+      SET probed_at = now(), fault = NULL, fault_at = NULL WHERE trivet.circuit_state(c.open_until) = 'closed'`,
+);
+/** The first refusal is when it began; who comes after it changes nothing. */
+const REFUSED = sql(
+  'circuit_refused',
+  `INSERT INTO trivet.backend_circuit AS c (tenant_id, backend_id, probed_at, fault, fault_at) VALUES ($1, $2, now(), $3, now())
+   ON CONFLICT (tenant_id, backend_id) DO UPDATE SET probed_at = now(), fault = $3, fault_at = now()
+    WHERE c.fault IS NULL AND trivet.circuit_state(c.open_until) = 'closed'`,
 );
 const CLAIM_PROBES = sql(
   'circuit_claim_probes',
   `UPDATE trivet.backend_circuit SET probed_at = now()
-    WHERE open_until IS NOT NULL AND (probed_at IS NULL OR probed_at < now() - $1 * interval '1 ms')
+    WHERE trivet.circuit_state(open_until) <> 'closed' AND (probed_at IS NULL OR probed_at < now() - $1 * interval '1 ms')
    RETURNING tenant_id AS "tenantId", backend_id AS "backendId", failures`,
 );
 /** What waited for the backend is due at once, not after the back-off that it had earned. */
@@ -76,6 +85,16 @@ export class Circuits {
     });
   }
 
+  /** It answers and does not let us in: its health says so now, and not when somebody tests it. */
+  refused(tenantId: string, backendId: string, message: string): void {
+    this.failures.delete(backendId);
+    // The next answer is news.
+    this.noted.delete(backendId);
+    this.database.engine(REFUSED, [tenantId, backendId, `credentials: ${message}`]).catch((error: unknown) => {
+      log.debug({ backendId, err: error }, 'could not note that a backend refuses our credentials');
+    });
+  }
+
   async unanswered(tenantId: string, backendId: string, reason: string): Promise<void> {
     const count = (this.failures.get(backendId) ?? 0) + 1;
     if (count < FAILURES_TO_OPEN) {
@@ -102,7 +121,8 @@ export class Circuits {
           await bounded(this.probe(tenantId, backendId));
         } catch (error) {
           const detail = error instanceof Error ? error.message : 'no answer';
-          await this.database.engine(OPEN, [tenantId, backendId, failures, OPEN_MS, REASON, detail]);
+          const reason = isStorageError(error) && error.kind === 'unauthenticated' ? REFUSED_REASON : REASON;
+          await this.database.engine(OPEN, [tenantId, backendId, failures, OPEN_MS, reason, detail]);
           return;
         }
         this.failures.delete(backendId);

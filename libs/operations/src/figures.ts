@@ -10,15 +10,21 @@ const FIGURES = sql(
             FILTER (WHERE state IN ('pending', 'running'))), 0)::float8 AS "oldestPendingSeconds",
           count(*) FILTER (WHERE state IN ('pending', 'running'))::int AS pending,
           count(*) FILTER (WHERE state = 'needs_attention')::int AS "needsAttention",
-          count(*) FILTER (WHERE state = 'pending' AND backend_id = ANY (ARRAY(
-            SELECT backend_id FROM trivet.backend_circuit WHERE open_until > now())))::int AS "waitingForBackend"
+          (SELECT json_build_object('closed', count(*) FILTER (WHERE c.state = 'closed'),
+                                    'half_open', count(*) FILTER (WHERE c.state = 'half_open'),
+                                    'open', count(*) FILTER (WHERE c.state = 'open'),
+                                    'waiting', coalesce(sum(c.waiting), 0)) FROM trivet.circuits(NULL) AS c) AS circuits
      FROM trivet.operation WHERE finished_at IS NULL`,
 );
 
 /** What alerts go by: how long the oldest operation has waited, and what waits for a person. */
 export async function readEngineFigures(database: Database): Promise<EngineFigures> {
-  const [row] = await database.engine<EngineFigures>(FIGURES);
-  return row!;
+  const [row] = await database.engine<Omit<EngineFigures, 'waitingForBackend'> & { circuits: { waiting: number } }>(
+    FIGURES,
+  );
+  const { circuits, ...figures } = row!;
+  const { waiting, ...states } = circuits;
+  return { ...figures, waitingForBackend: waiting, circuits: states };
 }
 
 const WORKERS = sql(

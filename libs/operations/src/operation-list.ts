@@ -66,8 +66,8 @@ export const COLUMNS = `o.tenant_id AS "tenantId", o.id, o.kind, o.class, o.stat
   (SELECT json_build_object('reason', coalesce(c.detail, c.reason),
                             'nextProbeAt', greatest(now(), c.probed_at + interval '${PROBE_EVERY_MS} ms'))
      FROM trivet.backend_circuit c
-    WHERE c.tenant_id = o.tenant_id AND c.backend_id = o.backend_id AND c.open_until > now()
-      AND (o.state = 'pending' OR o.state = 'running' AND o.lease_until <= now())) AS "waitsForBackend"`;
+    WHERE c.tenant_id = o.tenant_id AND c.backend_id = o.backend_id AND trivet.circuit_state(c.open_until) <> 'closed'
+      AND trivet.no_worker_has(o.state, o.lease_until)) AS "waitsForBackend"`;
 
 /** What COLUMNS and filters read: a portion is kept for a moment, and the rest of a row is most of it. */
 const LOOKED_AT = `o.tenant_id, o.id, o.kind, o.class, o.state, o.resource_kind, o.resource_id, o.resource_name, o.backend_id, o.actor,

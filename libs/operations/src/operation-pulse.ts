@@ -15,7 +15,7 @@ export interface Pulse {
   parked: number;
   /** Those, and those that have failed more than three times. */
   stuck: number;
-  /** Of those that wait: behind the open circuit of a backend that does not answer. */
+  /** That no worker has, because their backend does not answer. */
   waitingForBackend: number;
   oldestWaitingMs: number | null;
   /** Ended, over the last minute. */
@@ -38,8 +38,12 @@ interface UnfinishedRow {
   running: number;
   parked: number;
   stuck: number;
-  waitingForBackend: number;
   oldestWaitingMs: number | null;
+}
+
+interface CircuitRow {
+  tenantId: string;
+  waiting: number;
 }
 
 type Counts = Map<string, { ended: number; failed: number }>;
@@ -57,10 +61,12 @@ const UNFINISHED = sql(
           count(*) FILTER (WHERE state = 'running')::int AS running,
           count(*) FILTER (WHERE state = 'needs_attention')::int AS parked,
           count(*) FILTER (WHERE error IS NOT NULL AND (state = 'needs_attention' OR attempt > 3))::int AS stuck,
-          count(*) FILTER (WHERE state = 'pending' AND backend_id = ANY (ARRAY(
-            SELECT backend_id FROM trivet.backend_circuit WHERE open_until > now())))::int AS "waitingForBackend",
           extract(epoch FROM now() - min(created_at) FILTER (WHERE state = 'pending'))::float8 * 1000 AS "oldestWaitingMs"
      FROM trivet.operation WHERE finished_at IS NULL GROUP BY 1`,
+);
+const CIRCUITS = sql(
+  'pulse_circuits',
+  `SELECT tenant_id AS "tenantId", sum(waiting)::int AS waiting FROM trivet.circuits(NULL) WHERE waiting > 0 GROUP BY 1`,
 );
 
 const FRESH_MS = 5_000;
@@ -77,6 +83,7 @@ export class OperationPulse {
   private readonly minutes = new Map<number, Counts>();
   private last = new Map<string, number>();
   private unfinished: readonly UnfinishedRow[] = [];
+  private circuits: readonly CircuitRow[] = [];
   private lookedAt = Number.NEGATIVE_INFINITY;
   private looking: Promise<void> | undefined;
 
@@ -93,8 +100,7 @@ export class OperationPulse {
     const mine = <T extends { tenantId: string }>(rows: readonly T[]) =>
       rows.filter(row => tenantId === undefined || row.tenantId === tenantId);
     const rows = mine(this.unfinished);
-    const sum = (key: 'waiting' | 'running' | 'parked' | 'stuck' | 'waitingForBackend') =>
-      rows.reduce((total, row) => total + row[key], 0);
+    const sum = (key: 'waiting' | 'running' | 'parked' | 'stuck') => rows.reduce((total, row) => total + row[key], 0);
     const oldest = rows.flatMap(({ oldestWaitingMs }) => oldestWaitingMs ?? []);
     const ended = mine([...this.last].map(([id, count]) => ({ tenantId: id, count })));
     const newest = minuteOf(Date.now());
@@ -103,7 +109,7 @@ export class OperationPulse {
       running: sum('running'),
       parked: sum('parked'),
       stuck: sum('stuck'),
-      waitingForBackend: sum('waitingForBackend'),
+      waitingForBackend: mine(this.circuits).reduce((total, { waiting }) => total + waiting, 0),
       oldestWaitingMs: oldest.length > 0 ? Math.max(0, ...oldest) : null,
       perSecond: ended.reduce((total, { count }) => total + count, 0) / 60,
       trend: Array.from({ length: MINUTES }, (_, n) => {
@@ -125,9 +131,10 @@ export class OperationPulse {
       now - MINUTES * MINUTE_MS,
       known.length > 0 ? Math.max(...known) - OPEN_MINUTES * MINUTE_MS : 0,
     );
-    const [ended, unfinished] = await Promise.all([
+    const [ended, unfinished, circuits] = await Promise.all([
       this.database.engine<EndedRow>(ENDED, [new Date(from)]),
       this.database.engine<UnfinishedRow>(UNFINISHED),
+      this.database.engine<CircuitRow>(CIRCUITS),
     ]);
     for (const minute of known) if (minute >= from || minute < now - MINUTES * MINUTE_MS) this.minutes.delete(minute);
     // So that a minute in which nothing ended is known too.
@@ -140,6 +147,7 @@ export class OperationPulse {
       this.last.set(tenantId, (this.last.get(tenantId) ?? 0) + last);
     }
     this.unfinished = unfinished;
+    this.circuits = circuits;
     this.lookedAt = performance.now();
   }
 }

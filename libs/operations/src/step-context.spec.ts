@@ -32,3 +32,29 @@ describe('the horizon of a call', () => {
     expect(lease.horizonLeftMs()).toBeGreaterThan(0);
   });
 });
+
+describe('what an error of a call says of its backend', () => {
+  it.each([
+    ['timeout', 'unanswered'],
+    ['unavailable', 'unanswered'],
+    ['unauthenticated', 'refused'],
+    ['permission_denied', undefined],
+    ['not_found', 'answered'],
+    ['internal', 'answered'],
+  ] as const)('%s: %s', async (kind, heard) => {
+    const said: string[] = [];
+    const note =
+      (name: string) =>
+      async (_tenant: string, _backend: string, message = '') => {
+        said.push([name, message].filter(Boolean).join(': '));
+      };
+    const circuits = { answered: note('answered'), unanswered: note('unanswered'), refused: note('refused') };
+    const operation = { id: 'one', tenantId: 't', backendId: 'b', kind: 'test.work' } as LeasedOperation;
+    const leases = { ttlMs: 60_000, ensure: async () => {} } as unknown as LeaseKeeper;
+    const lease = new Lease(operation, performance.now(), 60_000);
+    const context = new LeasedContext(lease, leases, circuits as unknown as Circuits, []);
+    await expect(context.call('createBucket', () => Promise.reject(new StorageError(kind, 'why')))).rejects.toThrow();
+    const expected = heard === 'answered' ? ['answered'] : heard ? [`${heard}: why`] : [];
+    expect(said).toEqual(expected);
+  });
+});

@@ -104,8 +104,9 @@ export class LeasedContext implements StepContext {
     // Who knows that a repeat does not help has heard from the backend.
     const unanswered = (error.kind === 'unavailable' || error.kind === 'timeout') && error.retry !== 'never';
     if (unanswered) await this.circuits.unanswered(tenantId, backendId, error.message);
-    // Whoever refuses our keys is there, and of no use: that is no sign of health.
-    else if (error.kind !== 'unauthenticated') this.circuits.answered(tenantId, backendId);
+    else if (error.kind === 'unauthenticated') this.circuits.refused(tenantId, backendId, error.message);
+    // Whoever does not let us do something is there, and may be of no use: that is no sign of health.
+    else if (error.kind !== 'permission_denied') this.circuits.answered(tenantId, backendId);
   }
 }
 

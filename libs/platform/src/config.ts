@@ -160,8 +160,10 @@ export const configSchema = z.strictObject({
   TRIVET_AUDIT_MS: duration(3_600_000),
   /** How often Postgres, images and targets are compared. */
   TRIVET_BLOCK_AUDIT_MS: duration(300_000),
-  /** How long a deleted volume can be restored. */
   TRIVET_INDEX_RETENTION_MS: duration(2_592_000_000, { min: 0, max: 31_536_000_000 }),
+  /** How long the audit log is kept; 0: for ever. */
+  TRIVET_AUDIT_LOG_DAYS: wholeNumber('days', 400, { min: 0, max: 36_500 }),
+  /** How long a deleted volume can be restored. */
   TRIVET_RECYCLE_MS: duration(86_400_000, { min: 0, max: 31_536_000_000 }),
   /** Disjoint on appliances that share hosts: a disk's identity is made of it. */
   TRIVET_TARGET_IDS: z

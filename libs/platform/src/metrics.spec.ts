@@ -67,12 +67,15 @@ describe('the registry', () => {
     let reads = 0;
     bindEngineFigures(async () => {
       reads++;
-      return { oldestPendingSeconds: 12.5, pending: 3, needsAttention: 1, waitingForBackend: 2 };
+      const circuits = { closed: 4, half_open: 0, open: 1 };
+      return { oldestPendingSeconds: 12.5, pending: 3, needsAttention: 1, waitingForBackend: 2, circuits };
     });
     const text = await registry.metrics();
     expect(value(text, 'trivet_oldest_pending_seconds')).toBe('12.5');
     expect(value(text, 'trivet_operations_pending')).toBe('3');
     expect(value(text, 'trivet_operations_waiting_for_backend')).toBe('2');
+    expect(value(text, 'trivet_backend_circuits{state="open"}')).toBe('1');
+    expect(value(text, 'trivet_backend_circuits{state="half_open"}')).toBe('0');
     expect(value(text, 'trivet_operations_needs_attention')).toBe('1');
     expect(reads).toBe(1);
     bindEngineFigures(() => Promise.reject(new Error('database down')));

@@ -99,8 +99,10 @@ export interface EngineFigures {
   oldestPendingSeconds: number;
   pending: number;
   needsAttention: number;
-  /** Behind an open circuit. */
+  /** That no worker has, because their backend does not answer. */
   waitingForBackend: number;
+  /** Backends that somebody has heard from, by the state of their circuit. */
+  circuits: { closed: number; half_open: number; open: number };
 }
 
 const engineFigures = new FigureSource<EngineFigures>(registry);
@@ -115,6 +117,12 @@ engineFigures.gauge(
   'trivet_operations_waiting_for_backend',
   'Operations that wait for a backend which does not answer.',
   f => f.waitingForBackend,
+);
+engineFigures.gauges(
+  'trivet_backend_circuits',
+  'Backends by the state of their circuit: closed, they answer; open, they do not; half_open, neither, and nobody asks them.',
+  'state',
+  f => f.circuits,
 );
 
 /** Gives the engine's gauges their source. */

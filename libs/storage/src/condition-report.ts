@@ -1,5 +1,6 @@
 import type { Database } from '#platform/database';
 import { sql } from '#platform/sql';
+import type { CircuitState } from '#storage/backends/backend-health';
 import type { BackendState } from '#storage/backends/backend-state';
 
 export interface BackendCondition {
@@ -8,9 +9,9 @@ export interface BackendCondition {
   kind: string;
   state: BackendState;
   isBlock: boolean;
-  circuitOpen: boolean | null;
+  circuit: CircuitState | null;
   circuitReason: string | null;
-  /** Operations, while its circuit is open. */
+  /** Operations, while it does not answer. */
   waiting: number;
   openedAt: Date | null;
   answeredAt: Date | null;
@@ -50,10 +51,10 @@ export interface ResourceCount {
 
 const BACKENDS = sql(
   'report_backends',
-  `SELECT tenant, name, kind, state, is_block AS "isBlock", circuit_open AS "circuitOpen", reason AS "circuitReason",
-          opened_at AS "openedAt", answered_at AS "answeredAt", fault, fault_at AS "faultAt",
-          coalesce(w.waiting, 0)::int AS waiting
-     FROM trivet.backend_conditions($1) LEFT JOIN trivet.waiting_for_backends($1) w USING (tenant, name)`,
+  `SELECT tenant, name, b.kind, b.state, b.is_block AS "isBlock", k.state AS circuit, b.reason AS "circuitReason",
+          b.opened_at AS "openedAt", b.answered_at AS "answeredAt", b.fault, b.fault_at AS "faultAt",
+          coalesce(k.waiting, 0)::int AS waiting
+     FROM trivet.backend_conditions($1) b LEFT JOIN trivet.circuits($1) k USING (tenant, name)`,
 );
 const POOLS = sql(
   'report_pools',

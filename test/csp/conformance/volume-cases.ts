@@ -88,6 +88,9 @@ export function volumeCases(context: Context): void {
       '99999999999999999999',
       1e30,
       '0x100000',
+      // No whole blocks of 512 bytes.
+      5,
+      '1048577',
     ])('of size %j are refused', async size => {
       const name = context.name('pvc');
       await context.refuse('bare', 'POST', '/volumes', { name, size }, 400, /^size: /);

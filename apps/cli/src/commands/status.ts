@@ -125,14 +125,19 @@ function describe(report: StatusReport, home: Home | undefined, state: State | u
     const why = reason === undefined ? '' : `; ${reason.split('\n')[0]}`;
     lines.push(`  ${name.padEnd(12)} ${how}${pid === null ? '' : `, pid ${pid}`}, ${restarts} restarts${why}`);
   }
-  for (const { name, state: how, reason, since, waiting, pools = [] } of report.backends) {
-    const seen = since === undefined ? '' : how === 'up' ? `, seen ${since}` : `, since ${since}`;
-    const held = waiting ? `, ${counted(waiting, 'operation')} wait${waiting === 1 ? 's' : ''} for it` : '';
-    lines.push(`  backend ${name}  ${how}${seen}${held}${reason === undefined ? '' : `: ${reason}`}`);
-    for (const pool of pools) lines.push(`    pool ${pool.name}  ${describePool(pool)}`);
-  }
+  for (const backend of report.backends) lines.push(...describeBackend(backend));
   if (home !== undefined && state !== undefined && report.processes.length > 0) lines.push(describeDoors(home, state));
   return `${lines.join('\n')}\n`;
+}
+
+/** Its health as page and API say it, and what waits for it. */
+export function describeBackend({ name, state, reason, since, waiting, pools = [] }: BackendState): string[] {
+  const seen = since === undefined ? '' : state === 'up' ? `, seen ${since}` : `, since ${since}`;
+  const held = waiting ? `, ${counted(waiting, 'operation')} wait${waiting === 1 ? 's' : ''} for it` : '';
+  return [
+    `  backend ${name}  ${state}${seen}${held}${reason === undefined ? '' : `: ${reason}`}`,
+    ...pools.map(pool => `    pool ${pool.name}  ${describePool(pool)}`),
+  ];
 }
 
 function describePool({ state, reason, totalBytes, usedBytes }: PoolState): string {

@@ -29,7 +29,7 @@ describe('doctor', () => {
     };
     const said = (more: object) => shown([operationFinding({ ...quiet, ...more })])[0];
     expect(said({})).toBe('ok 3 wait, none is stuck');
-    expect(said({ waitingForBackend: 2 })).toBe('warn 2 of 3 that wait do so for a backend that does not answer');
+    expect(said({ waitingForBackend: 2 })).toBe('warn 2 wait for a backend that does not answer');
     expect(said({ waitingForBackend: 2, stuck: 1 })).toMatch(/^warn 1 wait for a person/);
   });
 

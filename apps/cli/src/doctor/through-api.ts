@@ -64,7 +64,7 @@ export function operationFinding({ waiting, stuck, waitingForBackend }: Overview
   if (waitingForBackend > 0)
     return warn(
       'operations',
-      `${waitingForBackend} of ${waiting} that wait do so for a backend that does not answer`,
+      `${waitingForBackend} wait for a backend that does not answer`,
       'they go on by themselves once it does; trivet operations show ID has the reason and the next probe',
     );
   return ok('operations', `${waiting} wait, none is stuck`);

@@ -1,37 +1,32 @@
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { withFileLock } from '#backends/linux/file-lock';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { surroundings } from '../environment.js';
 import { isRoot } from '../home.js';
 import { CommandError, findProgram, runCommand } from './command.js';
+import { keep, keptFolder } from './kept.js';
 import type { Lack, Part, PartContext } from './part.js';
 
 const PROGRAMS = ['qemu-system-x86_64', 'qemu-img', 'debootstrap', 'mke2fs', 'unshare'];
 const PACKAGES = ['qemu-system-x86', 'qemu-utils', 'debootstrap', 'debian-archive-keyring', 'e2fsprogs', 'util-linux'];
 const UNTESTED = 'volumes are not tested on a Linux host';
 
-/** Beyond the throw-away homes: made once, for all runs of this machine. */
-const CACHE = '/var/cache/trivet';
-const PREFIX = 'guest-';
-const MAKING = '.new';
-/** Images of other recipes, as another checkout may still use them. */
-const KEPT_MS = 14 * 24 * 60 * 60_000;
+const SORT = 'guest';
 const MAKE_MS = 20 * 60_000;
 
 const sourcesOf = (name: string): string => join(PACKAGE_ROOT, 'test', 'guest', 'machine', name);
 
 /** Another recipe makes another image. */
-function imageFolder(): string {
+function recipe(): string {
   const hash = createHash('sha256');
   for (const name of ['build.sh', 'init.sh']) hash.update(readFileSync(sourcesOf(name)));
-  return join(CACHE, `${PREFIX}${hash.digest('hex').slice(0, 12)}`);
+  return hash.digest('hex').slice(0, 12);
 }
 
 /** Where kernel and disk of the guest are; undefined while they are not made. */
 export function guestImage(): string | undefined {
-  const folder = imageFolder();
+  const folder = keptFolder(SORT, recipe());
   return existsSync(folder) ? folder : undefined;
 }
 
@@ -60,24 +55,16 @@ export const guestPart: Part = {
   },
 
   async start(context: PartContext): Promise<Record<string, string>> {
-    const folder = imageFolder();
-    if (!context.install && !existsSync(folder)) {
+    if (!context.install && guestImage() === undefined) {
       throw new Error(`the guest's disk is not made yet, and nothing shall be downloaded; ${UNTESTED}`);
     }
-    mkdirSync(CACHE, { recursive: true, mode: 0o755 });
-    await withFileLock(join(CACHE, 'guest.lock'), context.signal, async () => {
-      if (!existsSync(folder)) await make(folder, context);
-    });
-    const now = new Date();
-    utimesSync(folder, now, now);
+    await keep({ sort: SORT, name: recipe(), make: begun => make(begun, context), signal: context.signal });
     return {};
   },
 };
 
-async function make(folder: string, { say, signal, mark }: PartContext): Promise<void> {
+async function make(begun: string, { say, signal, mark }: PartContext): Promise<void> {
   say('makes its disk, once; takes minutes');
-  const begun = `${folder}${MAKING}`;
-  rmSync(begun, { recursive: true, force: true });
   mkdirSync(begun, { mode: 0o700 });
   // Mounts and processes of debootstrap end with it, however it ends: what is removed is never mounted.
   const alone = ['--mount', '--pid', '--fork', '--kill-child', '--propagation', 'private'];
@@ -87,23 +74,10 @@ async function make(folder: string, { say, signal, mark }: PartContext): Promise
     signal,
     timeoutMs: MAKE_MS,
   }).catch(error => {
-    rmSync(begun, { recursive: true, force: true });
     throw error instanceof CommandError ? new Error(`${lastWords(error)}; ${UNTESTED}`) : error;
   });
-  renameSync(begun, folder);
-  removeOthers(folder);
 }
 
 /** debootstrap says on stdout why it fails. */
 const lastWords = (error: CommandError): string =>
   /^E: .*/m.exec(error.stdout)?.[0].slice('E: '.length) ?? error.message;
-
-function removeOthers(folder: string): void {
-  for (const name of readdirSync(CACHE)) {
-    const other = join(CACHE, name);
-    if (!name.startsWith(PREFIX) || other === folder) continue;
-    if (statSync(other).isDirectory() && statSync(other).mtimeMs < Date.now() - KEPT_MS) {
-      rmSync(other, { recursive: true, force: true });
-    }
-  }
-}

@@ -15,6 +15,11 @@ export const backendHealth = z.enum(['up', 'degraded', 'down', 'unknown']).meta(
   description: 'degraded: some of its pools are down; unknown: nobody has used or tested it yet, or looks at it',
 });
 
+export const circuit = z.enum(['closed', 'open', 'half_open']).nullable().meta({
+  description:
+    'closed: it answers; open: it does not, and its work is held back; half_open: it did not, and work is tried on it until a probe is answered; null: nobody has heard from it yet',
+});
+
 /** As its kind has it; of a kind that is not in the document the registry itself is the judge. Credentials are never read. */
 const config = z.record(z.string(), z.unknown());
 const credentials = z.record(z.string(), z.string()).meta({ writeOnly: true });
@@ -52,6 +57,7 @@ export const backend = z
     config,
     health: z.object({
       state: backendHealth,
+      circuit,
       reason: z.string().nullable(),
       since: time.nullable().meta({
         description: 'Since when it is down, as far as known; of one that is up when it last answered or was seen',

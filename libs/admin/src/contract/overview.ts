@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { backendHealth, daysToFull } from '#admin/contract/backends';
+import { backendHealth, circuit, daysToFull } from '#admin/contract/backends';
 import { bytes, count, id, name, pageOf, paging, tenantName, time } from '#admin/contract/common';
 import { route } from '#admin/contract/route';
 
@@ -16,6 +16,7 @@ export const overview = z
         name,
         kind: z.string(),
         health: backendHealth,
+        circuit,
         detail: z.string(),
         since: time.nullable().meta({
           description: 'Since when it is down, as far as known; of one that is up when it last answered or was seen',
@@ -27,7 +28,7 @@ export const overview = z
       waiting: count,
       running: count,
       stuck: count.meta({ description: 'Wait for a person, or have failed more than three times' }),
-      waitingForBackend: count.meta({ description: 'Of those that wait: for a backend that does not answer' }),
+      waitingForBackend: count.meta({ description: 'That no worker has, because their backend does not answer' }),
       oldestWaitingMs: z.number().nullable(),
       perSecond: z.number().meta({ description: 'Ended, over the last minute' }),
       trend: z

@@ -2,6 +2,7 @@ import type { OverviewReply } from '#admin/contract/overview';
 import type { Pulse } from '#operations/operation-pulse';
 import type { StuckCause, StuckCauses } from '#operations/stuck-causes';
 import type { QueueView, WorkerView } from '#operations/worker-directory';
+import { silenceOf } from '#storage/backends/backend-health';
 import type { Conditions } from '#storage/condition-report';
 
 export type Attention = OverviewReply['attention'][number];
@@ -103,15 +104,17 @@ function ofWorkers({ appliance, workers, queues, pulse }: Seen): Item[] {
 
 function ofBackends({ backends, pools, findings }: Conditions): Item[] {
   const items: Item[] = [];
-  for (const { tenant, name, circuitReason, waiting: held } of backends.filter(({ circuitOpen }) => circuitOpen))
+  for (const backend of backends.filter(silenceOf)) {
+    const { tenant, name, circuit, waiting: held } = backend;
     items.push({
       severity: 'error',
-      what: `Backend ${name} of tenant ${tenant} does not answer${circuitReason ? `: ${circuitReason}` : ''}.`,
-      means: `Its callers are told so at once; ${waiting(held, ' for it')} and ${held === 1 ? 'goes' : 'go'} on by ${held === 1 ? 'itself' : 'themselves'} when it is back.`,
+      what: `Backend ${name} of tenant ${tenant} does not answer: ${silenceOf(backend)?.reason}.`,
+      means: `Its callers are told so${circuit === 'open' ? ' at once' : ''}; ${waiting(held, ' for it')} and ${held === 1 ? 'goes' : 'go'} on by ${held === 1 ? 'itself' : 'themselves'} when it is back.`,
       todo: 'Look whether it runs and can be reached; test the connection.',
       link: `/tenants/${tenant}/backends/${name}`,
     });
-  for (const { tenant, name, fault } of backends.filter(each => !each.circuitOpen && each.fault !== null))
+  }
+  for (const { tenant, name, fault } of backends.filter(each => !silenceOf(each) && each.fault !== null))
     items.push({
       severity: 'error',
       what: `Backend ${name} of tenant ${tenant} cannot be used: ${fault}.`,
@@ -170,9 +173,7 @@ const STUCK = {
 } as const;
 
 function ofOperations({ stuck: { causes, more }, conditions }: Seen): Item[] {
-  const silent = new Set(
-    conditions.backends.filter(({ circuitOpen }) => circuitOpen).map(({ tenant, name }) => `${tenant}/${name}`),
-  );
+  const silent = new Set(conditions.backends.filter(silenceOf).map(({ tenant, name }) => `${tenant}/${name}`));
   const items: Item[] = causes
     // Of these the backend's own notice says all there is to say.
     .filter(

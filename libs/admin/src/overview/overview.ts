@@ -118,13 +118,14 @@ export class Overview {
 function shownHealth(
   backend: Conditions['backends'][number],
   { pools }: Conditions,
-): Pick<OverviewReply['backends'][number], 'health' | 'detail' | 'since'> {
+): Pick<OverviewReply['backends'][number], 'health' | 'circuit' | 'detail' | 'since'> {
   const own = pools
     .filter(pool => pool.tenant === backend.tenant && pool.backend === backend.name)
     .map(pool => ({ ...pool, name: pool.pool }));
   const health = healthOf({ ...backend, pools: own });
   return {
     health: health.state,
+    circuit: health.circuit,
     detail: detailOf(health, backend.state, own.length),
     since: health.since?.toISOString() ?? null,
   };

@@ -21,8 +21,11 @@ export async function diagnoseRgw(admin: AdminOps, ownerUid: string, signal: Abo
     const detail =
       errorCode(first) === 'RequestTimeTooSkewed'
         ? 'its clock and ours differ by more than 15 minutes: set both by NTP'
-        : 'it does not know the access key, or the secret key is another one: check both';
-    return [...checks, { name: 'credentials', ok: false, detail }];
+        : errorCode(first) === 'InvalidAccessKeyId'
+          ? 'it does not know the access key: check it, and the secret key'
+          : 'it knows the access key, and the secret key is another one: check both';
+    const evidence = `it answered ${httpStatus(first)} ${errorCode(first)}`;
+    return [...checks, { name: 'credentials', ok: false, detail: `${detail} (${evidence})` }];
   }
   checks.push({ name: 'credentials', ok: true, detail: 'it accepts our access key' });
   const caps: [cap: string, failure: unknown][] = [

@@ -1,12 +1,9 @@
 import type { QueryRunner } from 'typeorm';
 import type { Migration } from '#platform/migrations/locks';
 
-/** What waits behind an open circuit is neither stuck nor about to run: people must see which it is, and why. */
-const WAITING = `
--- What the last call or probe that got no answer said; for whoever runs the backend. reason is for callers.
-ALTER TABLE trivet.backend_circuit ADD COLUMN detail text;
+export const WAITING_FOR_BACKENDS = `
 -- Of one tenant, or of all: backends whose circuit is open.
-CREATE FUNCTION trivet.waiting_for_backends(p_tenant uuid)
+CREATE OR REPLACE FUNCTION trivet.waiting_for_backends(p_tenant uuid)
 RETURNS TABLE (tenant text, name text, waiting bigint)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT t.name, b.name, count(o.id)
@@ -18,7 +15,13 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
    WHERE c.open_until > now() AND (p_tenant IS NULL OR c.tenant_id = p_tenant)
    GROUP BY t.name, b.name;
 $$;
-REVOKE EXECUTE ON FUNCTION trivet.waiting_for_backends FROM PUBLIC;
+`;
+
+/** What waits behind an open circuit is neither stuck nor about to run: people must see which it is, and why. */
+const WAITING = `
+-- What the last call or probe that got no answer said; for whoever runs the backend. reason is for callers.
+ALTER TABLE trivet.backend_circuit ADD COLUMN detail text;
+${WAITING_FOR_BACKENDS}REVOKE EXECUTE ON FUNCTION trivet.waiting_for_backends FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION trivet.waiting_for_backends TO trivet_app;
 `;
 

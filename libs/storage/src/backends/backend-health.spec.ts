@@ -9,7 +9,7 @@ const pool = (name: string, state: 'up' | 'down', age = 1): PoolSeen => ({
 });
 const NOTHING: HealthFacts = {
   isBlock: false,
-  circuitOpen: null,
+  circuit: null,
   circuitReason: null,
   openedAt: null,
   answeredAt: null,
@@ -22,20 +22,38 @@ const ofPools = (...pools: PoolSeen[]) => seen({ isBlock: true, pools });
 
 describe('the health of a backend', () => {
   it('is unknown of a store that nobody has reached, and up once one has answered', () => {
-    expect(seen({})).toEqual({ state: 'unknown', reason: 'nobody has used or tested it yet', since: null });
+    expect(seen({})).toEqual({
+      state: 'unknown',
+      circuit: null,
+      reason: 'nobody has used or tested it yet',
+      since: null,
+    });
     const answeredAt = new Date();
-    expect(seen({ circuitOpen: false, answeredAt })).toEqual({ state: 'up', reason: null, since: answeredAt });
+    expect(seen({ circuit: 'closed', answeredAt })).toEqual({
+      state: 'up',
+      circuit: 'closed',
+      reason: null,
+      since: answeredAt,
+    });
     // Somebody asks it just now.
-    expect(seen({ circuitOpen: false })).toMatchObject({ state: 'unknown' });
+    expect(seen({ circuit: 'closed' })).toMatchObject({ state: 'unknown' });
   });
 
   it('is down with what was found, and since when', () => {
     const [openedAt, faultAt, answeredAt] = [new Date(1), new Date(2), new Date(3)];
-    const open = { circuitOpen: true, circuitReason: 'no answer', openedAt, answeredAt };
-    expect(seen(open)).toEqual({ state: 'down', reason: 'no answer', since: openedAt });
-    const fault = 'knows us: its keys are refused';
-    expect(seen({ circuitOpen: false, answeredAt, fault, faultAt })).toEqual({
+    const open = { circuit: 'open' as const, circuitReason: 'no answer', openedAt, answeredAt };
+    expect(seen(open)).toEqual({ state: 'down', circuit: 'open', reason: 'no answer', since: openedAt });
+    expect(seen({ ...open, circuit: 'half_open' })).toEqual({
       state: 'down',
+      circuit: 'half_open',
+      reason: 'no answer; no worker has probed it in time, so work is tried on it',
+      since: openedAt,
+    });
+    expect(seen({ circuit: 'open' })).toMatchObject({ reason: 'it does not answer' });
+    const fault = 'knows us: its keys are refused';
+    expect(seen({ circuit: 'closed', answeredAt, fault, faultAt })).toEqual({
+      state: 'down',
+      circuit: 'closed',
       reason: fault,
       since: faultAt,
     });
@@ -62,14 +80,14 @@ describe('the health of a backend', () => {
     [
       'down',
       'no answer',
-      seen({ isBlock: true, circuitOpen: true, circuitReason: 'no answer', pools: [pool('a', 'up')] }),
+      seen({ isBlock: true, circuit: 'open', circuitReason: 'no answer', pools: [pool('a', 'up')] }),
     ],
   ])('is %s of pools: %s', (state, reason, health) => {
     expect(health).toMatchObject({ state, reason });
   });
 
   it('is said in words, with what it is not used for', () => {
-    const up = seen({ circuitOpen: false, answeredAt: new Date() });
+    const up = seen({ circuit: 'closed', answeredAt: new Date() });
     expect(detailOf(up, 'active', 0)).toBe('it answers');
     expect(detailOf(up, 'active', 1)).toBe('its pool is up');
     expect(detailOf(up, 'draining', 2)).toBe('draining: nothing new is made there; 2 pools are up');

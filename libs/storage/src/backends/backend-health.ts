@@ -2,9 +2,17 @@ import type { BackendState } from '#storage/backends/backend-state';
 
 export type BackendHealthState = 'up' | 'degraded' | 'down' | 'unknown';
 
+/**
+ * As trivet.circuit_state says it. Of one that is half open the time is over in which its work was held back, and no probe was
+ * answered: it is as silent as one that is open.
+ */
+export type CircuitState = 'closed' | 'open' | 'half_open';
+
 export interface BackendHealth {
   state: BackendHealthState;
   reason: string | null;
+  /** null: nobody has heard from it, for better or worse. */
+  circuit: CircuitState | null;
   /** Since when it is down, as far as it is known; of one that is up: when it last answered, or a worker last saw its pools. */
   since: Date | null;
 }
@@ -20,8 +28,7 @@ export interface PoolSeen {
 export interface HealthFacts {
   /** Volumes in pools, or a store of buckets. */
   isBlock: boolean;
-  /** null: nobody has heard from it, for better or worse. */
-  circuitOpen: boolean | null;
+  circuit: CircuitState | null;
   circuitReason: string | null;
   openedAt: Date | null;
   answeredAt: Date | null;
@@ -34,20 +41,38 @@ export interface HealthFacts {
 /** Workers look every few seconds. */
 export const STALE_SECONDS = 60;
 
-/** The one answer to whether a backend can be used: its own page and the overview say the same. */
+/** The one answer to whether a backend can be used: its own page, the overview and the status say the same. */
 export function healthOf(facts: HealthFacts): BackendHealth {
-  if (facts.circuitOpen === true) return { state: 'down', reason: facts.circuitReason, since: facts.openedAt };
-  return facts.isBlock ? ofPools(facts.pools) : ofStore(facts);
+  const silence = silenceOf(facts);
+  const found = silence ?? (facts.isBlock ? ofPools(facts.pools) : ofStore(facts));
+  return { ...found, circuit: facts.circuit };
 }
 
-function ofStore({ circuitOpen, answeredAt, fault, faultAt }: HealthFacts): BackendHealth {
+type Found = Omit<BackendHealth, 'circuit'>;
+
+/** Of a backend that does not answer; undefined of one that does. */
+export function silenceOf({
+  circuit,
+  circuitReason,
+  openedAt,
+}: Pick<HealthFacts, 'circuit' | 'circuitReason' | 'openedAt'>): Found | undefined {
+  if (circuit === null || circuit === 'closed') return undefined;
+  const reason = circuitReason ?? 'it does not answer';
+  return {
+    state: 'down',
+    reason: circuit === 'open' ? reason : `${reason}; no worker has probed it in time, so work is tried on it`,
+    since: openedAt,
+  };
+}
+
+function ofStore({ circuit, answeredAt, fault, faultAt }: HealthFacts): Found {
   if (fault !== null) return { state: 'down', reason: fault, since: faultAt };
-  if (circuitOpen === false && answeredAt !== null) return { state: 'up', reason: null, since: answeredAt };
+  if (circuit === 'closed' && answeredAt !== null) return { state: 'up', reason: null, since: answeredAt };
   return { state: 'unknown', reason: 'nobody has used or tested it yet', since: null };
 }
 
-function ofPools(pools: readonly PoolSeen[]): BackendHealth {
-  const unknown = (reason: string): BackendHealth => ({ state: 'unknown', reason, since: null });
+function ofPools(pools: readonly PoolSeen[]): Found {
+  const unknown = (reason: string): Found => ({ state: 'unknown', reason, since: null });
   if (pools.length === 0) return unknown('no worker has looked at its pools yet');
   const seen = pools.filter(({ age }) => age <= STALE_SECONDS);
   const down = seen.filter(({ state }) => state === 'down');

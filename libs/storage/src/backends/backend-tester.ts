@@ -37,7 +37,7 @@ const FOUND = sql(
    VALUES ($1, $2, now(), $3::text, CASE WHEN $3::text IS NOT NULL THEN now() END)
    ON CONFLICT (tenant_id, backend_id) DO UPDATE
       SET probed_at = now(), fault = $3::text, fault_at = CASE WHEN $3::text IS NOT NULL THEN coalesce(c.fault_at, now()) END
-    WHERE c.open_until IS NULL`,
+    WHERE trivet.circuit_state(c.open_until) = 'closed'`,
 );
 
 export function asCheck(error: unknown): BackendCheck[] {

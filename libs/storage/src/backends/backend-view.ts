@@ -1,7 +1,7 @@
 import type { Tx } from '#platform/database';
 import { ListQuery, type PageOf, type PageRequest, readPage } from '#platform/keyset';
 import { sql } from '#platform/sql';
-import { type BackendHealth, healthOf, type PoolSeen } from '#storage/backends/backend-health';
+import { type BackendHealth, type CircuitState, healthOf, type PoolSeen } from '#storage/backends/backend-health';
 import type { BackendState } from '#storage/backends/backend-state';
 import { asTenant, type BackendShare, sharesOf } from '#storage/backends/shares';
 import { daysToFull, GROWTH } from '#storage/pools/days-to-full';
@@ -61,7 +61,7 @@ export interface BackendRow {
   version: number;
   createdAt: Date;
   updatedAt: Date;
-  circuitOpen: boolean | null;
+  circuit: CircuitState | null;
   circuitReason: string | null;
   openedAt: Date | null;
   answeredAt: Date | null;
@@ -93,7 +93,7 @@ const PROMISED = `SELECT coalesce(sum(v.size_bytes), 0)
 
 const SELECT = `SELECT b.id, b.name, b.kind, b.description, b.effective_state AS state, b.shared_from AS "sharedFrom",
        b.config, b.version, b.created_at AS "createdAt", b.updated_at AS "updatedAt",
-       CASE WHEN c.tenant_id IS NOT NULL THEN c.open_until IS NOT NULL END AS "circuitOpen", c.reason AS "circuitReason",
+       CASE WHEN c.tenant_id IS NOT NULL THEN trivet.circuit_state(c.open_until) END AS circuit, c.reason AS "circuitReason",
        c.opened_at AS "openedAt", c.probed_at AS "answeredAt", c.fault, c.fault_at AS "faultAt",
        coalesce((SELECT json_agg(json_build_object('name', p.name, 'state', p.state, 'reason', p.reason,
                                           'total', p.total_bytes::text, 'used', p.used_bytes::text, 'clone', p.clone,

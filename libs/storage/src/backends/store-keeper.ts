@@ -21,7 +21,7 @@ const DUE = sql(
   `INSERT INTO trivet.backend_circuit AS c (tenant_id, backend_id, asked_at)
    SELECT b.tenant_id, b.id, now() FROM trivet.backend b
      LEFT JOIN trivet.backend_circuit k ON k.tenant_id = b.tenant_id AND k.backend_id = b.id
-    WHERE b.tenant_id = $1 AND NOT b.config ? $3 AND k.open_until IS NULL
+    WHERE b.tenant_id = $1 AND NOT b.config ? $3 AND trivet.circuit_state(k.open_until) = 'closed'
       AND coalesce(greatest(k.probed_at, k.asked_at) < now() - $2 * interval '1 ms', true)
    ON CONFLICT (tenant_id, backend_id) DO UPDATE SET asked_at = now()
          -- Another worker may have taken it, or its circuit opened, since it was looked for.

@@ -11,14 +11,12 @@ const TENANTS = sql(
 const BACKENDS = sql(
   'pool_report_backends',
   `SELECT t.name AS tenant, b.id AS "backendId", b.name, b.kind, b.config,
-          CASE WHEN c.tenant_id IS NOT NULL THEN c.open_until IS NOT NULL END AS "circuitOpen", c.reason AS "circuitReason",
-          c.opened_at AS "openedAt", c.probed_at AS "answeredAt", c.fault, c.fault_at AS "faultAt",
-          (SELECT count(*)::int FROM trivet.operation o
-            WHERE o.tenant_id = c.tenant_id AND o.backend_id = c.backend_id AND c.open_until > now()
-              AND o.finished_at IS NULL AND o.state = 'pending') AS waiting
+          k.state AS circuit, c.reason AS "circuitReason", c.opened_at AS "openedAt", c.probed_at AS "answeredAt",
+          c.fault, c.fault_at AS "faultAt", coalesce(k.waiting, 0)::int AS waiting
      FROM trivet.backend b
      JOIN trivet.tenant t ON t.id = b.tenant_id
      LEFT JOIN trivet.backend_circuit c ON c.tenant_id = b.tenant_id AND c.backend_id = b.id
+     LEFT JOIN trivet.circuits($1) k ON k.backend_id = b.id
     WHERE b.tenant_id = $1 ORDER BY b.name`,
 );
 /** What is in the recycle bin is promised until it is gone. */
