@@ -1256,6 +1256,36 @@ BEGIN
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.bin_gives_way(uuid,uuid,uuid,text,numeric) TO trivet_app;
 
+-- bin_gives_way_to_quota: 0018-quota-gives-way
+-- Ends the time in the bin of as many volumes as hold p_over of the quota, the oldest first; of none where all together hold
+-- less. Says what they hold. Whoever is being restored or removed is left alone.
+CREATE OR REPLACE FUNCTION trivet.bin_gives_way_to_quota(p_tenant uuid, p_key text, p_over numeric)
+ RETURNS numeric
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+DECLARE
+  held numeric := 0;
+  one record;
+  ids uuid[] := '{}';
+BEGIN
+  FOR one IN
+    SELECT id, CASE p_key WHEN 'volumes' THEN 1 ELSE size_bytes END AS holds FROM trivet.volume
+     WHERE tenant_id = p_tenant AND state = 'binned' AND binned_until > now()
+     ORDER BY binned_until, id
+       FOR UPDATE SKIP LOCKED
+  LOOP
+    EXIT WHEN held >= p_over;
+    held := held + one.holds;
+    ids := ids || one.id;
+  END LOOP;
+  IF held >= p_over THEN
+    UPDATE trivet.volume SET binned_until = now() WHERE tenant_id = p_tenant AND id = ANY (ids);
+  END IF;
+  RETURN held;
+END $function$;
+GRANT EXECUTE ON FUNCTION trivet.bin_gives_way_to_quota(uuid,text,numeric) TO trivet_app;
+
 -- byte_limits: 0006-quotas
 -- For workers: whose bytes are limited, and whose were when a store was told last.
 CREATE OR REPLACE FUNCTION trivet.byte_limits()
@@ -1312,6 +1342,40 @@ AS $function$
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.changes_due() TO trivet_app;
 GRANT EXECUTE ON FUNCTION trivet.changes_due() TO trivet_engine;
+
+-- circuit_state: 0020-circuit-states
+-- open: its operations are held back, and callers are told at once. half_open: the time of that is over and no probe was
+-- answered yet, so operations are tried; the backend counts as silent all the same. closed: it answers. Inlined by the planner.
+CREATE OR REPLACE FUNCTION trivet.circuit_state(p_open_until timestamp with time zone)
+ RETURNS text
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+AS $function$
+  SELECT CASE WHEN p_open_until IS NULL THEN 'closed' WHEN p_open_until > now() THEN 'open' ELSE 'half_open' END;
+$function$;
+GRANT EXECUTE ON FUNCTION trivet.circuit_state(timestamp with time zone) TO trivet_app;
+GRANT EXECUTE ON FUNCTION trivet.circuit_state(timestamp with time zone) TO trivet_engine;
+
+-- circuits: 0020-circuit-states
+-- Of one tenant, or of all: backends that somebody has heard from, for better or worse, and how many operations wait for each.
+CREATE OR REPLACE FUNCTION trivet.circuits(p_tenant uuid)
+ RETURNS TABLE(tenant_id uuid, backend_id uuid, tenant text, name text, state text, waiting bigint)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  SELECT c.tenant_id, c.backend_id, t.name, b.name, trivet.circuit_state(c.open_until),
+         CASE trivet.circuit_state(c.open_until) WHEN 'closed' THEN 0 ELSE
+           (SELECT count(*) FROM trivet.operation o
+             WHERE o.tenant_id = c.tenant_id AND o.backend_id = c.backend_id AND o.finished_at IS NULL
+               AND trivet.no_worker_has(o.state, o.lease_until)) END
+    FROM trivet.backend_circuit c
+    JOIN trivet.backend b ON b.tenant_id = c.tenant_id AND b.id = c.backend_id
+    JOIN trivet.tenant t ON t.id = c.tenant_id
+   WHERE p_tenant IS NULL OR c.tenant_id = p_tenant;
+$function$;
+GRANT EXECUTE ON FUNCTION trivet.circuits(uuid) TO trivet_app;
+GRANT EXECUTE ON FUNCTION trivet.circuits(uuid) TO trivet_engine;
 
 -- create_tenant: 0006-admin
 -- No row: there is one of this name.
@@ -1646,6 +1710,10 @@ BEGIN
       added := (SELECT count(*) FROM made WHERE tenant_id = quota.tenant_id);
     END IF;
     CONTINUE WHEN coalesce(added, 0) <= 0;
+    IF quota.key IN ('volumes', 'volume_bytes') THEN
+      PERFORM trivet.keep_volume_quota(quota.tenant_id, quota.key, quota.value, added);
+      CONTINUE;
+    END IF;
     PERFORM pg_advisory_xact_lock(hashtextextended(concat_ws('/', 'quota', quota.tenant_id, quota.key), 0));
     -- A statement of its own: it sees what was committed before the lock was ours, and the new rows.
     used := trivet.quota_used(quota.tenant_id, quota.key);
@@ -1667,6 +1735,49 @@ BEGIN
   END LOOP;
   RETURN NULL;
 END $function$;
+
+-- keep_quotas_of: 0018-quota-gives-way
+-- A volume that had left the bin and is restored: what it held may be somebody else's by now.
+CREATE OR REPLACE FUNCTION trivet.keep_quotas_of(p_tenant uuid, p_bytes numeric)
+ RETURNS void
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  SELECT trivet.keep_volume_quota(q.tenant_id, q.key, q.value, CASE q.key WHEN 'volumes' THEN 1 ELSE p_bytes END)
+    FROM (SELECT * FROM trivet.tenant_quota
+           WHERE tenant_id = p_tenant AND key IN ('volumes', 'volume_bytes') ORDER BY key) AS q;
+$function$;
+GRANT EXECUTE ON FUNCTION trivet.keep_quotas_of(uuid,numeric) TO trivet_app;
+
+-- keep_volume_quota: 0018-quota-gives-way
+-- Called when p_added more of p_key is there: raises TV002 where that is more than p_limit, with what the bin has for it.
+CREATE OR REPLACE FUNCTION trivet.keep_volume_quota(p_tenant uuid, p_key text, p_limit bigint, p_added numeric)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+DECLARE
+  used bigint;
+  held numeric;
+  bytes boolean := p_key = 'volume_bytes';
+BEGIN
+  PERFORM pg_advisory_xact_lock(hashtextextended(concat_ws('/', 'quota', p_tenant, p_key), 0));
+  -- A statement of its own: it sees what was committed before the lock was ours, and the new rows.
+  used := trivet.quota_used(p_tenant, p_key);
+  IF used <= p_limit THEN RETURN; END IF;
+  held := trivet.bin_gives_way_to_quota(p_tenant, p_key, used - p_limit);
+  IF held >= used - p_limit THEN RETURN; END IF;
+  RAISE EXCEPTION 'tenant % may have % and has %; what helps: delete volumes, or a larger quota',
+    (SELECT name FROM trivet.tenant WHERE id = p_tenant),
+    CASE WHEN bytes THEN trivet.shown_bytes(p_limit) || ' of volumes' ELSE p_limit || ' volumes' END,
+    CASE WHEN bytes THEN trivet.shown_bytes(used - p_added) || '; this takes ' || trivet.shown_bytes(p_added) || ' more'
+         ELSE (used - p_added)::text END
+      || CASE WHEN held = 0 THEN ''
+              ELSE '; emptying the recycle bin would give back '
+                || CASE WHEN bytes THEN trivet.shown_bytes(held) ELSE held::text END || ' only' END
+    USING ERRCODE = 'TV002', DETAIL = p_key;
+END $function$;
+GRANT EXECUTE ON FUNCTION trivet.keep_volume_quota(uuid,text,bigint,numeric) TO trivet_app;
 
 -- leaves_bin: 0012-giving-way
 -- On its way out of the recycle bin: its place is promised to somebody else already.
@@ -1801,6 +1912,18 @@ AS $function$
   DELETE FROM trivet.login_throttle WHERE subject = p_subject;
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.login_succeeded(text) TO trivet_app;
+
+-- no_worker_has: 0020-circuit-states
+-- Of an unfinished operation: it is in line, or whoever had it is gone.
+CREATE OR REPLACE FUNCTION trivet.no_worker_has(p_state text, p_lease_until timestamp with time zone)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+AS $function$
+  SELECT p_state = 'pending' OR p_state = 'running' AND coalesce(p_lease_until <= now(), false);
+$function$;
+GRANT EXECUTE ON FUNCTION trivet.no_worker_has(text,timestamp with time zone) TO trivet_app;
+GRANT EXECUTE ON FUNCTION trivet.no_worker_has(text,timestamp with time zone) TO trivet_engine;
 
 -- one_user_an_identity: 0007-identities
 -- Rule: one user a person. Of the whole appliance, and no unique index says so: it would tell a tenant about another's users
@@ -1968,6 +2091,51 @@ $function$;
 GRANT EXECUTE ON FUNCTION trivet.protection_due() TO trivet_app;
 GRANT EXECUTE ON FUNCTION trivet.protection_due() TO trivet_engine;
 
+-- prune_audit: 0021-audit-retention
+-- Of the oldest p_limit entries, those older than p_days. Not before the oldest is a day older than that, so that there is one
+-- entry a day about it and not one for each look. By number and not by time: no index on the hot path is for this. Numbers
+-- are drawn within seconds of an entry's time; one that is passed over is found on the next day.
+CREATE OR REPLACE FUNCTION trivet.prune_audit(p_days integer, p_limit integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+DECLARE
+  cutoff timestamptz := now() - p_days * interval '1 day';
+  removed integer;
+  first timestamptz;
+  last timestamptz;
+BEGIN
+  IF (p_days >= 1 AND p_limit >= 1) IS NOT TRUE THEN
+    RAISE EXCEPTION 'the audit log is kept for a day at least';
+  END IF;
+  -- One worker at a time: a second one finds nothing to do on its next round.
+  IF NOT pg_try_advisory_xact_lock(hashtextextended('trivet.prune_audit', 0)) THEN
+    RETURN 0;
+  END IF;
+  IF (SELECT at FROM trivet.audit_entry ORDER BY seq LIMIT 1) >= cutoff - interval '1 day' IS NOT FALSE THEN
+    RETURN 0;
+  END IF;
+  WITH oldest AS MATERIALIZED (
+    SELECT tenant_id, seq FROM trivet.audit_entry ORDER BY seq LIMIT p_limit
+  ), gone AS (
+    DELETE FROM trivet.audit_entry e USING oldest
+     WHERE e.tenant_id = oldest.tenant_id AND e.seq = oldest.seq AND e.at < cutoff
+    RETURNING e.at
+  )
+  SELECT count(*), min(at), max(at) INTO removed, first, last FROM gone;
+  INSERT INTO trivet.audit_entry (tenant_id, tenant_name, actor_kind, actor, action, subject_kind, subject_name, before, after)
+  SELECT t.id, t.name, 'system', 'retention', 'audit.prune', 'audit', 'log',
+         jsonb_build_object('entries', removed, 'first', first, 'last', last), jsonb_build_object('keepDays', p_days)
+    FROM trivet.tenant t WHERE t.id = (SELECT tenant_id FROM trivet.appliance_tenant());
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'nothing is removed from the audit log that it could not say';
+  END IF;
+  RETURN removed;
+END $function$;
+GRANT EXECUTE ON FUNCTION trivet.prune_audit(integer,integer) TO trivet_engine;
+
 -- quota_used: 0006-quotas
 -- Of the tenant that the transaction sees. Streams are counted by the gateways that serve them.
 CREATE OR REPLACE FUNCTION trivet.quota_used(p_tenant uuid, p_key text)
@@ -1979,10 +2147,12 @@ AS $function$
 BEGIN
   CASE p_key
     WHEN 'volumes' THEN
-      RETURN (SELECT count(*) FROM trivet.volume WHERE tenant_id = p_tenant AND state <> 'gone');
+      RETURN (SELECT count(*) FROM trivet.volume WHERE tenant_id = p_tenant AND state <> 'gone'
+                 AND NOT trivet.leaves_bin(state, binned_until));
     WHEN 'volume_bytes' THEN
-      -- What is in the recycle bin counts until it is gone, and an expansion from its acceptance.
-      RETURN (SELECT coalesce(sum(size_bytes), 0) FROM trivet.volume WHERE tenant_id = p_tenant AND state <> 'gone')
+      -- What is in the recycle bin counts until it leaves it, and an expansion from its acceptance.
+      RETURN (SELECT coalesce(sum(size_bytes), 0) FROM trivet.volume WHERE tenant_id = p_tenant AND state <> 'gone'
+                 AND NOT trivet.leaves_bin(state, binned_until))
            + (SELECT coalesce(sum(greatest((o.request ->> 'sizeBytes')::numeric - v.size_bytes, 0)), 0)
                 FROM trivet.operation o
                 JOIN trivet.volume v ON v.tenant_id = o.tenant_id AND v.id = o.resource_id
@@ -2018,7 +2188,7 @@ BEGIN
     SELECT o.id, o.state, o.error, o.result, o.next_run_at, c.reason
       FROM trivet.operation o
       LEFT JOIN trivet.backend_circuit c
-        ON c.tenant_id = p_tenant AND c.backend_id = o.backend_id AND c.open_until > now()
+        ON c.tenant_id = p_tenant AND c.backend_id = o.backend_id AND trivet.circuit_state(c.open_until) = 'open'
      WHERE o.tenant_id = p_tenant AND o.id = ANY (p_ids);
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.read_outcomes(uuid,uuid[]) TO trivet_app;
@@ -2175,9 +2345,8 @@ BEGIN
   END IF;
   RETURN NEW;
 END $function$;
-GRANT EXECUTE ON FUNCTION trivet.volume_target_identity() TO PUBLIC;
 
--- waiting_for_backends: 0015-waiting-for-backends
+-- waiting_for_backends: 0020-circuit-states
 -- Of one tenant, or of all: backends whose circuit is open.
 CREATE OR REPLACE FUNCTION trivet.waiting_for_backends(p_tenant uuid)
  RETURNS TABLE(tenant text, name text, waiting bigint)
@@ -2185,14 +2354,7 @@ CREATE OR REPLACE FUNCTION trivet.waiting_for_backends(p_tenant uuid)
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-  SELECT t.name, b.name, count(o.id)
-    FROM trivet.backend_circuit c
-    JOIN trivet.backend b ON b.tenant_id = c.tenant_id AND b.id = c.backend_id
-    JOIN trivet.tenant t ON t.id = c.tenant_id
-    LEFT JOIN trivet.operation o ON o.tenant_id = c.tenant_id AND o.backend_id = c.backend_id
-                                AND o.finished_at IS NULL AND o.state = 'pending'
-   WHERE c.open_until > now() AND (p_tenant IS NULL OR c.tenant_id = p_tenant)
-   GROUP BY t.name, b.name;
+  SELECT tenant, name, waiting FROM trivet.circuits(p_tenant) WHERE state <> 'closed';
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.waiting_for_backends(uuid) TO trivet_app;
 
@@ -2242,7 +2404,7 @@ BEGIN
                   AND other.operation_id <> mine.operation_id AND (other.tenant_id = p_tenant) IS TRUE
                 WHERE mine.tenant_id = p_tenant AND mine.operation_id = o.id AND NOT other.parked AND (other.held OR other.seq < mine.seq))
          AND NOT EXISTS (SELECT FROM trivet.backend_circuit
-                          WHERE tenant_id = p_tenant AND backend_id = p_backend AND open_until > now())
+                          WHERE tenant_id = p_tenant AND backend_id = p_backend AND trivet.circuit_state(open_until) = 'open')
        ORDER BY o.priority DESC, o.seq
        LIMIT cardinality(p_places)
          FOR UPDATE OF o SKIP LOCKED
@@ -2251,7 +2413,7 @@ BEGIN
         FROM trivet.operation o
        WHERE o.tenant_id = p_tenant AND o.id = ANY (ARRAY(SELECT operation_id FROM next_in_line)) AND o.state = 'pending'
          AND NOT EXISTS (SELECT FROM trivet.backend_circuit c
-                          WHERE c.tenant_id = p_tenant AND c.backend_id = o.backend_id AND c.open_until > now())
+                          WHERE c.tenant_id = p_tenant AND c.backend_id = o.backend_id AND trivet.circuit_state(c.open_until) = 'open')
          FOR UPDATE OF o SKIP LOCKED
     ), heir AS (
       SELECT heirs.id, free.place

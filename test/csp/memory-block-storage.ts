@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { BlockCapabilities } from '#backends/block-backend';
 import { invalid, StorageError } from '#platform/errors';
 import type {
   BlockCaller,
@@ -17,11 +18,13 @@ import type {
   VolumeRequest,
   VolumeView,
 } from '#storage/block-storage';
+import { checkSize } from '#storage/volumes/volume-checks';
 
 type Volume = VolumeView & { scope: string; hosts: Set<string>; serial: string; baseId?: string };
 type Snapshot = SnapshotView & { scope: string; hidden: boolean; groupId?: string };
 type Host = HostView & { tenantId: string; chap?: HostRequest['chap'] };
 
+const ANY_SIZE = { maxSizeBytes: 2n ** 63n } as BlockCapabilities;
 const DEFAULT_SIZE = 10n * 1024n ** 3n;
 const PAGE = 100;
 const HIDDEN = /^snap-for-clone-/;
@@ -101,6 +104,7 @@ export class MemoryBlockStorage implements BlockStorage {
     }
     const origin = this.originOf(caller, request);
     const sizeBytes = request.sizeBytes ?? origin?.sizeBytes ?? DEFAULT_SIZE;
+    checkSize(sizeBytes, ANY_SIZE);
     if (origin && sizeBytes < origin.sizeBytes) throw invalid('size', 'must not be smaller than the source');
     if (request.encrypted) throw invalid('config.encrypted', 'this backend cannot encrypt');
     const pool = request.pool ?? 'default';
@@ -152,6 +156,7 @@ export class MemoryBlockStorage implements BlockStorage {
   async updateVolume(caller: BlockCaller, volumeId: string, changes: VolumeChanges): Promise<VolumeView> {
     await this.before('updateVolume', caller);
     const volume = this.volumeOf(caller, volumeId);
+    if (changes.sizeBytes !== undefined) checkSize(changes.sizeBytes, ANY_SIZE);
     if (changes.sizeBytes !== undefined && changes.sizeBytes < volume.sizeBytes)
       throw invalid('size', `must not be smaller than now, ${volume.sizeBytes}`);
     if (changes.volumeGroupId) this.groupOf(caller, changes.volumeGroupId);

@@ -20,6 +20,7 @@ BEGIN
 END $$;
 CREATE TRIGGER volume_target_identity BEFORE INSERT OR UPDATE OF tid, target ON trivet.volume
   FOR EACH ROW EXECUTE FUNCTION trivet.volume_target_identity();
+REVOKE EXECUTE ON FUNCTION trivet.volume_target_identity FROM PUBLIC;
 UPDATE trivet.volume SET tid = tid WHERE tid IS NOT NULL;
 ALTER TABLE trivet.volume ADD CHECK ((target IS NULL) = (tid IS NULL));
 `;
