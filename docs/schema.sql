@@ -1171,7 +1171,8 @@ CREATE OR REPLACE FUNCTION trivet.backend_conditions(p_tenant uuid)
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
   SELECT t.name, b.name, b.kind, b.effective_state, b.config ? 'pools',
-         CASE WHEN c.tenant_id IS NOT NULL THEN c.open_until IS NOT NULL END, c.reason, c.opened_at, c.probed_at, c.fault,
+         CASE WHEN c.tenant_id IS NOT NULL THEN c.open_until IS NOT NULL END,
+         CASE WHEN b.shared_from IS NULL THEN coalesce(c.detail, c.reason) ELSE c.reason END, c.opened_at, c.probed_at, c.fault,
          c.fault_at
     FROM trivet.backend b
     JOIN trivet.tenant t ON t.id = b.tenant_id

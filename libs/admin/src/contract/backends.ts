@@ -74,7 +74,9 @@ export const backend = z
           reason: z.string().nullable(),
           total: bytes,
           used: bytes,
-          promised: bytes.meta({ description: 'Sizes of the volumes of all who share it, the recycle bin included' }),
+          promised: bytes.meta({
+            description: 'To the volumes of all who share it, until they leave the recycle bin',
+          }),
           thinRatio: z.number().meta({ description: 'It promises so many times its size' }),
           daysToFull,
         }),

@@ -36,7 +36,8 @@ RETURNS TABLE (tenant text, name text, kind text, state text, is_block boolean, 
                opened_at timestamptz, answered_at timestamptz, fault text, fault_at timestamptz)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT t.name, b.name, b.kind, b.effective_state, b.config ? 'pools',
-         CASE WHEN c.tenant_id IS NOT NULL THEN c.open_until IS NOT NULL END, c.reason, c.opened_at, c.probed_at, c.fault,
+         CASE WHEN c.tenant_id IS NOT NULL THEN c.open_until IS NOT NULL END,
+         CASE WHEN b.shared_from IS NULL THEN coalesce(c.detail, c.reason) ELSE c.reason END, c.opened_at, c.probed_at, c.fault,
          c.fault_at
     FROM trivet.backend b
     JOIN trivet.tenant t ON t.id = b.tenant_id

@@ -39,6 +39,15 @@ describe('the health of a backend', () => {
     expect(seen({ circuit: 'closed' })).toMatchObject({ state: 'unknown' });
   });
 
+  it('does not know of a store that nobody has asked for some minutes', () => {
+    const answeredAt = new Date(Date.now() - 6 * 60_000);
+    expect(seen({ circuit: 'closed', answeredAt })).toMatchObject({
+      state: 'unknown',
+      reason: expect.stringContaining('no worker has asked it'),
+      since: answeredAt,
+    });
+  });
+
   it('is down with what was found, and since when', () => {
     const [openedAt, faultAt, answeredAt] = [new Date(1), new Date(2), new Date(3)];
     const open = { circuit: 'open' as const, circuitReason: 'no answer', openedAt, answeredAt };

@@ -38,8 +38,13 @@ export interface HealthFacts {
   pools: readonly PoolSeen[];
 }
 
+/** Why circuit `c` of backend `b` is open: with what was seen, for who has the backend; a share is told what callers are. */
+export const CIRCUIT_REASON = 'CASE WHEN b.shared_from IS NULL THEN coalesce(c.detail, c.reason) ELSE c.reason END';
+
 /** Workers look every few seconds. */
 export const STALE_SECONDS = 60;
+/** A store that nobody uses is asked once a minute. */
+const STORE_STALE_MS = 5 * 60_000;
 
 /** The one answer to whether a backend can be used: its own page, the overview and the status say the same. */
 export function healthOf(facts: HealthFacts): BackendHealth {
@@ -67,7 +72,10 @@ export function silenceOf({
 
 function ofStore({ circuit, answeredAt, fault, faultAt }: HealthFacts): Found {
   if (fault !== null) return { state: 'down', reason: fault, since: faultAt };
-  if (circuit === 'closed' && answeredAt !== null) return { state: 'up', reason: null, since: answeredAt };
+  if (circuit === 'closed' && answeredAt !== null) {
+    if (Date.now() - answeredAt.getTime() <= STORE_STALE_MS) return { state: 'up', reason: null, since: answeredAt };
+    return { state: 'unknown', reason: 'no worker has asked it for some minutes; start one', since: answeredAt };
+  }
   return { state: 'unknown', reason: 'nobody has used or tested it yet', since: null };
 }
 

@@ -1,10 +1,17 @@
 import type { Tx } from '#platform/database';
 import { ListQuery, type PageOf, type PageRequest, readPage } from '#platform/keyset';
 import { sql } from '#platform/sql';
-import { type BackendHealth, type CircuitState, healthOf, type PoolSeen } from '#storage/backends/backend-health';
+import {
+  type BackendHealth,
+  CIRCUIT_REASON,
+  type CircuitState,
+  healthOf,
+  type PoolSeen,
+} from '#storage/backends/backend-health';
 import type { BackendState } from '#storage/backends/backend-state';
 import { asTenant, type BackendShare, sharesOf } from '#storage/backends/shares';
 import { daysToFull, GROWTH } from '#storage/pools/days-to-full';
+import { PROMISED_OF_POOL } from '#storage/pools/pool-room';
 
 /** A registered backend, as people and programs see it. Bytes are decimal text. */
 export interface BackendView {
@@ -85,22 +92,16 @@ const HOLDS = (tenant: string, backend: string): string => `json_build_object(
   'operations', (SELECT count(*) FROM trivet.operation o
                   WHERE o.tenant_id = ${tenant} AND o.backend_id = ${backend} AND o.finished_at IS NULL))`;
 
-/** To all who share it; of volumes in the recycle bin, too. */
-const PROMISED = `SELECT coalesce(sum(v.size_bytes), 0)
-  + (SELECT bytes FROM trivet.promised_to_others(coalesce(b.shared_from, b.id), b.id, p.name))
-  FROM trivet.volume v
- WHERE v.tenant_id = p.tenant_id AND v.backend_id = p.backend_id AND v.pool = p.name AND v.state <> 'gone'`;
-
 const SELECT = `SELECT b.id, b.name, b.kind, b.description, b.effective_state AS state, b.shared_from AS "sharedFrom",
        b.config, b.version, b.created_at AS "createdAt", b.updated_at AS "updatedAt",
-       CASE WHEN c.tenant_id IS NOT NULL THEN trivet.circuit_state(c.open_until) END AS circuit, c.reason AS "circuitReason",
+       CASE WHEN c.tenant_id IS NOT NULL THEN trivet.circuit_state(c.open_until) END AS circuit, ${CIRCUIT_REASON} AS "circuitReason",
        c.opened_at AS "openedAt", c.probed_at AS "answeredAt", c.fault, c.fault_at AS "faultAt",
        coalesce((SELECT json_agg(json_build_object('name', p.name, 'state', p.state, 'reason', p.reason,
                                           'total', p.total_bytes::text, 'used', p.used_bytes::text, 'clone', p.clone,
                                           'age', extract(epoch FROM now() - p.checked_at),
                                           'thinRatio', coalesce((SELECT ratio FROM trivet.pool_thin_ratio(b.shared_from, p.name)),
                                                                 p.thin_ratio),
-                                          'promised', (${PROMISED})::text, 'growth', (${GROWTH})) ORDER BY p.position)
+                                          'promised', ${PROMISED_OF_POOL}::text, 'growth', (${GROWTH})) ORDER BY p.position)
                    FROM trivet.pool p WHERE p.tenant_id = b.tenant_id AND p.backend_id = b.id), '[]') AS pools,
        coalesce((SELECT sum(v.size_bytes) FROM trivet.volume v
                   WHERE v.tenant_id = b.tenant_id AND v.backend_id = b.id AND v.state <> 'gone'), 0)::text AS reserved,

@@ -1,7 +1,8 @@
 import type { Database } from '#platform/database';
 import { sql } from '#platform/sql';
-import { type BackendHealth, type HealthFacts, healthOf } from '#storage/backends/backend-health';
+import { type BackendHealth, CIRCUIT_REASON, type HealthFacts, healthOf } from '#storage/backends/backend-health';
 import { daysToFull, GROWTH } from '#storage/pools/days-to-full';
+import { PROMISED_OF_POOL } from '#storage/pools/pool-room';
 
 const TENANTS = sql(
   'report_tenants',
@@ -11,7 +12,7 @@ const TENANTS = sql(
 const BACKENDS = sql(
   'pool_report_backends',
   `SELECT t.name AS tenant, b.id AS "backendId", b.name, b.kind, b.config,
-          k.state AS circuit, c.reason AS "circuitReason", c.opened_at AS "openedAt", c.probed_at AS "answeredAt",
+          k.state AS circuit, ${CIRCUIT_REASON} AS "circuitReason", c.opened_at AS "openedAt", c.probed_at AS "answeredAt",
           c.fault, c.fault_at AS "faultAt", coalesce(k.waiting, 0)::int AS waiting
      FROM trivet.backend b
      JOIN trivet.tenant t ON t.id = b.tenant_id
@@ -19,7 +20,6 @@ const BACKENDS = sql(
      LEFT JOIN trivet.circuits($1) k ON k.backend_id = b.id
     WHERE b.tenant_id = $1 ORDER BY b.name`,
 );
-/** What is in the recycle bin is promised until it is gone. */
 const POOLS = sql(
   'pool_report_pools',
   `SELECT p.backend_id AS "backendId", p.name, p.uuid, p.state, p.reason, p.clone, p.portals,
@@ -30,9 +30,7 @@ const POOLS = sql(
           (SELECT count(*)::int FROM trivet.volume v
             WHERE v.tenant_id = p.tenant_id AND v.backend_id = p.backend_id AND v.pool = p.name
               AND v.state NOT IN ('binned', 'gone')) AS volumes,
-          (SELECT coalesce(sum(v.size_bytes), 0)::text FROM trivet.volume v
-            WHERE v.tenant_id = p.tenant_id AND v.backend_id = p.backend_id AND v.pool = p.name
-              AND v.state <> 'gone') AS "promisedBytes"
+          ${PROMISED_OF_POOL}::text AS "promisedBytes"
      FROM trivet.pool p JOIN trivet.backend b ON b.tenant_id = p.tenant_id AND b.id = p.backend_id
     WHERE p.tenant_id = $1 ORDER BY p.backend_id, p.position`,
 );

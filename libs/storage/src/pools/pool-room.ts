@@ -4,6 +4,7 @@ import { StorageError } from '#platform/errors';
 import { sql } from '#platform/sql';
 import { type BackendState, notTaking } from '#storage/backends/backend-state';
 import type { BlockCaller } from '#storage/block-storage';
+import { expandVolume } from '#storage/volumes/volume-operations';
 
 /** Above this part of a pool nothing new is made in it (invariant F3). */
 const FULL_AT = 0.85;
@@ -44,18 +45,23 @@ const ONE_AT_A_TIME = sql(
   'pool_reserve_lock',
   `SELECT pg_advisory_xact_lock(hashtextextended(concat_ws('/', 'pool', $1::uuid, $2::uuid, $3::text), 0))`,
 );
-/** What is in the recycle bin counts until it leaves it, and an expansion from its acceptance. */
-const PROMISED = sql(
-  'pool_promised',
-  `SELECT (coalesce((SELECT sum(size_bytes) FROM trivet.volume
-                      WHERE tenant_id = $1 AND backend_id = $2 AND pool = $3 AND state <> 'gone'
-                        AND NOT trivet.leaves_bin(state, binned_until)), 0)
-         + coalesce((SELECT sum(greatest((o.request ->> 'sizeBytes')::numeric - v.size_bytes, 0))
-                       FROM trivet.operation o
-                       JOIN trivet.volume v ON v.tenant_id = o.tenant_id AND v.id = o.resource_id
-                      WHERE o.tenant_id = $1 AND o.backend_id = $2 AND o.kind = 'volume.expand'
-                        AND o.state IN ('pending', 'running', 'needs_attention') AND v.pool = $3), 0))::text AS bytes`,
-);
+/**
+ * What a pool has promised to the volumes of one tenant's backend: what is in the recycle bin counts until it leaves it, and
+ * an expansion from its acceptance. One definition for who refuses, and for whoever shows it.
+ */
+export const promisedOf = (tenant: string, backend: string, pool: string): string =>
+  `(coalesce((SELECT sum(v.size_bytes) FROM trivet.volume v
+               WHERE v.tenant_id = ${tenant} AND v.backend_id = ${backend} AND v.pool = ${pool} AND v.state <> 'gone'
+                 AND NOT trivet.leaves_bin(v.state, v.binned_until)), 0)
+  + coalesce((SELECT sum(greatest((o.request ->> 'sizeBytes')::numeric - v.size_bytes, 0))
+                FROM trivet.operation o
+                JOIN trivet.volume v ON v.tenant_id = o.tenant_id AND v.id = o.resource_id
+               WHERE o.tenant_id = ${tenant} AND o.backend_id = ${backend} AND o.kind = '${expandVolume.kind}'
+                 AND o.state IN ('pending', 'running', 'needs_attention') AND v.pool = ${pool}), 0))`;
+/** The same of a pool `p` of a backend `b`, together with all who share it: whose the rest is nobody is told. */
+export const PROMISED_OF_POOL = `(${promisedOf('p.tenant_id', 'p.backend_id', 'p.name')}
+  + (SELECT bytes FROM trivet.promised_to_others(coalesce(b.shared_from, b.id), b.id, p.name)))`;
+const PROMISED = sql('pool_promised', `SELECT ${promisedOf('$1', '$2', '$3')}::text AS bytes`);
 
 const PROMISED_TO_OTHERS = sql(
   'pool_promised_to_others',
