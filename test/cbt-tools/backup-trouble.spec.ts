@@ -132,6 +132,20 @@ describe('a backup that is interrupted', () => {
     await disk.close();
   });
 
+  it('with --full is not completed: all of it is made anew', async () => {
+    const folder = join(house.work, 'anew');
+    const { volume, disk } = await house.attached('anew', 8 * MIB);
+    for (let at = 0; at < 8; at++) await disk.write(at * MIB, at + 1, 4_096);
+    house.double.breaks.push({ after: 2, code: status.PERMISSION_DENIED });
+    expect((await runTool(['backup', 'anew', folder, ...house.login])).code).toBe(1);
+    expect(readdirSync(folder)).toContain('point-000001.part.json');
+    const { point, stderr } = await house.backup('anew', folder, '--full', '--verify');
+    expect(stderr).not.toContain('completing');
+    expect(point).toMatchObject({ number: 1, kind: 'full', ranges: 8 });
+    expect((await house.driver.snapshotsOf(volume.id)).map(({ id }) => id)).toEqual([point.snapshot.id]);
+    await disk.close();
+  });
+
   it.each(['SIGTERM', 'SIGKILL'] as const)('by %s leaves no more than the next one removes', async signal => {
     const name = `ended-${signal.toLowerCase()}`;
     const folder = join(house.work, name);
@@ -174,6 +188,38 @@ describe('a backup that is interrupted', () => {
     }
     expect(await ended).toBe(0);
     expect(await clones()).toEqual([]);
+    await disk.close();
+  });
+});
+
+describe('a backup that could not be completed either', () => {
+  const { INVALID_ARGUMENT, OUT_OF_RANGE } = status;
+  it.each([
+    ['is refused as senseless', INVALID_ARGUMENT, 0],
+    ['is beyond the end', OUT_OF_RANGE, 0],
+    ['is of another size than its snapshot', undefined, MIB],
+  ] as const)('as it %s leaves nothing to complete', async (what, code, surplus) => {
+    const name = what.replaceAll(' ', '-');
+    const folder = join(house.work, name);
+    const { volume, disk } = await house.attached(name, 8 * MIB);
+    await house.backup(name, folder);
+    const snapshots = await house.driver.snapshotsOf(volume.id);
+    const files = readdirSync(folder).sort();
+    for (let at = 0; at < 8; at++) await disk.write(at * MIB, at + 1, 4_096);
+    if (code !== undefined) house.double.breaks.push({ after: 1, code });
+    house.double.surplus = surplus;
+    const refused = await runTool(['backup', name, folder, ...house.login]).finally(() => {
+      house.double.surplus = 0;
+    });
+    expect(refused).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(code ? /with [A-Z_]+:/ : /but its changed/),
+    });
+    expect(readdirSync(folder).sort()).toEqual(files);
+    expect(await house.driver.snapshotsOf(volume.id)).toEqual(snapshots);
+    const { point, stderr } = await house.backup(name, folder, '--verify');
+    expect(stderr).not.toContain('completing');
+    expect(point).toMatchObject({ number: 2, kind: 'incremental', ranges: 8 });
     await disk.close();
   });
 });

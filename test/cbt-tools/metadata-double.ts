@@ -31,6 +31,8 @@ export class MetadataDouble {
   readonly breaks: Break[] = [];
   /** Reports nothing of what changed from here on: an appliance that lies. */
   blindFrom = Number.POSITIVE_INFINITY;
+  /** Says that every snapshot has so many bytes more than it has. */
+  surplus = 0;
   /** As if every base were gone with its steps. */
   deltasAreLost = false;
   /** As if every volume were too fragmented to be cut without being asked for it. */
@@ -191,7 +193,7 @@ export class MetadataDouble {
       if (stop?.after === page) return { code: stop.code, details: 'broken off by the test' };
       call.write({
         block_metadata_type: 2,
-        volume_capacity_bytes: String(capacity),
+        volume_capacity_bytes: String(capacity + this.surplus),
         block_metadata: wanted
           .slice(page * PAGE, (page + 1) * PAGE)
           .map(({ offset, length }) => ({ byte_offset: String(offset), size_bytes: String(length) })),

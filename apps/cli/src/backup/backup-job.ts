@@ -9,7 +9,7 @@ import { readAhead } from './read-ahead.js';
 import { ApiError, type ReaderApi } from './reader-api.js';
 import { forgetReader, type ReaderNames, SnapshotDisk, type VolumeReply } from './snapshot-disk.js';
 import { type Damage, describeDamage, storedChunks } from './stored-image.js';
-import { readUnfinished, type Unfinished } from './unfinished.js';
+import { PointWrong, readUnfinished, type Unfinished } from './unfinished.js';
 
 export interface BackupOptions {
   folder: string;
@@ -39,9 +39,6 @@ interface Job {
   names: ReaderNames;
 }
 
-/** One that is no use any more, neither the point nor its snapshot. */
-class PointWrong extends LauncherError {}
-
 /**
  * One backup of a volume, as a vendor would make it: full at first, then what changed. One that was interrupted before is
  * completed first. Gives the new point.
@@ -56,22 +53,44 @@ export async function runBackup(api: ReaderApi, options: BackupOptions): Promise
   await forgetReader(api, names);
   const given = options.snapshot === undefined ? undefined : await findSnapshot(job, options.snapshot);
   const left = await unfinishedOf(job);
+  if (given && given.id !== left?.snapshot.id) await requireNewer(job, given);
   if (left) {
     say(`completing point ${left.resume.number}, which was interrupted at ${humanBytes(left.resume.at)}`);
     const point = await backUp(job, left.snapshot, left.resume);
     if (given?.id === left.snapshot.id) return point;
+    if (given) await requireNewer(job, given);
   }
   return backUp(job, given ?? (await takeSnapshot(job, `${stem}-${store.nextNumber()}`)));
 }
 
-/** What can be completed; everything else of it is removed. */
+/** What can be completed; everything else of it is removed. With --full nothing is. */
 async function unfinishedOf({ api, options, store }: Job) {
   const resume = await readUnfinished(store);
   const snapshot = resume && (await api.find<SnapshotReply>(`snapshots/${resume.snapshot.id}`));
-  const isWanted = resume && snapshot && !(options.full && resume.base !== null);
+  const isWanted = resume && snapshot && !options.full;
   const { data, sums, unfinished } = store.files(store.nextNumber());
   await store.removeLeftovers(isWanted ? [data, sums, unfinished] : []);
   return isWanted ? { resume, snapshot } : undefined;
+}
+
+/** Before anything is written: the appliance knows which of two was taken first, and says so at once. */
+async function requireNewer({ api, options, store }: Job, { id, name }: SnapshotReply): Promise<void> {
+  const before = store.newest;
+  if (!before || options.full) return;
+  const stream = new MetadataStream(api, [before.snapshot.id, id], options.say, options.signal);
+  try {
+    await stream.open();
+    for await (const _ of stream.pages(id, before.snapshot.id)) break;
+  } catch (error) {
+    if (isBaseLost(error)) return;
+    if (!(error instanceof PointWrong)) throw error;
+    throw new LauncherError(
+      `snapshot ${name} cannot follow point ${before.number}, which is of snapshot ${before.snapshot.name}: ${error.message}\n` +
+        '  do      --full backs it up as a whole; without --snapshot a new one is taken; another folder begins anew',
+    );
+  } finally {
+    await stream.close();
+  }
 }
 
 async function backUp(job: Job, snapshot: SnapshotReply, resume?: Unfinished): Promise<Point> {
