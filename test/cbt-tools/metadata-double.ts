@@ -40,6 +40,8 @@ export class MetadataDouble {
   /** As if the gateway were started again; how many calls found nobody. */
   isDown = false;
   refused = 0;
+  /** Calls that are refused, `METHOD url`, as if nothing were exported, say. */
+  refuses: RegExp | undefined;
   /** Streams opened, with their offsets. */
   readonly opened: { base?: string; from: number }[] = [];
   private readonly sessions = new Map<string, { snapshots: string[] }>();
@@ -94,6 +96,9 @@ export class MetadataDouble {
 
   private async answer(incoming: IncomingMessage, reply: ServerResponse): Promise<void> {
     const { method, url = '', headers } = incoming;
+    const held = this.heldCall?.calls.test(`${method} ${url}`) ? this.heldCall : undefined;
+    if (held) this.heldCall = undefined;
+    await held?.wait();
     if (this.isDown) {
       this.refused++;
       incoming.socket.destroy();
@@ -103,6 +108,11 @@ export class MetadataDouble {
       const body = await buffer(incoming);
       if (this.isFragmented && method === 'POST' && url.endsWith('/snapshots') && !body.includes('"force":true')) {
         const errors = [{ code: 'Conflict', message: 'its 300000 extents would stall its writers for about 5800 ms' }];
+        reply.writeHead(409, { 'content-type': 'application/json' }).end(JSON.stringify({ errors }));
+        return;
+      }
+      if (this.refuses?.test(`${method} ${url}`)) {
+        const errors = [{ code: 'Conflict', message: 'refused by the test' }];
         reply.writeHead(409, { 'content-type': 'application/json' }).end(JSON.stringify({ errors }));
         return;
       }
@@ -147,11 +157,11 @@ export class MetadataDouble {
   }
 
   private held: (() => void) | undefined;
-  private heldCall: grpc.ServerWritableStream<Query, object> | undefined;
+  private heldStream: grpc.ServerWritableStream<Query, object> | undefined;
 
   /** The stream that is held breaks off, as all do when a gateway ends. */
   dropStreams(): void {
-    this.heldCall?.emit('error', { code: grpc.status.UNAVAILABLE, details: 'the test ends it' });
+    this.heldStream?.emit('error', { code: grpc.status.UNAVAILABLE, details: 'the test ends it' });
   }
 
   /** The next stream gets no answer; resolves when it has come. */
@@ -161,11 +171,24 @@ export class MetadataDouble {
     });
   }
 
+  /** The next call like that goes on when `go` is called; `come` resolves when it has come. */
+  holdCall(calls: RegExp): { come: Promise<void>; go(): void } {
+    const come = Promise.withResolvers<void>();
+    const gone = Promise.withResolvers<void>();
+    const wait = () => {
+      come.resolve();
+      return gone.promise;
+    };
+    this.heldCall = { calls, wait };
+    return { come: come.promise, go: gone.resolve };
+  }
+  private heldCall: { calls: RegExp; wait(): Promise<void> } | undefined;
+
   private stream(call: grpc.ServerWritableStream<Query, object>): void {
     const held = this.held;
     this.held = undefined;
     if (held) {
-      this.heldCall = call;
+      this.heldStream = call;
       held();
       return;
     }

@@ -44,9 +44,30 @@ interface Job {
  * completed first. Gives the new point.
  */
 export async function runBackup(api: ReaderApi, options: BackupOptions): Promise<Point> {
-  const { say } = options;
-  const volume = await findVolume(api, options.volume);
-  const store = await BackupStore.openFor(options.folder, { id: volume.id, name: volume.name });
+  let store: BackupStore | undefined;
+  let known: Point | undefined;
+  try {
+    const volume = await findVolume(api, options.volume);
+    store = await BackupStore.openFor(options.folder, { id: volume.id, name: volume.name });
+    known = store.newest;
+    return await runInto(store, api, volume, options);
+  } catch (error) {
+    const isBegun = store && (await readUnfinished(store));
+    // A signal's reason says that the next backup completes this one.
+    if (error !== options.signal.reason || isBegun || !(error instanceof LauncherError)) throw error;
+    const newest = store?.newest;
+    const what = newest === known ? 'nothing of this backup is kept' : `point ${newest!.number} is complete`;
+    throw new LauncherError(`ended by a signal; ${what}`, error.exitCode);
+  }
+}
+
+async function runInto(
+  store: BackupStore,
+  api: ReaderApi,
+  volume: VolumeReply,
+  options: BackupOptions,
+): Promise<Point> {
+  const { say, signal } = options;
   const stem = `backup-${store.head.id.slice(0, 8)}`;
   const names: ReaderNames = { clone: `${stem}-read`, hostName: stem, hostUuid: store.head.hostUuid };
   const job: Job = { api, options, store, volume, stem, names };
@@ -60,6 +81,7 @@ export async function runBackup(api: ReaderApi, options: BackupOptions): Promise
     if (given?.id === left.snapshot.id) return point;
     if (given) await requireNewer(job, given);
   }
+  signal.throwIfAborted();
   return backUp(job, given ?? (await takeSnapshot(job, `${stem}-${store.nextNumber()}`)));
 }
 
@@ -96,14 +118,17 @@ async function requireNewer({ api, options, store }: Job, { id, name }: Snapshot
 async function backUp(job: Job, snapshot: SnapshotReply, resume?: Unfinished): Promise<Point> {
   const { api, options, store, volume, stem, names } = job;
   const { say, progress, signal } = options;
-  const isOurs = snapshot.name.startsWith(`${stem}-`);
-  const disk = await SnapshotDisk.open(api, snapshot.id, names, signal);
+  let disk: SnapshotDisk | undefined;
+  let isStored = false;
   try {
+    signal.throwIfAborted();
+    disk = await SnapshotDisk.open(api, snapshot.id, names, signal);
     const isFull = resume ? resume.base === null : options.full;
     const before = isFull ? undefined : store.newest;
     const point = await savePoint(job, { store, volume, snapshot, before, resume, disk, progress, signal });
     if (options.verify) await compareWhole(store, disk, point, options);
     await store.add(point);
+    isStored = true;
     say(
       `point ${point.number}: ${point.kind}, ${point.ranges} ranges, ${humanBytes(point.changedBytes)} of ` +
         `${humanBytes(point.capacityBytes)}, ${humanBytes(point.data.bytes)} stored, checksum ${point.checksum.slice(0, 16)}`,
@@ -113,10 +138,14 @@ async function backUp(job: Job, snapshot: SnapshotReply, resume?: Unfinished): P
     await forgetSnapshots(api, volume.id, stem, options.deleteSnapshot ? undefined : snapshot.id);
     return point;
   } catch (error) {
-    await disk.close().catch(() => {});
-    if (!(error instanceof PointWrong) && (await readUnfinished(store))) throw error;
+    const isLeft = (what: string) => (why: Error) =>
+      say(`${what} is left to be removed by the next backup: ${why.message}`);
+    await disk?.close().catch(isLeft('what read the snapshot'));
+    // The next backup builds on this point, or completes it: both need the snapshot.
+    if (isStored || (!(error instanceof PointWrong) && (await readUnfinished(store)))) throw error;
     await store.removeLeftovers();
-    if (isOurs) await api.csp('DELETE', `snapshots/${snapshot.id}`).catch(() => {});
+    const isOurs = snapshot.name.startsWith(`${stem}-`);
+    if (isOurs) await api.csp('DELETE', `snapshots/${snapshot.id}`).catch(isLeft(`snapshot ${snapshot.name}`));
     throw error;
   }
 }

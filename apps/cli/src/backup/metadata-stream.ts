@@ -96,7 +96,7 @@ export class MetadataStream {
     let session = await this.api.call<SessionReply>('POST', path, { snapshots: this.snapshots });
     for (const end = Date.now() + PATIENCE_MS; session.sessionState === 'Pending'; ) {
       if (Date.now() > end) throw new LauncherError(`snapshot session ${session.name} does not become ready`);
-      await delay(POLL_MS, undefined, { signal: this.signal });
+      await this.#pause(POLL_MS);
       session = await this.api.call<SessionReply>('GET', `${path}/${session.name}`);
     }
     if (session.sessionState === 'Failed') {
@@ -148,7 +148,7 @@ export class MetadataStream {
           throw new Kind(`the stream of changed blocks ended at offset ${from} with ${message}`);
         }
         this.say(`the stream broke off at offset ${from} (${message}); resuming`);
-        await delay(pause, undefined, { signal: this.signal });
+        await this.#pause(pause);
         pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
       }
     }
@@ -191,6 +191,10 @@ export class MetadataStream {
       this.signal?.removeEventListener('abort', cancel);
       call.cancel();
     }
+  }
+
+  async #pause(ms: number): Promise<void> {
+    await delay(ms, undefined, { signal: this.signal }).catch(() => this.signal!.throwIfAborted());
   }
 
   async #forget({ name }: SessionReply): Promise<void> {
