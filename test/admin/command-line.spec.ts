@@ -3,6 +3,7 @@ import { CommandLine } from './commands/command-line.js';
 import { describeAnswers } from './commands/describe-answers.js';
 import { describeBackends } from './commands/describe-backends.js';
 import { describeOperations } from './commands/describe-operations.js';
+import { describePurge } from './commands/describe-purge.js';
 import { describeTenants } from './commands/describe-tenants.js';
 
 /** One appliance for the commands of all subjects. */
@@ -12,6 +13,7 @@ afterAll(() => line.close());
 
 describeTenants(line);
 describeBackends(line);
+describePurge(line);
 describeOperations(line);
 describeAnswers(line);
 

@@ -132,6 +132,20 @@ describe('a backup that is interrupted', () => {
     await disk.close();
   });
 
+  it('with --full is not completed: all of it is made anew', async () => {
+    const folder = join(house.work, 'anew');
+    const { volume, disk } = await house.attached('anew', 8 * MIB);
+    for (let at = 0; at < 8; at++) await disk.write(at * MIB, at + 1, 4_096);
+    house.double.breaks.push({ after: 2, code: status.PERMISSION_DENIED });
+    expect((await runTool(['backup', 'anew', folder, ...house.login])).code).toBe(1);
+    expect(readdirSync(folder)).toContain('point-000001.part.json');
+    const { point, stderr } = await house.backup('anew', folder, '--full', '--verify');
+    expect(stderr).not.toContain('completing');
+    expect(point).toMatchObject({ number: 1, kind: 'full', ranges: 8 });
+    expect((await house.driver.snapshotsOf(volume.id)).map(({ id }) => id)).toEqual([point.snapshot.id]);
+    await disk.close();
+  });
+
   it.each(['SIGTERM', 'SIGKILL'] as const)('by %s leaves no more than the next one removes', async signal => {
     const name = `ended-${signal.toLowerCase()}`;
     const folder = join(house.work, name);
@@ -157,6 +171,104 @@ describe('a backup that is interrupted', () => {
     await disk.close();
   });
 
+  it('before it can read removes its snapshot, unless the next one needs it', async () => {
+    const folder = join(house.work, 'unread');
+    const { volume, disk } = await house.attached('unread', 8 * MIB);
+    for (let at = 0; at < 8; at++) await disk.write(at * MIB, at + 1, 4_096);
+    const refused = async (calls: RegExp) => {
+      house.double.refuses = calls;
+      const outcome = await runTool(['backup', 'unread', folder, ...house.login]).finally(() => {
+        house.double.refuses = undefined;
+      });
+      expect(outcome).toMatchObject({ code: 1, stderr: expect.stringContaining('refused by the test') });
+      expect(await clones()).toEqual([]);
+      return (await house.driver.snapshotsOf(volume.id)).map(({ name }) => name);
+    };
+    const unread = () => refused(/^PUT .*\/publish$/);
+    expect(await unread()).toEqual([]);
+    house.double.breaks.push({ after: 2, code: status.PERMISSION_DENIED });
+    expect((await runTool(['backup', 'unread', folder, ...house.login])).code).toBe(1);
+    expect(await unread()).toEqual([expect.stringMatching(/-1$/)]);
+    const { point, stderr } = await house.backup('unread', folder);
+    expect(stderr).toContain('completing point 1');
+    expect(point).toMatchObject({ number: 2, kind: 'incremental', ranges: 0 });
+    // A point that is there is built on, even when its backup failed at last.
+    expect(await refused(/^DELETE .*\/hosts\//)).toContainEqual(expect.stringMatching(/-3$/));
+    expect(readdirSync(folder)).toContain('point-000003.json');
+    expect((await house.backup('unread', folder)).point).toMatchObject({ number: 4, base: 3 });
+    expect(await house.driver.snapshotsOf(volume.id)).toHaveLength(1);
+    await disk.close();
+  });
+
+  it('by a signal while its clone is made keeps nothing, and says that', async () => {
+    const folder = join(house.work, 'cloning');
+    const { volume, disk } = await house.attached('cloning', 4 * MIB);
+    const creation = house.double.holdCall(/^POST .*\/volumes$/);
+    const { child, ended, said } = startTool(['backup', 'cloning', folder, ...house.login]);
+    await creation.come;
+    expect(await house.driver.snapshotsOf(volume.id)).toHaveLength(1);
+    child.kill('SIGTERM');
+    creation.go();
+    expect(await ended, said()).toBe(143);
+    expect(said()).toContain('nothing of this backup is kept');
+    expect(said()).not.toContain('completes it');
+    expect(await clones()).toEqual([]);
+    expect(await house.driver.snapshotsOf(volume.id)).toEqual([]);
+    await disk.close();
+  });
+
+  it('by a signal when its point is stored says that', async () => {
+    const { double } = house;
+    const folder = join(house.work, 'stored');
+    const { volume, disk } = await house.attached('stored', 4 * MIB);
+    const removal = double.holdCall(/^DELETE .*\/hosts\//);
+    const { child, ended, said } = startTool(['backup', 'stored', folder, ...house.login]);
+    await removal.come;
+    double.isDown = true;
+    double.refused = 0;
+    try {
+      child.kill('SIGTERM');
+      removal.go();
+      await until('its clean-up found nobody', async () => double.refused > 1);
+    } finally {
+      double.isDown = false;
+    }
+    expect(await ended, said()).toBe(143);
+    expect(said()).toContain('ended by a signal; point 1 is complete');
+    expect(await house.driver.snapshotsOf(volume.id)).toHaveLength(1);
+    expect((await house.backup('stored', folder)).point).toMatchObject({ number: 2, base: 1 });
+    await disk.close();
+  });
+
+  it('by a signal while its gateway is away ends soon, and says what is left', async () => {
+    const { double } = house;
+    const folder = join(house.work, 'away');
+    const { disk } = await house.attached('away', 4 * MIB);
+    const stuck = double.hold();
+    const { child, ended, said } = startTool(['backup', 'away', folder, ...house.login]);
+    await stuck;
+    double.isDown = true;
+    double.refused = 0;
+    double.expire();
+    double.dropStreams();
+    try {
+      await until('some calls found nobody', async () => double.refused > 2);
+      expect(said()).toContain('cannot be reached');
+      expect(said()).toContain('waiting for it up to 120 s');
+      child.kill('SIGTERM');
+      expect(await ended, said()).toBe(143);
+    } finally {
+      double.isDown = false;
+    }
+    expect(said()).toContain('what read the snapshot is left');
+    expect(said()).toContain('ended by SIGTERM; the next backup into this folder completes it');
+    const { point, stderr } = await house.backup('away', folder);
+    expect(stderr).toContain('completing point 1');
+    expect(point).toMatchObject({ number: 2, kind: 'incremental' });
+    expect(await clones()).toEqual([]);
+    await disk.close();
+  });
+
   it('by a gateway that is started again goes on by itself', async () => {
     const { double } = house;
     const { disk } = await house.attached('restarted', 4 * MIB);
@@ -174,6 +286,38 @@ describe('a backup that is interrupted', () => {
     }
     expect(await ended).toBe(0);
     expect(await clones()).toEqual([]);
+    await disk.close();
+  });
+});
+
+describe('a backup that could not be completed either', () => {
+  const { INVALID_ARGUMENT, OUT_OF_RANGE } = status;
+  it.each([
+    ['is refused as senseless', INVALID_ARGUMENT, 0],
+    ['is beyond the end', OUT_OF_RANGE, 0],
+    ['is of another size than its snapshot', undefined, MIB],
+  ] as const)('as it %s leaves nothing to complete', async (what, code, surplus) => {
+    const name = what.replaceAll(' ', '-');
+    const folder = join(house.work, name);
+    const { volume, disk } = await house.attached(name, 8 * MIB);
+    await house.backup(name, folder);
+    const snapshots = await house.driver.snapshotsOf(volume.id);
+    const files = readdirSync(folder).sort();
+    for (let at = 0; at < 8; at++) await disk.write(at * MIB, at + 1, 4_096);
+    if (code !== undefined) house.double.breaks.push({ after: 1, code });
+    house.double.surplus = surplus;
+    const refused = await runTool(['backup', name, folder, ...house.login]).finally(() => {
+      house.double.surplus = 0;
+    });
+    expect(refused).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(code ? /with [A-Z_]+:/ : /but its changed/),
+    });
+    expect(readdirSync(folder).sort()).toEqual(files);
+    expect(await house.driver.snapshotsOf(volume.id)).toEqual(snapshots);
+    const { point, stderr } = await house.backup(name, folder, '--verify');
+    expect(stderr).not.toContain('completing');
+    expect(point).toMatchObject({ number: 2, kind: 'incremental', ranges: 8 });
     await disk.close();
   });
 });

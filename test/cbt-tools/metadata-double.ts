@@ -31,6 +31,8 @@ export class MetadataDouble {
   readonly breaks: Break[] = [];
   /** Reports nothing of what changed from here on: an appliance that lies. */
   blindFrom = Number.POSITIVE_INFINITY;
+  /** Says that every snapshot has so many bytes more than it has. */
+  surplus = 0;
   /** As if every base were gone with its steps. */
   deltasAreLost = false;
   /** As if every volume were too fragmented to be cut without being asked for it. */
@@ -38,6 +40,8 @@ export class MetadataDouble {
   /** As if the gateway were started again; how many calls found nobody. */
   isDown = false;
   refused = 0;
+  /** Calls that are refused, `METHOD url`, as if nothing were exported, say. */
+  refuses: RegExp | undefined;
   /** Streams opened, with their offsets. */
   readonly opened: { base?: string; from: number }[] = [];
   private readonly sessions = new Map<string, { snapshots: string[] }>();
@@ -92,6 +96,9 @@ export class MetadataDouble {
 
   private async answer(incoming: IncomingMessage, reply: ServerResponse): Promise<void> {
     const { method, url = '', headers } = incoming;
+    const held = this.heldCall?.calls.test(`${method} ${url}`) ? this.heldCall : undefined;
+    if (held) this.heldCall = undefined;
+    await held?.wait();
     if (this.isDown) {
       this.refused++;
       incoming.socket.destroy();
@@ -101,6 +108,11 @@ export class MetadataDouble {
       const body = await buffer(incoming);
       if (this.isFragmented && method === 'POST' && url.endsWith('/snapshots') && !body.includes('"force":true')) {
         const errors = [{ code: 'Conflict', message: 'its 300000 extents would stall its writers for about 5800 ms' }];
+        reply.writeHead(409, { 'content-type': 'application/json' }).end(JSON.stringify({ errors }));
+        return;
+      }
+      if (this.refuses?.test(`${method} ${url}`)) {
+        const errors = [{ code: 'Conflict', message: 'refused by the test' }];
         reply.writeHead(409, { 'content-type': 'application/json' }).end(JSON.stringify({ errors }));
         return;
       }
@@ -145,11 +157,11 @@ export class MetadataDouble {
   }
 
   private held: (() => void) | undefined;
-  private heldCall: grpc.ServerWritableStream<Query, object> | undefined;
+  private heldStream: grpc.ServerWritableStream<Query, object> | undefined;
 
   /** The stream that is held breaks off, as all do when a gateway ends. */
   dropStreams(): void {
-    this.heldCall?.emit('error', { code: grpc.status.UNAVAILABLE, details: 'the test ends it' });
+    this.heldStream?.emit('error', { code: grpc.status.UNAVAILABLE, details: 'the test ends it' });
   }
 
   /** The next stream gets no answer; resolves when it has come. */
@@ -159,11 +171,24 @@ export class MetadataDouble {
     });
   }
 
+  /** The next call like that goes on when `go` is called; `come` resolves when it has come. */
+  holdCall(calls: RegExp): { come: Promise<void>; go(): void } {
+    const come = Promise.withResolvers<void>();
+    const gone = Promise.withResolvers<void>();
+    const wait = () => {
+      come.resolve();
+      return gone.promise;
+    };
+    this.heldCall = { calls, wait };
+    return { come: come.promise, go: gone.resolve };
+  }
+  private heldCall: { calls: RegExp; wait(): Promise<void> } | undefined;
+
   private stream(call: grpc.ServerWritableStream<Query, object>): void {
     const held = this.held;
     this.held = undefined;
     if (held) {
-      this.heldCall = call;
+      this.heldStream = call;
       held();
       return;
     }
@@ -191,7 +216,7 @@ export class MetadataDouble {
       if (stop?.after === page) return { code: stop.code, details: 'broken off by the test' };
       call.write({
         block_metadata_type: 2,
-        volume_capacity_bytes: String(capacity),
+        volume_capacity_bytes: String(capacity + this.surplus),
         block_metadata: wanted
           .slice(page * PAGE, (page + 1) * PAGE)
           .map(({ offset, length }) => ({ byte_offset: String(offset), size_bytes: String(length) })),

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { readFileSync, rmSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ClientReadableStream, status } from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -47,6 +47,29 @@ describe('a volume behind the appliance alone', () => {
       system.close();
     }
   }, 180_000);
+
+  it('has no backup of an older snapshot built on a newer one', async () => {
+    const folder = join(house.work, 'older');
+    const { volume, disk } = await house.attached('older', 4 * MIB);
+    await disk.write(0, 7, 4_096);
+    const old = await house.driver.createSnapshot(volume.id, 'old');
+    await disk.write(MIB, 7, 4_096);
+    await house.backup('older', folder);
+    const before = readdirSync(folder).map(name => `${name} ${statSync(join(folder, name)).mtimeMs}`);
+    const refused = await runTool(['backup', 'older', folder, '--snapshot', 'old', ...house.login]);
+    expect(refused).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/old cannot follow point 1.*was taken after old\n.*--full/),
+    });
+    expect(refused.stdout).toBe('');
+    expect(readdirSync(folder).map(name => `${name} ${statSync(join(folder, name)).mtimeMs}`)).toEqual(before);
+    expect(await house.remains()).toMatchObject({ hosts: [], sessions: 0 });
+    expect((await house.backup('older', folder)).point).toMatchObject({ number: 2, kind: 'incremental', ranges: 0 });
+    const whole = await house.backup('older', folder, '--snapshot', 'old', '--full', '--verify');
+    expect(whole.point).toMatchObject({ number: 3, kind: 'full', snapshot: { id: old.id }, ranges: 1 });
+    await house.driver.deleteSnapshot(old.id);
+    await disk.close();
+  });
 
   it('shows its changes by name, and refuses what is not there', async () => {
     const { volume, disk } = await house.attached('named', 4 * MIB);

@@ -28,14 +28,24 @@ export function runTool(args: readonly string[], home = '/nonexistent'): Promise
 /** As arguments of Node: for a shell's pipe. */
 export const toolArgs = (...args: readonly string[]): string[] => [MAIN, ...args];
 
-/** One to be ended by the test; `ended` gives its exit code, or nothing when a signal ended it. */
-export function startTool(
-  args: readonly string[],
-  stdin: 'ignore' | 'pipe' = 'ignore',
-): { child: ChildProcess; ended: Promise<number | null> } {
+interface StartedTool {
+  child: ChildProcess;
+  /** Its exit code, or nothing when a signal ended it. */
+  ended: Promise<number | null>;
+  /** What it has said so far, to whom it may concern. */
+  said(): string;
+}
+
+/** One to be ended by the test. */
+export function startTool(args: readonly string[], stdin: 'ignore' | 'pipe' = 'ignore'): StartedTool {
   const child = spawn(process.execPath, [MAIN, ...args], {
     env: environment('/nonexistent'),
-    stdio: [stdin, 'ignore', 'ignore'],
+    stdio: [stdin, 'pipe', 'pipe'],
   });
-  return { child, ended: new Promise(resolve => child.once('exit', code => resolve(code))) };
+  let said = '';
+  for (const output of [child.stdout!, child.stderr!])
+    output.on('data', (text: Buffer) => {
+      said += text;
+    });
+  return { child, ended: new Promise(resolve => child.once('close', code => resolve(code))), said: () => said };
 }

@@ -9,7 +9,7 @@ import { readAhead } from './read-ahead.js';
 import { ApiError, type ReaderApi } from './reader-api.js';
 import { forgetReader, type ReaderNames, SnapshotDisk, type VolumeReply } from './snapshot-disk.js';
 import { type Damage, describeDamage, storedChunks } from './stored-image.js';
-import { readUnfinished, type Unfinished } from './unfinished.js';
+import { PointWrong, readUnfinished, type Unfinished } from './unfinished.js';
 
 export interface BackupOptions {
   folder: string;
@@ -39,52 +39,96 @@ interface Job {
   names: ReaderNames;
 }
 
-/** One that is no use any more, neither the point nor its snapshot. */
-class PointWrong extends LauncherError {}
-
 /**
  * One backup of a volume, as a vendor would make it: full at first, then what changed. One that was interrupted before is
  * completed first. Gives the new point.
  */
 export async function runBackup(api: ReaderApi, options: BackupOptions): Promise<Point> {
-  const { say } = options;
-  const volume = await findVolume(api, options.volume);
-  const store = await BackupStore.openFor(options.folder, { id: volume.id, name: volume.name });
+  let store: BackupStore | undefined;
+  let known: Point | undefined;
+  try {
+    const volume = await findVolume(api, options.volume);
+    store = await BackupStore.openFor(options.folder, { id: volume.id, name: volume.name });
+    known = store.newest;
+    return await runInto(store, api, volume, options);
+  } catch (error) {
+    const isBegun = store && (await readUnfinished(store));
+    // A signal's reason says that the next backup completes this one.
+    if (error !== options.signal.reason || isBegun || !(error instanceof LauncherError)) throw error;
+    const newest = store?.newest;
+    const what = newest === known ? 'nothing of this backup is kept' : `point ${newest!.number} is complete`;
+    throw new LauncherError(`ended by a signal; ${what}`, error.exitCode);
+  }
+}
+
+async function runInto(
+  store: BackupStore,
+  api: ReaderApi,
+  volume: VolumeReply,
+  options: BackupOptions,
+): Promise<Point> {
+  const { say, signal } = options;
   const stem = `backup-${store.head.id.slice(0, 8)}`;
   const names: ReaderNames = { clone: `${stem}-read`, hostName: stem, hostUuid: store.head.hostUuid };
   const job: Job = { api, options, store, volume, stem, names };
   await forgetReader(api, names);
   const given = options.snapshot === undefined ? undefined : await findSnapshot(job, options.snapshot);
   const left = await unfinishedOf(job);
+  if (given && given.id !== left?.snapshot.id) await requireNewer(job, given);
   if (left) {
     say(`completing point ${left.resume.number}, which was interrupted at ${humanBytes(left.resume.at)}`);
     const point = await backUp(job, left.snapshot, left.resume);
     if (given?.id === left.snapshot.id) return point;
+    if (given) await requireNewer(job, given);
   }
+  signal.throwIfAborted();
   return backUp(job, given ?? (await takeSnapshot(job, `${stem}-${store.nextNumber()}`)));
 }
 
-/** What can be completed; everything else of it is removed. */
+/** What can be completed; everything else of it is removed. With --full nothing is. */
 async function unfinishedOf({ api, options, store }: Job) {
   const resume = await readUnfinished(store);
   const snapshot = resume && (await api.find<SnapshotReply>(`snapshots/${resume.snapshot.id}`));
-  const isWanted = resume && snapshot && !(options.full && resume.base !== null);
+  const isWanted = resume && snapshot && !options.full;
   const { data, sums, unfinished } = store.files(store.nextNumber());
   await store.removeLeftovers(isWanted ? [data, sums, unfinished] : []);
   return isWanted ? { resume, snapshot } : undefined;
 }
 
+/** Before anything is written: the appliance knows which of two was taken first, and says so at once. */
+async function requireNewer({ api, options, store }: Job, { id, name }: SnapshotReply): Promise<void> {
+  const before = store.newest;
+  if (!before || options.full) return;
+  const stream = new MetadataStream(api, [before.snapshot.id, id], options.say, options.signal);
+  try {
+    await stream.open();
+    for await (const _ of stream.pages(id, before.snapshot.id)) break;
+  } catch (error) {
+    if (isBaseLost(error)) return;
+    if (!(error instanceof PointWrong)) throw error;
+    throw new LauncherError(
+      `snapshot ${name} cannot follow point ${before.number}, which is of snapshot ${before.snapshot.name}: ${error.message}\n` +
+        '  do      --full backs it up as a whole; without --snapshot a new one is taken; another folder begins anew',
+    );
+  } finally {
+    await stream.close();
+  }
+}
+
 async function backUp(job: Job, snapshot: SnapshotReply, resume?: Unfinished): Promise<Point> {
   const { api, options, store, volume, stem, names } = job;
   const { say, progress, signal } = options;
-  const isOurs = snapshot.name.startsWith(`${stem}-`);
-  const disk = await SnapshotDisk.open(api, snapshot.id, names, signal);
+  let disk: SnapshotDisk | undefined;
+  let isStored = false;
   try {
+    signal.throwIfAborted();
+    disk = await SnapshotDisk.open(api, snapshot.id, names, signal);
     const isFull = resume ? resume.base === null : options.full;
     const before = isFull ? undefined : store.newest;
     const point = await savePoint(job, { store, volume, snapshot, before, resume, disk, progress, signal });
     if (options.verify) await compareWhole(store, disk, point, options);
     await store.add(point);
+    isStored = true;
     say(
       `point ${point.number}: ${point.kind}, ${point.ranges} ranges, ${humanBytes(point.changedBytes)} of ` +
         `${humanBytes(point.capacityBytes)}, ${humanBytes(point.data.bytes)} stored, checksum ${point.checksum.slice(0, 16)}`,
@@ -94,10 +138,14 @@ async function backUp(job: Job, snapshot: SnapshotReply, resume?: Unfinished): P
     await forgetSnapshots(api, volume.id, stem, options.deleteSnapshot ? undefined : snapshot.id);
     return point;
   } catch (error) {
-    await disk.close().catch(() => {});
-    if (!(error instanceof PointWrong) && (await readUnfinished(store))) throw error;
+    const isLeft = (what: string) => (why: Error) =>
+      say(`${what} is left to be removed by the next backup: ${why.message}`);
+    await disk?.close().catch(isLeft('what read the snapshot'));
+    // The next backup builds on this point, or completes it: both need the snapshot.
+    if (isStored || (!(error instanceof PointWrong) && (await readUnfinished(store)))) throw error;
     await store.removeLeftovers();
-    if (isOurs) await api.csp('DELETE', `snapshots/${snapshot.id}`).catch(() => {});
+    const isOurs = snapshot.name.startsWith(`${stem}-`);
+    if (isOurs) await api.csp('DELETE', `snapshots/${snapshot.id}`).catch(isLeft(`snapshot ${snapshot.name}`));
     throw error;
   }
 }

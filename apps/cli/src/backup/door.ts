@@ -5,6 +5,7 @@ import { readCredentials } from '../credentials.js';
 import { cspDoors } from '../doors.js';
 import { Home, LauncherError } from '../home.js';
 import { livingState } from '../state.js';
+import type { Waiting } from './patience.js';
 import { ReaderApi, type ReaderDoor } from './reader-api.js';
 
 export interface DoorOptions {
@@ -21,9 +22,12 @@ export const withDoor = (command: Command): Command =>
     .addOption(new Option('--password-file <file>', 'file with the password'))
     .option('--ca-file <file>', 'PEM of whom to trust over https');
 
-/** Logged in while `work` runs. */
-export async function withApi<T>(options: DoorOptions, work: (api: ReaderApi) => Promise<T>): Promise<T> {
-  const api = new ReaderApi(doorOf(options));
+/** Logged in while `work` runs. When the appliance is waited for, that is said on stderr, unless `say` does. */
+export async function withApi<T>(
+  { signal, say = line => process.stderr.write(`${line}\n`), ...options }: DoorOptions & Waiting,
+  work: (api: ReaderApi) => Promise<T>,
+): Promise<T> {
+  const api = new ReaderApi(doorOf(options), { signal, say });
   await api.login();
   try {
     return await work(api);

@@ -7,6 +7,7 @@ import { loadSync, type MethodDefinition, type ServiceDefinition } from '@grpc/p
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { LauncherError } from '../home.js';
 import type { ReaderApi } from './reader-api.js';
+import { PointWrong } from './unfinished.js';
 
 export interface Range {
   offset: number;
@@ -52,6 +53,8 @@ const RESUMABLE: ReadonlySet<status> = new Set([
   status.INTERNAL,
   status.UNKNOWN,
 ]);
+/** What was asked makes no sense, and will not later. */
+const SENSELESS: ReadonlySet<status> = new Set([status.INVALID_ARGUMENT, status.OUT_OF_RANGE]);
 
 const ROOT = 'snapshotmetadata.SnapshotMetadata';
 
@@ -93,7 +96,7 @@ export class MetadataStream {
     let session = await this.api.call<SessionReply>('POST', path, { snapshots: this.snapshots });
     for (const end = Date.now() + PATIENCE_MS; session.sessionState === 'Pending'; ) {
       if (Date.now() > end) throw new LauncherError(`snapshot session ${session.name} does not become ready`);
-      await delay(POLL_MS, undefined, { signal: this.signal });
+      await this.#pause(POLL_MS);
       session = await this.api.call<SessionReply>('GET', `${path}/${session.name}`);
     }
     if (session.sessionState === 'Failed') {
@@ -113,7 +116,8 @@ export class MetadataStream {
 
   /**
    * Ranges that hold data, or that differ from `base`, from `begin` on: ascending and disjoint over all pages. Its end
-   * means that nothing is missing. Throws BaseLost when there is no delta, LauncherError for everything else.
+   * means that nothing is missing. Throws BaseLost when there is no delta, PointWrong when the same question gets the same
+   * answer for ever, LauncherError for everything else.
    */
   async *pages(target: string, base?: string, begin = 0): AsyncGenerator<RangePage> {
     let from = begin;
@@ -139,10 +143,12 @@ export class MetadataStream {
         if (base !== undefined && (code === status.FAILED_PRECONDITION || code === status.NOT_FOUND))
           throw new BaseLost(message);
         if (code === status.UNAUTHENTICATED && Date.now() < giveUpAt) await this.open();
-        else if (!RESUMABLE.has(code) || Date.now() > giveUpAt)
-          throw new LauncherError(`the stream of changed blocks ended at offset ${from} with ${message}`);
+        else if (!RESUMABLE.has(code) || Date.now() > giveUpAt) {
+          const Kind = SENSELESS.has(code) ? PointWrong : LauncherError;
+          throw new Kind(`the stream of changed blocks ended at offset ${from} with ${message}`);
+        }
         this.say(`the stream broke off at offset ${from} (${message}); resuming`);
-        await delay(pause, undefined, { signal: this.signal });
+        await this.#pause(pause);
         pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
       }
     }
@@ -185,6 +191,10 @@ export class MetadataStream {
       this.signal?.removeEventListener('abort', cancel);
       call.cancel();
     }
+  }
+
+  async #pause(ms: number): Promise<void> {
+    await delay(ms, undefined, { signal: this.signal }).catch(() => this.signal!.throwIfAborted());
   }
 
   async #forget({ name }: SessionReply): Promise<void> {

@@ -10,7 +10,7 @@ import { dataRecord, zerosRecord } from './point-records.js';
 import type { Progress } from './progress.js';
 import { readAhead } from './read-ahead.js';
 import type { SnapshotDisk, VolumeReply } from './snapshot-disk.js';
-import { keepUnfinished, type Unfinished } from './unfinished.js';
+import { keepUnfinished, PointWrong, type Unfinished } from './unfinished.js';
 
 /** Chunks read and compressed while one is written. */
 export const AHEAD = 4;
@@ -139,9 +139,7 @@ async function begun(path: string, bytes: number | undefined): Promise<FileOutpu
 async function* sameSize(pages: AsyncIterable<RangePage>, { name, size }: PointWork['snapshot']) {
   for await (const page of pages) {
     if (page.capacityBytes !== size)
-      throw new LauncherError(
-        `snapshot ${name} has ${size} bytes, but its changed blocks are of ${page.capacityBytes}`,
-      );
+      throw new PointWrong(`snapshot ${name} has ${size} bytes, but its changed blocks are of ${page.capacityBytes}`);
     yield page;
   }
 }

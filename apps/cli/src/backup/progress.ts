@@ -40,6 +40,12 @@ export class Progress {
     this.#isDrawn = true;
   }
 
+  /** Of what happens meanwhile. */
+  tell(line: string): void {
+    this.end();
+    this.output.write(`${line}\n`);
+  }
+
   /** Leaves a clean line. */
   end(): void {
     if (this.#isDrawn) this.output.write('\r\u001b[K');

@@ -2,16 +2,11 @@ import { readFileSync } from 'node:fs';
 import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { text } from 'node:stream/consumers';
-import { setTimeout as delay } from 'node:timers/promises';
 import { DEFAULT_TENANT, parseLoginName } from '#tenancy/login-name';
 import { LauncherError } from '../home.js';
+import { Patience, type Waiting } from './patience.js';
 
-const CALL_MS = 90_000;
 const MAX_LOGINS = 3;
-/** A gateway that is started again is back long before. */
-const PATIENCE_MS = 120_000;
-const FIRST_PAUSE_MS = 200;
-const LONGEST_PAUSE_MS = 3_000;
 
 /** Where the appliance is, and who asks. */
 export interface ReaderDoor {
@@ -45,10 +40,17 @@ class Unreachable extends LauncherError {
 export class ReaderApi {
   #token = '';
   #tokenId = '';
+  readonly #patience: Patience;
   /** The tenant that its user belongs to, as the metadata service wants it. */
   readonly namespace: string;
 
-  constructor(private readonly door: ReaderDoor) {
+  /** `lastMs`: how long what cleans up after a signal waits. */
+  constructor(
+    private readonly door: ReaderDoor,
+    waiting: Waiting = {},
+    lastMs?: number,
+  ) {
+    this.#patience = new Patience(waiting, lastMs);
     this.namespace = parseLoginName(door.username)?.tenant ?? DEFAULT_TENANT;
   }
 
@@ -70,12 +72,12 @@ export class ReaderApi {
 
   /**
    * `path` begins with a slash. Throws ApiError. While the gateway is started again the call is repeated, which is without
-   * harm: what CSP makes is found by its name, and what is gone is gone.
+   * harm: what CSP makes is found by its name, and what is gone is gone. A signal ends the wait with its reason; calls
+   * after it are tried for a short time.
    */
   async call<Reply>(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body?: object): Promise<Reply> {
     let isRepeated = false;
-    let pause = FIRST_PAUSE_MS;
-    const giveUpAt = Date.now() + PATIENCE_MS;
+    const wait = this.#patience.ofCall();
     for (let logins = 0; ; ) {
       try {
         return await this.#once<Reply>(method, path, body);
@@ -83,10 +85,9 @@ export class ReaderApi {
         if (error instanceof ApiError && error.status === 401 && logins++ < MAX_LOGINS) await this.login();
         else if (isRepeated && method === 'DELETE' && error instanceof ApiError && error.status === 404)
           return undefined as Reply;
-        else if ((error instanceof Unreachable || isStopping(error)) && Date.now() < giveUpAt) {
+        else if (error instanceof Unreachable || isStopping(error)) {
+          await wait(error);
           isRepeated = true;
-          await delay(pause);
-          pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
         } else throw error;
       }
     }
@@ -119,7 +120,7 @@ export class ReaderApi {
           ...(this.#token === '' ? {} : { 'x-auth-token': this.#token }),
         },
         agent: false as const,
-        signal: AbortSignal.timeout(CALL_MS),
+        signal: this.#patience.limit(),
         ...(isTls && caFile !== undefined ? { ca: readFileSync(caFile) } : {}),
       };
       const call = (isTls ? requestHttps : requestHttp)(`${url.replace(/\/+$/, '')}${path}`, options, reply => {
@@ -130,14 +131,16 @@ export class ReaderApi {
     }).catch((error: Error) => {
       throw new Unreachable(url, error.message);
     });
+    if (answer.status !== STOPPING) this.#patience.answered();
     if (answer.status >= 200 && answer.status < 300)
       return (answer.text === '' ? undefined : JSON.parse(answer.text)) as Reply;
     throw new ApiError(`${method} ${path}`, answer.status, messageOf(answer.text));
   }
 }
 
-/** A gateway that ends, or that has no database yet. */
-const isStopping = (error: unknown): boolean => error instanceof ApiError && error.status === 503;
+/** Of a gateway that ends, or that has no database yet. */
+const STOPPING = 503;
+const isStopping = (error: unknown): error is ApiError => error instanceof ApiError && error.status === STOPPING;
 
 /** CSP says it in `errors`, the sessions in `detail`. */
 function messageOf(content: string): string {

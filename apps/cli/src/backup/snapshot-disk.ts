@@ -100,7 +100,7 @@ export async function isComplete(api: ReaderApi, volumeId: string, signal: Abort
     const volume = await api.csp<VolumeReply>('GET', `volumes/${volumeId}`);
     if ((volume.config.background_operation_status ?? COMPLETED) === COMPLETED) return;
     if (Date.now() > end) throw new LauncherError('the clone of the snapshot does not become complete');
-    await delay(POLL_MS, undefined, { signal });
+    await delay(POLL_MS, undefined, { signal }).catch(() => signal.throwIfAborted());
   }
 }
 

@@ -1,5 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import { LauncherError } from '../home.js';
 import { type BackupStore, type Point, writeJson } from './backup-store.js';
 
 /**
@@ -20,6 +21,9 @@ export interface Unfinished {
   dataBytes: number;
   sumsBytes: number;
 }
+
+/** No later backup can complete it: neither the point is of use any more, nor its snapshot. */
+export class PointWrong extends LauncherError {}
 
 const file = (store: BackupStore): string => store.path(store.files(store.nextNumber()).unfinished);
 

@@ -29,7 +29,7 @@ async function backUp(volume: string, folder: string, options: Options): Promise
   };
   const point = await withFolder(folder, () =>
     interruptible('the next backup into this folder completes it', signal =>
-      withApi(options, api =>
+      withApi({ ...options, signal, say: line => progress.tell(line) }, api =>
         runBackup(api, {
           folder,
           volume,

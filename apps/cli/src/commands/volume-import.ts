@@ -33,7 +33,9 @@ export function registerImport(volume: Command): void {
     const image = await ImageInput.of(file, bytes === undefined ? undefined : Number(bytes), process.stdin);
     const progress = new Progress(`import of ${image.name}`);
     const made = await interruptible('nothing of it is kept', signal =>
-      withApi(door, api => runImport(api, { image, name, pool, progress, signal })),
+      withApi({ ...door, signal, say: line => progress.tell(line) }, api =>
+        runImport(api, { image, name, pool, progress, signal }),
+      ),
     );
     if (json) process.stdout.write(`${JSON.stringify(made, null, 2)}\n`);
     else process.stdout.write(`${made.name} (${made.id}) holds ${image.name}, ${humanBytes(made.size)}\n`);

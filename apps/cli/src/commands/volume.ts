@@ -8,6 +8,7 @@ import { DEFAULT_TENANT } from '#tenancy/login-name';
 import { findTenant } from '#tenancy/users';
 import type { ApiClient } from '../api/api-client.js';
 import { inTenant, ofTenant, type TenantOptions } from '../api/api-command.js';
+import { ApiError } from '../api/api-error.js';
 import { limitOf, listed, say, sayJson, showPage } from '../api/output.js';
 import { humanBytes } from '../human-bytes.js';
 import { asOperator, type Operator } from '../operator.js';
@@ -98,19 +99,42 @@ export function register(program: Command): void {
       inTenant(options, async (api, tenant) => {
         if (ids.length === 0 ? !all : all) throw invalid('id', 'say ids that `volume bin` shows, or --all');
         const purged: string[] = [];
-        for (const id of all ? await idsInBin(api, tenant) : ids) {
-          const params = { tenant, volume: id };
-          const { reply, etag } = await api.call(volumeRoutes.get, { params });
-          if (reply.state !== 'binned') throw invalid('id', `${reply.name} (${id}) is not in the recycle bin`);
-          // The removal goes on by itself, and what it held is free for others from now on.
-          await api.call(volumeRoutes.delete, { params, query: {}, ifMatch: etag, waitSeconds: 0 });
-          purged.push(id);
-          if (!json) say(`${reply.name} (${id}) is being deleted for good`);
+        try {
+          for (const id of all ? await idsInBin(api, tenant) : ids) {
+            const name = await purge(api, tenant, id, all ?? false);
+            if (name === undefined) continue;
+            purged.push(id);
+            if (!json) say(`${name} (${id}) is being deleted for good`);
+          }
+        } finally {
+          // Also when one of them failed: the others are gone.
+          if (json) sayJson(purged);
         }
-        if (json) sayJson(purged);
-        else if (purged.length === 0) say('the recycle bin is empty');
+        if (!json && purged.length === 0) say('the recycle bin is empty');
       }),
     );
+}
+
+/** Gives its name; nothing for one that --all had listed, and that was restored meanwhile or whose time has ended. */
+async function purge(api: ApiClient, tenant: string, id: string, isListed: boolean): Promise<string | undefined> {
+  const params = { tenant, volume: id };
+  for (;;) {
+    try {
+      const { reply, etag } = await api.call(volumeRoutes.get, { params });
+      if (reply.state === 'binned') {
+        // The removal goes on by itself, and what it held is free for others from now on.
+        await api.call(volumeRoutes.delete, { params, query: {}, ifMatch: etag, waitSeconds: 0 });
+        return reply.name;
+      }
+      if (isListed) return undefined;
+      throw invalid('id', `${reply.name} (${id}) is not in the recycle bin`);
+    } catch (error) {
+      if (!isListed || !(error instanceof ApiError)) throw error;
+      if (error.status === 404) return undefined;
+      // Changed since it was read: what it is now decides.
+      if (error.status !== 412) throw error;
+    }
+  }
 }
 
 async function idsInBin(api: ApiClient, tenant: string): Promise<string[]> {
