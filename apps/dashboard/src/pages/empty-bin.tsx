@@ -35,6 +35,9 @@ export async function purge(tenant: string, volume: string): Promise<void> {
     const { data, etag } = await call('GET', '/tenants/{tenant}/volumes/{volume}', input);
     if (data.state === 'binned') await call('DELETE', '/tenants/{tenant}/volumes/{volume}', input, { etag });
   } catch (error) {
-    if (problemOf(error).status !== 404) throw error;
+    const { status } = problemOf(error);
+    // Somebody was faster: what it is now says what to do.
+    if (status === 412) return purge(tenant, volume);
+    if (status !== 404) throw error;
   }
 }
