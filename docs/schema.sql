@@ -643,7 +643,7 @@ CREATE POLICY tenant ON trivet.volume_group TO trivet_app USING ((tenant_id = tr
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.volume_group TO trivet_app;
 
 -- volume: Volumes; the live row is the idempotency key, its id the name of the image.
--- Migrations: 0002-block-volumes, 0006-lists, 0006-operations, 0006-quotas, 0011-target-identity
+-- Migrations: 0002-block-volumes, 0006-lists, 0006-operations, 0006-quotas, 0011-target-identity, 0022-allocated-bytes
 CREATE TABLE trivet.volume (
   tenant_id uuid NOT NULL,
   id uuid NOT NULL,
@@ -675,6 +675,7 @@ CREATE TABLE trivet.volume (
   created_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now(),
   target jsonb,
+  allocated_bytes bigint NOT NULL DEFAULT 0,
   CONSTRAINT volume_pkey PRIMARY KEY (tenant_id, id),
   CONSTRAINT volume_tenant_id_backend_id_fkey FOREIGN KEY (tenant_id, backend_id) REFERENCES trivet.backend(tenant_id, id),
   CONSTRAINT volume_tenant_id_volume_group_id_fkey FOREIGN KEY (tenant_id, volume_group_id) REFERENCES trivet.volume_group(tenant_id, id),
@@ -1913,6 +1914,37 @@ AS $function$
   DELETE FROM trivet.login_throttle WHERE subject = p_subject;
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.login_succeeded(text) TO trivet_app;
+
+-- look_up_volumes: 0022-allocated-bytes
+-- The path that drivers repeat: one statement sets the tenant and reads, for all who ask at the same moment.
+CREATE OR REPLACE FUNCTION trivet.look_up_volumes(p_tenant uuid, p_backend uuid, p_ids uuid[], p_names text[])
+ RETURNS TABLE(id uuid, name text, state text, size_bytes bigint, allocated_bytes bigint, description text, published boolean, volume_group_id uuid, base_snapshot_id uuid, parent_volume_id uuid, clone_of text, pool text, folder text, thick boolean, destroy_on_delete boolean, config jsonb, active_operation uuid, condition jsonb, created_at timestamp with time zone)
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  PERFORM set_config('trivet.tenant', p_tenant::text, true);
+  IF cardinality(p_ids) > 0 THEN
+    RETURN QUERY
+    SELECT v.id, v.name, v.state, v.size_bytes, v.allocated_bytes, v.description,
+           EXISTS (SELECT FROM trivet.publication p WHERE p.tenant_id = p_tenant AND p.volume_id = v.id),
+           v.volume_group_id, v.base_snapshot_id, v.parent_volume_id, v.clone_of, v.pool, v.folder, v.thick,
+           v.destroy_on_delete, v.config, v.active_operation, v.condition, v.created_at
+      FROM unnest(p_ids) AS asked (id)
+      JOIN trivet.volume v ON v.tenant_id = p_tenant AND v.id = asked.id
+     WHERE v.backend_id = p_backend AND v.state NOT IN ('binned', 'gone');
+  END IF;
+  IF cardinality(p_names) > 0 THEN
+    RETURN QUERY
+    SELECT v.id, v.name, v.state, v.size_bytes, v.allocated_bytes, v.description,
+           EXISTS (SELECT FROM trivet.publication p WHERE p.tenant_id = p_tenant AND p.volume_id = v.id),
+           v.volume_group_id, v.base_snapshot_id, v.parent_volume_id, v.clone_of, v.pool, v.folder, v.thick,
+           v.destroy_on_delete, v.config, v.active_operation, v.condition, v.created_at
+      FROM unnest(p_names) AS asked (name)
+      JOIN trivet.volume v ON v.tenant_id = p_tenant AND v.backend_id = p_backend AND v.name = asked.name
+     WHERE v.state NOT IN ('binned', 'gone');
+  END IF;
+END $function$;
+GRANT EXECUTE ON FUNCTION trivet.look_up_volumes(uuid,uuid,uuid[],text[]) TO trivet_app;
 
 -- no_worker_has: 0020-circuit-states
 -- Of an unfinished operation: it is in line, or whoever had it is gone.

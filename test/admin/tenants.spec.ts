@@ -119,8 +119,17 @@ describe('quotas', () => {
       ['1', '2', '3'].map(volumes => house.call(root.admin, 'PATCH', path, { body: { volumes }, ifMatch })),
     );
     expect(all.map(({ status }) => status).sort()).toEqual([200, 412, 412]);
-    for (const volumes of ['-1', '1.5', 'many', '', '1e3', 5, '9'.repeat(19)])
+    for (const volumes of ['-1', '1.5', 'many', '', '1e3', -5, 5.5, true, '9'.repeat(19)])
       expect((await house.change(root.admin, 'PATCH', path, { body: { volumes } })).status).toBe(400);
+  });
+
+  it('are digits or numbers, and answered as digits', async () => {
+    const { root } = house;
+    for (const volumes of [12, '12']) {
+      const { status, body } = await house.change(root.admin, 'PATCH', path, { body: { volumes } });
+      expect([status, body.volumes?.limit]).toEqual([200, '12']);
+    }
+    expect((await house.change(root.admin, 'PATCH', path, { body: { volumes: null } })).status).toBe(200);
   });
 
   it('say what there is, what lies in the recycle bin included', async () => {

@@ -123,6 +123,21 @@ describe('volumes', () => {
     expect(await house.testDatabase.query("SELECT FROM trivet.finding WHERE kind = 'lost_image'")).toEqual([]);
   });
 
+  it('says how much of it is used, as the audit last saw it', async () => {
+    const used = async (id: string) => (await house.volumes.get(house.caller(), id)).usedBytes;
+    const thin = await house.volume('used', { sizeBytes: 1024n ** 2n });
+    const thick = await house.volume('used-thick', { sizeBytes: 1024n ** 2n, thick: true });
+    expect([thin.usedBytes, thick.usedBytes]).toEqual([0n, 1024n ** 2n]);
+    const path = house.store.volumes.pathOf({ pool: 'default', kind: 'volume', id: thin.id, folder: '' });
+    const file = await open(path, 'r+');
+    await file.write(Buffer.alloc(65_536, 1), 0, 65_536, 0);
+    await file.sync();
+    await file.close();
+    await new BlockAudit(house.parts.database, { open: async () => house.store }, 0).round(AbortSignal.timeout(10_000));
+    expect(await used(thin.id)).toBe(65_536n);
+    expect(await used(thick.id)).toBe(1024n ** 2n);
+  });
+
   it('is in the pool and folder that it asks for, else in the first pool, and so are its clones', async () => {
     const place = (pool: string, folder: string, id: string) =>
       house.store.volumes.inspectImage({ pool, kind: 'volume', id, folder }, AbortSignal.timeout(5_000));

@@ -6,6 +6,7 @@ const view = (n: number): VolumeView => ({
   id: `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`,
   name: `pvc-${n}`,
   sizeBytes: 1073741824n,
+  usedBytes: 0n,
   description: '',
   published: false,
   volumeGroupId: '',

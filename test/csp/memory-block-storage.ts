@@ -24,7 +24,10 @@ type Volume = VolumeView & { scope: string; hosts: Set<string>; serial: string; 
 type Snapshot = SnapshotView & { scope: string; hidden: boolean; groupId?: string };
 type Host = HostView & { tenantId: string; chap?: HostRequest['chap'] };
 
-const ANY_SIZE = { maxSizeBytes: 2n ** 63n } as BlockCapabilities;
+/** As the domain; but for sizes that no JavaScript number holds, of which it is only tested that none of their digits is lost. */
+const requireBlocks = (sizeBytes: bigint): void => {
+  if (sizeBytes < 2n ** 53n - 1n) checkSize(sizeBytes, { maxSizeBytes: 2n ** 63n } as BlockCapabilities);
+};
 const DEFAULT_SIZE = 10n * 1024n ** 3n;
 const PAGE = 100;
 const HIDDEN = /^snap-for-clone-/;
@@ -104,7 +107,7 @@ export class MemoryBlockStorage implements BlockStorage {
     }
     const origin = this.originOf(caller, request);
     const sizeBytes = request.sizeBytes ?? origin?.sizeBytes ?? DEFAULT_SIZE;
-    checkSize(sizeBytes, ANY_SIZE);
+    requireBlocks(sizeBytes);
     if (origin && sizeBytes < origin.sizeBytes) throw invalid('size', 'must not be smaller than the source');
     if (request.encrypted) throw invalid('config.encrypted', 'this backend cannot encrypt');
     const pool = request.pool ?? 'default';
@@ -117,6 +120,7 @@ export class MemoryBlockStorage implements BlockStorage {
       scope: scopeOf(caller),
       name: request.name,
       sizeBytes,
+      usedBytes: 0n,
       description: request.description,
       published: false,
       volumeGroupId: request.volumeGroupId ?? '',
@@ -156,7 +160,7 @@ export class MemoryBlockStorage implements BlockStorage {
   async updateVolume(caller: BlockCaller, volumeId: string, changes: VolumeChanges): Promise<VolumeView> {
     await this.before('updateVolume', caller);
     const volume = this.volumeOf(caller, volumeId);
-    if (changes.sizeBytes !== undefined) checkSize(changes.sizeBytes, ANY_SIZE);
+    if (changes.sizeBytes !== undefined) requireBlocks(changes.sizeBytes);
     if (changes.sizeBytes !== undefined && changes.sizeBytes < volume.sizeBytes)
       throw invalid('size', `must not be smaller than now, ${volume.sizeBytes}`);
     if (changes.volumeGroupId) this.groupOf(caller, changes.volumeGroupId);

@@ -56,7 +56,9 @@ export class TenantsController {
   @Serves(tenantRoutes.setQuotas)
   async setQuotas(@Call() call: AdminCall<typeof tenantRoutes.setQuotas>): Promise<QuotasReply> {
     const check = (now: Quota[]) => call.requireMatch(versioned(call, now));
-    return quotasReply(call, await this.options.quotas.change(call.actor, call.tenant, call.body, check));
+    const given = Object.entries(call.body).filter(([, limit]) => limit !== undefined);
+    const changes = Object.fromEntries(given.map(([key, limit]) => [key, limit === null ? null : String(limit)]));
+    return quotasReply(call, await this.options.quotas.change(call.actor, call.tenant, changes, check));
   }
 }
 

@@ -6,6 +6,8 @@ export interface VolumeReply {
   id: string;
   name: string;
   size: number;
+  used_bytes: number;
+  free_bytes: number;
   description: string;
   published: boolean;
   base_snapshot_id: string;
@@ -19,6 +21,9 @@ export const toVolume = (view: VolumeView): VolumeReply => ({
   id: view.id,
   name: view.name,
   size: sizeNumber(view.sizeBytes),
+  // Not in the specification; members of HPE's library's volume.
+  used_bytes: sizeNumber(view.usedBytes),
+  free_bytes: sizeNumber(view.sizeBytes - view.usedBytes),
   description: view.description,
   published: view.published,
   base_snapshot_id: view.baseSnapshotId,

@@ -24,6 +24,7 @@ import { Evidence1796428800000 } from '#platform/migrations/0017-evidence';
 import { QuotaGivesWay1796515200000 } from '#platform/migrations/0018-quota-gives-way';
 import { CircuitStates1796688000000 } from '#platform/migrations/0020-circuit-states';
 import { AuditRetention1796774400000 } from '#platform/migrations/0021-audit-retention';
+import { AllocatedBytes1796860800000 } from '#platform/migrations/0022-allocated-bytes';
 import type { Migration } from '#platform/migrations/locks';
 import type { Statement } from '#platform/sql';
 import { isUuid } from '#platform/uuid';
@@ -48,6 +49,7 @@ export const MIGRATIONS = [
   QuotaGivesWay1796515200000,
   CircuitStates1796688000000,
   AuditRetention1796774400000,
+  AllocatedBytes1796860800000,
 ] satisfies readonly (new () => Migration)[];
 /** What readiness compares with the database: TypeORM reads it from the class's name. */
 export const SCHEMA_VERSION = Math.max(...MIGRATIONS.map(migration => Number(migration.name.slice(-13))));

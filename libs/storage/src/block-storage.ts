@@ -173,6 +173,8 @@ export interface VolumeView {
   id: string;
   name: string;
   sizeBytes: bigint;
+  /** Of its size, when the audit last looked: blocks that it shares with snapshots included. */
+  usedBytes: bigint;
   description: string;
   published: boolean;
   volumeGroupId: string;

@@ -53,7 +53,11 @@ export function editCases(context: Context): void {
       const volume = await context.volume('bare');
       const path = `/volumes/${volume.id}`;
       const body = { id: volume.id, size: 2 * MIB + 4096, volume_group_id: '' };
-      expect(await context.ok('bare', 'PUT', path, body)).toEqual({ ...volume, size: 2 * MIB + 4096 });
+      expect(await context.ok('bare', 'PUT', path, body)).toEqual({
+        ...volume,
+        size: 2 * MIB + 4096,
+        free_bytes: 2 * MIB + 4096,
+      });
       expect(await context.ok('bare', 'PUT', path, body)).toMatchObject({ size: 2 * MIB + 4096 });
       expect((await context.ok('bare', 'PUT', path, { size: String(3 * MIB) })).size).toBe(3 * MIB);
       await context.refuse('bare', 'PUT', path, { size: MIB }, 400, /size/);

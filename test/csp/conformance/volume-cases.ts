@@ -23,6 +23,8 @@ export function volumeCases(context: Context): void {
         id: expect.stringMatching(/^\S+$/),
         name,
         size,
+        used_bytes: 0,
+        free_bytes: size,
         description: 'my first volume',
         published: false,
         base_snapshot_id: '',

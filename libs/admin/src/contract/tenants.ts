@@ -4,12 +4,14 @@ import { route } from '#admin/contract/route';
 
 const tag = 'tenants';
 const displayName = z.string().trim().max(200);
+const digits = z.string().regex(/^\d{1,18}$/, 'expected a whole number in digits');
 /** Whole and exact, as text: bytes go beyond 2^53. */
-const limit = z
-  .string()
-  .regex(/^\d{1,18}$/, 'expected a whole number in digits')
+const limit = digits.nullable().meta({ description: 'null: no limit' });
+/** A number that JSON holds exactly is taken, too. */
+const newLimit = z
+  .union([digits, z.int().nonnegative()], 'expected a whole number in digits')
   .nullable()
-  .meta({ description: 'null: no limit' });
+  .meta({ description: 'Digits, or a number below 2^53; null: no limit' });
 
 export const QUOTA_KEYS = [
   'volumes',
@@ -164,9 +166,9 @@ export const tenantRoutes = {
     access: { scope: 'appliance', role: 'admin' },
     params: ofTenant,
     body: z.strictObject(
-      Object.fromEntries(QUOTA_KEYS.map(key => [key, limit.optional()])) as Record<
+      Object.fromEntries(QUOTA_KEYS.map(key => [key, newLimit.optional()])) as Record<
         QuotaKey,
-        z.ZodOptional<typeof limit>
+        z.ZodOptional<typeof newLimit>
       >,
     ),
     status: 200,

@@ -18,7 +18,8 @@ const BATCH = 500;
 
 const IMAGES = sql(
   'block_audit_images',
-  `SELECT 'volume' AS kind, id, size_bytes::text AS "sizeBytes", state, name, pool, folder, condition ->> 'type' AS condition,
+  `SELECT 'volume' AS kind, id, size_bytes::text AS "sizeBytes", allocated_bytes::text AS "allocatedBytes", state, name, pool,
+          folder, condition ->> 'type' AS condition,
           tid IS NOT NULL AND EXISTS (SELECT FROM trivet.publication p
                                        WHERE p.tenant_id = v.tenant_id AND p.volume_id = v.id) AS published
      FROM trivet.volume v
@@ -28,7 +29,7 @@ const IMAGES = sql(
 );
 const SNAPSHOTS = sql(
   'block_audit_snapshots',
-  `SELECT 'snapshot' AS kind, id, size_bytes::text AS "sizeBytes", state, name, pool, folder,
+  `SELECT 'snapshot' AS kind, id, size_bytes::text AS "sizeBytes", NULL AS "allocatedBytes", state, name, pool, folder,
           condition ->> 'type' AS condition, false AS published
      FROM trivet.snapshot
     WHERE tenant_id = $1 AND backend_id = $2 AND pool = $3 AND id > $4 AND state = 'ready' AND active_operation IS NULL
@@ -44,6 +45,11 @@ const CONDITION = (table: 'volume' | 'snapshot') =>
      RETURNING id`,
   );
 const SET_CONDITION = { volume: CONDITION('volume'), snapshot: CONDITION('snapshot') };
+const ALLOCATED = sql(
+  'block_audit_allocated',
+  `UPDATE trivet.volume v SET allocated_bytes = seen.bytes FROM unnest($2::uuid[], $3::bigint[]) AS seen (id, bytes)
+    WHERE v.tenant_id = $1 AND v.id = seen.id`,
+);
 /** Rows under whose name an image may be there, whatever becomes of them. */
 const KNOWN = sql(
   'block_audit_known',
@@ -67,6 +73,8 @@ interface AuditedImage {
   kind: 'volume' | 'snapshot';
   id: string;
   sizeBytes: string;
+  /** As it is known; null of a snapshot. */
+  allocatedBytes: string | null;
   state: string;
   name: string;
   pool: string;
@@ -138,14 +146,22 @@ export class BlockAudit {
         const rows = await this.database.withTenant(tenantId, tx =>
           tx.query<AuditedImage>(statement, [tenantId, backendId, pool, after, BATCH]),
         );
+        const allocated = new Map<string, bigint>();
         for (const row of rows) {
           if (signal.aborted) return;
           const { kind, id, folder } = row;
           const found = await volumes.inspectImage({ kind, id, folder, pool }, bounded(signal));
+          const known = row.allocatedBytes;
+          if (found.state === 'present' && known !== null && found.allocatedBytes !== BigInt(known))
+            allocated.set(id, found.allocatedBytes);
           const lost = lostMessage(row, found);
           const isNews = lost ? row.condition === null : row.condition === 'lost';
           if (isNews && !(await this.mark(tenantId, backendId, row, lost))) continue;
           if (lost) await findings.add('lost_image', `${kind} ${row.name}`, lost);
+        }
+        if (allocated.size > 0) {
+          const seen = [tenantId, [...allocated.keys()], [...allocated.values()].map(String)];
+          await this.database.withTenant(tenantId, tx => tx.query(ALLOCATED, seen));
         }
         if (rows.length < BATCH) break;
         after = rows.at(-1)!.id;

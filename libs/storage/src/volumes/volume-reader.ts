@@ -5,7 +5,7 @@ import { isUuid } from '#platform/uuid';
 import type { BlockCaller } from '#storage/block-storage';
 import { FOUND, type FoundVolume, type VolumeKey } from '#storage/volumes/volume-store';
 
-const FIND = sql('volumes_find', `SELECT ${FOUND} FROM trivet.find_volumes($1, $2, $3, $4)`);
+const FIND = sql('volumes_find', `SELECT ${FOUND} FROM trivet.look_up_volumes($1, $2, $3, $4)`);
 
 /**
  * The read that drivers repeat: one statement without a transaction, and one for all that come at the same moment. A

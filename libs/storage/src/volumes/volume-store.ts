@@ -21,6 +21,7 @@ export interface FoundVolume {
   name: string;
   state: VolumeState;
   sizeBytes: string;
+  allocatedBytes: string;
   description: string;
   published: boolean;
   volumeGroupId: string | null;
@@ -46,7 +47,7 @@ export interface VolumeRow extends FoundVolume {
   appliedInstance: string | null;
 }
 
-export const FOUND = `id, name, state, size_bytes::text AS "sizeBytes", description, published,
+export const FOUND = `id, name, state, size_bytes::text AS "sizeBytes", allocated_bytes::text AS "allocatedBytes", description, published,
   volume_group_id AS "volumeGroupId", base_snapshot_id AS "baseSnapshotId", parent_volume_id AS "parentVolumeId",
   clone_of AS "cloneOf", pool, folder, thick, destroy_on_delete AS "destroyOnDelete", config,
   active_operation AS "activeOperation", condition, created_at AS "createdAt"`;
@@ -131,6 +132,7 @@ export const volumeView = (row: FoundVolume): VolumeView => ({
   id: row.id,
   name: row.name,
   sizeBytes: BigInt(row.sizeBytes),
+  usedBytes: usedOf(row),
   description: row.description,
   published: row.published,
   volumeGroupId: row.volumeGroupId ?? '',
@@ -145,6 +147,12 @@ export const volumeView = (row: FoundVolume): VolumeView => ({
   background: row.state === 'creating' ? 'InProgress' : undefined,
   createdAt: row.createdAt,
 });
+
+/** A thick volume has all of its blocks. Of a thin one the file system may count some more than it has bytes. */
+function usedOf({ sizeBytes, allocatedBytes, thick }: FoundVolume): bigint {
+  const [size, allocated] = [BigInt(sizeBytes), BigInt(allocatedBytes)];
+  return thick || allocated > size ? size : allocated;
+}
 
 /** The volume's image at the backend: the incarnation is its name. */
 export const volumeImage = (row: { id: string; pool: string; folder: string }): ImageRef => ({
