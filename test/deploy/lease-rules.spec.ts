@@ -22,6 +22,8 @@ it('makes a change without a lease only where it is harmless whenever it comes',
     'libs/platform/src/lease-signal.ts',
     'libs/storage/src/buckets/bucket-meter.ts',
     'libs/storage/src/drain/backend-ends.ts',
+    'libs/storage/src/pools/pool-keeper.ts',
+    'libs/storage/src/publications/replay.ts',
   ]);
 });
 

@@ -14,7 +14,11 @@ export function leaseSignal(signal: AbortSignal, check: () => number): LeaseSign
   return Object.defineProperty(signal, CHECK, { value: check }) as LeaseSignal;
 }
 
-/** For changes that no operation makes, and that are harmless whenever they come: only their time is kept. */
+/**
+ * For changes that no operation makes, and that are harmless whenever they come: only their time is kept. A daemon and its
+ * portals as the pool's row says; a folder that becomes the pool which it is configured to be; what a tenant has that is being
+ * removed; a target that belongs to no volume.
+ */
 export function unleased(signal: AbortSignal, boundMs = 60_000): LeaseSignal {
   const until = performance.now() + boundMs;
   return leaseSignal(signal, () => {
