@@ -121,7 +121,8 @@ describe('a request to tgtd that a stopped worker still sends', () => {
     appliance = await TestAppliance.create({
       backend: 'fake',
       block: 'xfs',
-      env: { TRIVET_LEASE_MS: '2000', TRIVET_RECONCILE_MS: '150' },
+      // Of 2 s too little was left for a call, ten times in a row, beside installations that write a lot.
+      env: { TRIVET_LEASE_MS: '4000', TRIVET_RECONCILE_MS: '150' },
     });
     await appliance.gateway();
   });

@@ -157,7 +157,8 @@ export class LeaseKeeper {
 
   /** Makes room for a call of `boundMs`: throws LeaseLost when the lease cannot cover it even after a renewal. */
   async ensure(lease: Lease, boundMs: number): Promise<void> {
-    if (lease.remainingMs() < boundMs) await this.renew();
+    // A renewal that is under way may have begun before this lease was there.
+    for (let attempt = 0; attempt < 2 && lease.remainingMs() < boundMs; attempt++) await this.renew();
     if (lease.remainingMs() < boundMs) throw lease.lose();
   }
 
