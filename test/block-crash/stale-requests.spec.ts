@@ -121,7 +121,7 @@ describe('a request to tgtd that a stopped worker still sends', () => {
     appliance = await TestAppliance.create({
       backend: 'fake',
       block: 'xfs',
-      // Of 2 s too little was left for a call, ten times in a row, beside installations that write a lot.
+      // With 2 s an unpublication lost its lease ten times in a row once, beside installations; why was not seen.
       env: { TRIVET_LEASE_MS: '4000', TRIVET_RECONCILE_MS: '150' },
     });
     await appliance.gateway();
