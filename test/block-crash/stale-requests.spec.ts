@@ -139,6 +139,20 @@ describe('a request to tgtd that a stopped worker still sends', () => {
     workers.push(worker);
     return worker;
   };
+  /** Of operations that lost their worker more than once, for the message of a failure: what became of them, and what workers said. */
+  const crashed = async (): Promise<string> => {
+    const events = await appliance.database.query(
+      `SELECT e.at, e.type, e.detail FROM trivet.operation_event e JOIN trivet.operation o ON o.id = e.operation_id
+        WHERE o.crashes > 1 ORDER BY e.seq`,
+    );
+    const logs = workers.flatMap(worker =>
+      worker
+        .log()
+        .split('\n')
+        .filter(line => /lease|attempt|circuit/.test(line)),
+    );
+    return events.length === 0 ? '' : [...events.map(event => JSON.stringify(event)), ...logs.slice(-40)].join('\n');
+  };
   const stopsAt = (request: string, nth = 1): Promise<DaemonProcess> =>
     start({ TRIVET_FAILPOINTS: '1', TRIVET_FAILPOINT: `tgt.${request}:checked=stop@${nth}` });
 
@@ -155,7 +169,7 @@ describe('a request to tgtd that a stopped worker still sends', () => {
       await until(`the worker stops before ${request}`, () => isStopped(stale));
       await start();
       const { code, message } = await answer;
-      expect(code, message).toMatch(/^20[04]$/);
+      expect(code, `${message}\n${await crashed()}`).toMatch(/^20[04]$/);
       const holds = await later(stage);
       await appliance.settled();
       expect(await lastingMismatches(appliance)).toEqual([]);
