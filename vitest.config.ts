@@ -7,6 +7,9 @@ const alias = [
 ];
 const common = { oxc: { decorator: { legacy: true, emitDecoratorMetadata: true } }, resolve: { alias } };
 
+/** Tests of what tests use, which need no parts either. */
+const ofTools = ['test/failpoints/**/*.spec.ts', 'test/fakes/**/*.spec.ts'];
+
 /** unit needs nothing but Node; the others need the parts that `./trivet test` starts. */
 export default defineConfig({
   ...common,
@@ -16,13 +19,18 @@ export default defineConfig({
     projects: [
       {
         ...common,
-        test: { name: 'unit', include: ['libs/**/*.spec.ts', 'apps/**/*.spec.ts'], exclude: ['**/*.parts.spec.ts'] },
+        test: {
+          name: 'unit',
+          include: ['libs/**/*.spec.ts', 'apps/**/*.spec.ts', ...ofTools],
+          exclude: ['**/*.parts.spec.ts'],
+        },
       },
       {
         ...common,
         test: {
           name: 'parts',
           include: ['libs/**/*.parts.spec.ts', 'test/**/*.spec.ts'],
+          exclude: ofTools,
           testTimeout: 60_000,
           hookTimeout: 120_000,
         },

@@ -213,6 +213,8 @@ CREATE TABLE trivet.audit_entry (
   CONSTRAINT audit_entry_actor_kind_check CHECK ((actor_kind = ANY (ARRAY['user', 'token', 'command', 'system', 'socket']))) NOT VALID,
   CONSTRAINT audit_entry_door_check CHECK ((door = ANY (ARRAY['', 'admin', 'csp', 'cosi', 'cbt'])))
 );
+CREATE INDEX audit_entry_action ON trivet.audit_entry (tenant_id, action COLLATE "C", seq);
+CREATE INDEX audit_entry_action_of_all ON trivet.audit_entry (action COLLATE "C", seq);
 CREATE INDEX audit_entry_order ON trivet.audit_entry (seq);
 CREATE INDEX audit_entry_stream ON trivet.audit_entry (xid);
 ALTER TABLE trivet.audit_entry ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -490,7 +492,7 @@ CREATE TABLE trivet.queue (
 GRANT SELECT ON trivet.queue TO trivet_engine;
 
 -- worker: Processes that run operations.
--- Migrations: 0006-admin
+-- Migrations: 0006-admin, 0023-periodic-tasks
 CREATE TABLE trivet.worker (
   id uuid NOT NULL,
   host text NOT NULL,
@@ -500,9 +502,24 @@ CREATE TABLE trivet.worker (
   running integer NOT NULL DEFAULT 0,
   started_at timestamptz NOT NULL DEFAULT now(),
   seen_at timestamptz NOT NULL DEFAULT now(),
+  tasks jsonb NOT NULL DEFAULT '[]'::jsonb,
   CONSTRAINT worker_pkey PRIMARY KEY (id)
 );
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.worker TO trivet_engine;
+
+-- periodic_task: What one worker at a time does for the appliance, who does it now, and when it last succeeded.
+-- Migrations: 0023-periodic-tasks
+CREATE TABLE trivet.periodic_task (
+  name text NOT NULL,
+  worker_id uuid,
+  begun_at timestamptz NOT NULL DEFAULT now(),
+  succeeded_at timestamptz,
+  duration_ms integer,
+  error text,
+  late_after_ms bigint NOT NULL,
+  CONSTRAINT periodic_task_pkey PRIMARY KEY (name)
+);
+GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.periodic_task TO trivet_engine;
 
 -- ========== Object storage ==========================================================================================
 
@@ -643,7 +660,7 @@ CREATE POLICY tenant ON trivet.volume_group TO trivet_app USING ((tenant_id = tr
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.volume_group TO trivet_app;
 
 -- volume: Volumes; the live row is the idempotency key, its id the name of the image.
--- Migrations: 0002-block-volumes, 0006-lists, 0006-operations, 0006-quotas, 0011-target-identity, 0022-allocated-bytes
+-- Migrations: 0002-block-volumes, 0006-lists, 0006-operations, 0006-quotas, 0011-target-identity, 0022-allocated-bytes, 0024-growing-volumes, 0025-action-index, 0025-giving-way-noted
 CREATE TABLE trivet.volume (
   tenant_id uuid NOT NULL,
   id uuid NOT NULL,
@@ -676,6 +693,7 @@ CREATE TABLE trivet.volume (
   updated_at timestamptz NOT NULL DEFAULT now(),
   target jsonb,
   allocated_bytes bigint NOT NULL DEFAULT 0,
+  growing_to bigint,
   CONSTRAINT volume_pkey PRIMARY KEY (tenant_id, id),
   CONSTRAINT volume_tenant_id_backend_id_fkey FOREIGN KEY (tenant_id, backend_id) REFERENCES trivet.backend(tenant_id, id),
   CONSTRAINT volume_tenant_id_volume_group_id_fkey FOREIGN KEY (tenant_id, volume_group_id) REFERENCES trivet.volume_group(tenant_id, id),
@@ -692,9 +710,10 @@ CREATE INDEX volume_gone ON trivet.volume (tenant_id, updated_at) WHERE (state =
 CREATE UNIQUE INDEX volume_live ON trivet.volume (tenant_id, backend_id, name) WHERE (state <> ALL (ARRAY['binned', 'gone']));
 CREATE INDEX volume_of_group ON trivet.volume (tenant_id, volume_group_id) WHERE (volume_group_id IS NOT NULL);
 CREATE INDEX volume_of_snapshot ON trivet.volume (tenant_id, base_snapshot_id) WHERE (base_snapshot_id IS NOT NULL);
-CREATE INDEX volume_reserved ON trivet.volume (tenant_id, backend_id, pool) INCLUDE (size_bytes) WHERE (state <> 'gone');
+CREATE INDEX volume_promised ON trivet.volume (tenant_id, backend_id, pool) INCLUDE (size_bytes, growing_to, state, binned_until) WHERE (state <> 'gone');
 CREATE INDEX volume_with_condition ON trivet.volume (tenant_id) WHERE (condition IS NOT NULL);
 CREATE TRIGGER keep_quotas AFTER INSERT ON trivet.volume REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION trivet.keep_quotas('volumes', 'volume_bytes');
+CREATE CONSTRAINT TRIGGER note_giving_way AFTER UPDATE OF binned_until ON trivet.volume DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.state = 'binned') AND (new.state = 'binned') AND (new.binned_until < old.binned_until))) EXECUTE FUNCTION trivet.note_giving_way();
 CREATE TRIGGER volume_target_identity BEFORE INSERT OR UPDATE OF tid, target ON trivet.volume FOR EACH ROW EXECUTE FUNCTION trivet.volume_target_identity();
 ALTER TABLE trivet.volume ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY owner ON trivet.volume TO trivet_owner USING (true) WITH CHECK (true);
@@ -1163,6 +1182,35 @@ AS $function$
    ORDER BY seq DESC LIMIT p_limit;
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.audit_of_all(bigint,integer,text,text,text,text,timestamp with time zone,timestamp with time zone) TO trivet_app;
+
+-- audit_of_all_by_action: 0025-giving-way-noted
+-- As audit_of_all, of the actions that begin with p_action: each of them has its place in the index, and none is sought beyond.
+CREATE OR REPLACE FUNCTION trivet.audit_of_all_by_action(p_before bigint, p_limit integer, p_tenant text, p_actor text, p_action text, p_subject text, p_since timestamp with time zone, p_until timestamp with time zone)
+ RETURNS SETOF trivet.audit_entry
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  WITH RECURSIVE kind AS (
+    (SELECT action COLLATE "C" AS action FROM trivet.audit_entry WHERE action COLLATE "C" >= p_action
+      ORDER BY action COLLATE "C" LIMIT 1)
+    UNION ALL
+    SELECT (SELECT e.action COLLATE "C" FROM trivet.audit_entry e WHERE e.action COLLATE "C" > kind.action
+             ORDER BY e.action COLLATE "C" LIMIT 1)
+      FROM kind WHERE starts_with(kind.action, p_action)
+  )
+  SELECT entry.*
+    FROM kind, LATERAL (
+         SELECT * FROM trivet.audit_entry e
+          WHERE e.action COLLATE "C" = kind.action AND e.seq < coalesce(p_before, 9223372036854775807)
+            AND (p_tenant IS NULL OR e.tenant_name = p_tenant) AND (p_actor IS NULL OR e.actor = p_actor)
+            AND (p_subject IS NULL OR e.subject_name = p_subject OR e.subject_id = p_subject)
+            AND (p_since IS NULL OR e.at >= p_since) AND (p_until IS NULL OR e.at < p_until)
+          ORDER BY e.seq DESC LIMIT p_limit) AS entry
+   WHERE starts_with(kind.action, p_action)
+   ORDER BY entry.seq DESC LIMIT p_limit;
+$function$;
+GRANT EXECUTE ON FUNCTION trivet.audit_of_all_by_action(bigint,integer,text,text,text,text,timestamp with time zone,timestamp with time zone) TO trivet_app;
 
 -- backend_conditions: 0017-evidence
 CREATE OR REPLACE FUNCTION trivet.backend_conditions(p_tenant uuid)
@@ -1678,6 +1726,25 @@ AS $function$
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.health_of_pools(uuid) TO trivet_app;
 
+-- host_fence_seen: 0026-host-fence-seen
+-- Rule: host fences grow. A host that holds a higher fence than was ever drawn here has seen a database that is newer than this
+-- one: this one was restored, or its primary was lost with its last transactions. Every change of what is on that host would be
+-- refused until as many claims have come. Gives whether it was so. Numbers that are drawn meanwhile are far below the margin.
+CREATE OR REPLACE FUNCTION trivet.host_fence_seen(p_seen bigint)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+BEGIN
+  PERFORM pg_advisory_xact_lock(hashtextextended('trivet/host_fence', 0));
+  -- Beyond half of all numbers it is nobody's fence.
+  IF p_seen <= (SELECT last_value FROM trivet.host_fence) OR p_seen > 4611686018427387903 THEN RETURN false; END IF;
+  PERFORM setval('trivet.host_fence', p_seen + 1000);
+  RETURN true;
+END $function$;
+GRANT EXECUTE ON FUNCTION trivet.host_fence_seen(bigint) TO trivet_engine;
+
 -- keep_quotas: 0006-quotas
 -- Rule: quotas. TG_ARGV: the keys that a new row of the table counts for. It runs with the rights of who inserts, and sees what he sees:
 -- more would cost every creation a change of roles.
@@ -1700,7 +1767,7 @@ BEGIN
       added := (SELECT count(*) FROM made
                  WHERE tenant_id = quota.tenant_id AND actor IS NOT NULL AND priority = 0 AND class <> 'destroy');
     ELSIF TG_TABLE_NAME = 'operation' THEN
-      added := (SELECT sum((made.request ->> 'sizeBytes')::numeric - v.size_bytes)
+      added := (SELECT sum(v.growing_to - v.size_bytes)
                   FROM made JOIN trivet.volume v ON v.tenant_id = made.tenant_id AND v.id = made.resource_id
                  WHERE made.tenant_id = quota.tenant_id AND made.kind = 'volume.expand');
     ELSIF quota.key = 'volume_bytes' THEN
@@ -1819,6 +1886,34 @@ AS $function$
   SELECT class, paused, reason, changed_by, changed_at, version FROM trivet.queue ORDER BY class;
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.list_queues() TO trivet_app;
+
+-- list_tasks: 0023-periodic-tasks
+-- Periodic tasks of the workers that said something within p_alive_ms. silent_ms: since the last success, or since somebody
+-- could have had one.
+CREATE OR REPLACE FUNCTION trivet.list_tasks(p_alive_ms double precision)
+ RETURNS TABLE(name text, scope text, worker_id uuid, succeeded_at timestamp with time zone, duration_ms integer, error text, late_after_ms bigint, silent_ms double precision)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  WITH alive AS (
+    SELECT id, tasks, started_at, seen_at, extract(epoch FROM now() - seen_at)::double precision * 1000 AS ms
+      FROM trivet.worker WHERE seen_at > now() - p_alive_ms * interval '1 ms'
+  )
+  SELECT t.name, 'worker', w.id,
+         CASE WHEN t."hasSucceeded" THEN w.seen_at - t."silentMs" * interval '1 ms' END,
+         t."durationMs", t.error, t."lateAfterMs", w.ms + t."silentMs"
+    FROM alive w,
+         jsonb_to_recordset(w.tasks) AS t (name text, "hasSucceeded" boolean, "silentMs" double precision,
+                                           "durationMs" integer, error text, "lateAfterMs" bigint)
+   UNION ALL
+  SELECT p.name, 'appliance', p.worker_id, p.succeeded_at, p.duration_ms, p.error, p.late_after_ms,
+         extract(epoch FROM now() - greatest(p.succeeded_at, up.since))::double precision * 1000
+    FROM trivet.periodic_task p, (SELECT min(started_at) AS since FROM alive) up
+   WHERE up.since IS NOT NULL;
+$function$;
+GRANT EXECUTE ON FUNCTION trivet.list_tasks(double precision) TO trivet_app;
+GRANT EXECUTE ON FUNCTION trivet.list_tasks(double precision) TO trivet_engine;
 
 -- list_tenants: 0006-admin
 CREATE OR REPLACE FUNCTION trivet.list_tenants()
@@ -1957,6 +2052,32 @@ AS $function$
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.no_worker_has(text,timestamp with time zone) TO trivet_app;
 GRANT EXECUTE ON FUNCTION trivet.no_worker_has(text,timestamp with time zone) TO trivet_engine;
+
+-- note_giving_way: 0025-giving-way-noted
+-- Rule: audited bin. Who asked is told to one's own tenant only.
+CREATE OR REPLACE FUNCTION trivet.note_giving_way()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+DECLARE
+  asked trivet.audit_entry;
+BEGIN
+  SELECT * INTO asked FROM trivet.audit_entry
+   WHERE xid = pg_current_xact_id() AND tenant_id = NEW.tenant_id AND action <> 'volume.give_way' ORDER BY seq LIMIT 1;
+  INSERT INTO trivet.audit_entry (tenant_id, tenant_name, actor_kind, actor, token_name, address, door, action, subject_kind,
+                                  subject_id, subject_name, before, after)
+  SELECT t.id, t.name, coalesce(asked.actor_kind, 'system'), coalesce(asked.actor, 'recycle-bin'), asked.token_name,
+         coalesce(asked.address, ''), coalesce(asked.door, ''), 'volume.give_way', 'volume', NEW.id::text, NEW.name,
+         jsonb_build_object('binnedUntil', OLD.binned_until, 'size', OLD.size_bytes::text),
+         CASE WHEN asked.tenant_id IS NOT NULL
+                THEN jsonb_build_object('for', asked.subject_kind || ' ' || asked.subject_name, 'by', asked.action)
+              WHEN trivet.current_tenant() IS DISTINCT FROM NEW.tenant_id
+                THEN jsonb_build_object('for', 'others who share pool ' || NEW.pool) END
+    FROM trivet.tenant t WHERE t.id = NEW.tenant_id;
+  RETURN NULL;
+END $function$;
 
 -- one_user_an_identity: 0007-identities
 -- Rule: one user a person. Of the whole appliance, and no unique index says so: it would tell a tenant about another's users
@@ -2097,10 +2218,7 @@ CREATE OR REPLACE FUNCTION trivet.promised_to_others(p_shared_from uuid, p_backe
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-  SELECT coalesce(sum(v.size_bytes), 0)
-       + coalesce(sum((SELECT sum(greatest((o.request ->> 'sizeBytes')::numeric - v.size_bytes, 0))
-                         FROM trivet.operation o
-                        WHERE o.resource_id = v.id AND o.kind = 'volume.expand' AND o.finished_at IS NULL)), 0)
+  SELECT coalesce(sum(greatest(v.size_bytes, v.growing_to)), 0)
     FROM trivet.backend b
     JOIN trivet.volume v ON v.tenant_id = b.tenant_id AND v.backend_id = b.id AND v.pool = p_pool AND v.state <> 'gone'
      AND NOT trivet.leaves_bin(v.state, v.binned_until)
@@ -2184,12 +2302,8 @@ BEGIN
                  AND NOT trivet.leaves_bin(state, binned_until));
     WHEN 'volume_bytes' THEN
       -- What is in the recycle bin counts until it leaves it, and an expansion from its acceptance.
-      RETURN (SELECT coalesce(sum(size_bytes), 0) FROM trivet.volume WHERE tenant_id = p_tenant AND state <> 'gone'
-                 AND NOT trivet.leaves_bin(state, binned_until))
-           + (SELECT coalesce(sum(greatest((o.request ->> 'sizeBytes')::numeric - v.size_bytes, 0)), 0)
-                FROM trivet.operation o
-                JOIN trivet.volume v ON v.tenant_id = o.tenant_id AND v.id = o.resource_id
-               WHERE o.tenant_id = p_tenant AND o.kind = 'volume.expand' AND o.finished_at IS NULL);
+      RETURN (SELECT coalesce(sum(greatest(size_bytes, growing_to)), 0) FROM trivet.volume WHERE tenant_id = p_tenant AND state <> 'gone'
+                 AND NOT trivet.leaves_bin(state, binned_until));
     WHEN 'snapshots' THEN
       -- Whatever has an image: hidden ones, those of templates, and deleted ones that the next cut is compared with.
       RETURN (SELECT count(*) FROM trivet.snapshot WHERE tenant_id = p_tenant AND state <> 'gone')

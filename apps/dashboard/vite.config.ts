@@ -5,7 +5,7 @@ import { defineConfig, type Plugin } from 'vite';
 const NONCE = '__CSP_NONCE__';
 
 /**
- * Types of the API's contract are imported from the server's rooms, values are not: they would bring a schema library and
+ * Types of the API's contract are imported from the server's libraries, values are not: they would bring a schema library and
  * the server's code into the browser.
  */
 const onlyTypesOfServer: Plugin = {

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Caller } from '#storage/caller';
+import type { EndpointCaller } from '#storage/shared/caller';
 import { AdminHouse } from '#test/admin/admin-house';
 import { ended, grantOn, operationOf, readsAllOfMoving, sidecarOf, unworked } from '#test/admin/resource-calls';
 
 let house: AdminHouse;
-let sidecar: Caller;
+let sidecar: EndpointCaller;
 const accesses = '/tenants/acme/accesses';
 
 beforeAll(async () => {
@@ -12,7 +12,7 @@ beforeAll(async () => {
   await house.appliance.worker();
   sidecar = await sidecarOf(house, house.acme);
   for (const name of ['one', 'two'])
-    await house.parts.storage.createBucket(sidecar, { name, protocols: ['s3'], parameters: {} });
+    await house.parts.storage.buckets.create(sidecar, { name, protocols: ['s3'], parameters: {} });
 }, 60_000);
 afterAll(() => house?.close());
 
@@ -26,8 +26,10 @@ describe('an access by the admin API', () => {
     const fake = house.appliance.fake!;
     const both = ['given-1', 'given-2'];
     for (const name of both)
-      await house.parts.storage.createBucket(sidecar, { name, protocols: ['s3'], parameters: {} });
-    const { accountId } = await grant('given-up', both);
+      await house.parts.storage.buckets.create(sidecar, { name, protocols: ['s3'], parameters: {} });
+    const {
+      value: { accountId },
+    } = await grant('given-up', both);
     // As after a release of the first one.
     await house.query(
       "DELETE FROM trivet.bucket_grant WHERE bucket_id = (SELECT id FROM trivet.bucket WHERE name = 'given-1')",
@@ -41,12 +43,14 @@ describe('an access by the admin API', () => {
     expect(fake.grants('given-1')).toEqual([{ uid: accountId, mode: 'read_write' }]);
     const reason = { body: { reason: 'a test wants it' } };
     expect((await house.call(house.acme.admin, 'POST', `/operations/${parked!.id}/resolve`, reason)).status).toBe(200);
-    await house.parts.storage.revokeAccess(sidecar, accountId, ['given-1']);
+    await house.parts.storage.accesses.revoke(sidecar, accountId, ['given-1']);
     expect(fake.grants('given-1')).toEqual([{ uid: accountId, mode: 'revoked' }]);
   });
 
   it('is shown with what it may reach, and never with its key', async () => {
-    const { accountId, credentials } = await grant('shown', ['one', 'two']);
+    const {
+      value: { accountId, credentials },
+    } = await grant('shown', ['one', 'two']);
     const [found] = await list({ search: 'shown' });
     expect(found).toMatchObject({
       name: 'shown',

@@ -6,22 +6,32 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import { csrfOf } from '#admin/admin.guard';
-import { AdminModule } from '#admin/admin.module';
-import type { AdminOptions } from '#admin/admin-options';
-import { loadConfig } from '#platform/config';
-import { Database } from '#platform/database';
-import { Health } from '#platform/health';
-import { configureLogging } from '#platform/log';
-import { decodeSealed, encodeSealed } from '#platform/secrets';
-import { Shutdown } from '#platform/shutdown';
+import { EventHub } from '#admin/events/event-hub';
+import { csrfOf } from '#admin/requests/admin.guard';
+import { OpenStreams } from '#cbt/open-streams';
+import { WorkerDirectory } from '#operations/workers/worker-directory';
+import { loadConfig } from '#platform/config/config';
+import { decodeSealed, encodeSealed } from '#platform/crypto/secrets';
+import { Database } from '#platform/database/database';
+import { Health } from '#platform/health/health';
+import { configureLogging, createLogger } from '#platform/logging/log';
+import { type AppConfig, CONFIG, REQUIRED } from '#platform/process/platform.module';
+import { Shutdown } from '#platform/process/shutdown';
 import { uuidv7 } from '#platform/uuid';
-import { Passwords } from '#tenancy/passwords';
-import type { Role } from '#tenancy/users';
+import { BLOCK_STORAGE } from '#storage/block/block.module';
+import type { BlockStorage } from '#storage/block/block-storage';
+import { SnapshotSessionService } from '#storage/block/sessions/snapshot-session-service';
+import { OBJECT_STORAGE } from '#storage/object/object.module';
+import type { ObjectStorage } from '#storage/object/object-storage';
+import { Passwords } from '#tenancy/credentials/passwords';
+import { AdminLogins } from '#tenancy/logins/admin-logins';
+import { Sessions } from '#tenancy/logins/sessions';
+import { Names } from '#tenancy/names';
+import { Tenants } from '#tenancy/tenants/tenants';
+import type { Role } from '#tenancy/users/users';
 import { type ApplianceOptions, TestAppliance } from '#test/support/appliance';
-import { adminServices } from '../../apps/gateway/src/admin-services.js';
-import { type GatewayParts, gatewayParts, REQUIRED } from '../../apps/gateway/src/gateway-parts.js';
 import { createHttp } from '../../apps/gateway/src/http.js';
+import { adminModules } from '../../apps/gateway/src/interface-modules.js';
 
 /** Somebody with a password and an API token. */
 export interface Person {
@@ -69,11 +79,6 @@ export interface CallOptions {
   address?: string;
 }
 
-export interface HouseOptions extends Partial<ApplianceOptions> {
-  /** Instead of, or beside, those of the gateway. */
-  services?: (parts: GatewayParts, made: AdminOptions) => Partial<AdminOptions>;
-}
-
 const PASSWORD = 'horse of tests';
 /** argon2id as it is, made cheap. */
 const passwords = new Passwords({ memoryKiB: 64, passes: 1, lanes: 1 });
@@ -86,8 +91,6 @@ const passwords = new Passwords({ memoryKiB: 64, passes: 1, lanes: 1 });
 export class AdminHouse {
   private constructor(
     readonly appliance: TestAppliance,
-    readonly parts: GatewayParts,
-    readonly options: AdminOptions,
     readonly app: NestFastifyApplication,
     private readonly stop: Shutdown,
     /** The appliance's own tenant; its `admin` may do everything. */
@@ -96,7 +99,7 @@ export class AdminHouse {
     readonly beta: HouseTenant,
   ) {}
 
-  static async create({ services, ...options }: HouseOptions = {}): Promise<AdminHouse> {
+  static async create(options: Partial<ApplianceOptions> = {}): Promise<AdminHouse> {
     configureLogging({ level: 'error' });
     const appliance = await TestAppliance.create({ backend: 'fake', redis: false, ...options });
     const stop = new Shutdown({ deadlineMs: 10_000, exit: () => {} });
@@ -104,25 +107,14 @@ export class AdminHouse {
       const tenants = [];
       for (const name of ['appliance', 'acme', 'beta']) tenants.push(await makeTenant(appliance, name));
       const { COSI_ENDPOINT: _, ...env } = appliance.env;
-      const config = loadConfig([...REQUIRED, 'TRIVET_DATABASE_ENGINE_URL'], env);
-      const database = await Database.connect({
-        appUrl: config.TRIVET_DATABASE_URL,
-        engineUrl: config.TRIVET_DATABASE_ENGINE_URL,
-        applicationName: 'trivet:test',
-        poolSize: 6,
-      });
-      stop.add('database', () => database.close());
-      const parts = await gatewayParts({ config, shutdown: stop }, database, appliance.secrets);
-      const made = adminServices(parts);
-      const all = { ...made, ...services?.(parts, made) };
-      const app = await createHttp({
-        health: new Health(),
-        imports: [AdminModule.register({ useFactory: () => all })],
-      });
+      const config = loadConfig(REQUIRED, { ...env, TRIVET_DATABASE_POOL: '6' });
+      const health = new Health();
+      const context = { app: 'test', config, health, shutdown: stop, log: createLogger('test') };
+      const app = await createHttp({ health, imports: adminModules(context) });
       await app.getHttpAdapter().getInstance().ready();
       stop.add('http', () => app.close());
       const [root, acme, beta] = tenants as [HouseTenant, HouseTenant, HouseTenant];
-      return new AdminHouse(appliance, parts, all, app, stop, root, acme, beta);
+      return new AdminHouse(appliance, app, stop, root, acme, beta);
     } catch (error) {
       await stop.stop('test', 0);
       await appliance.close();
@@ -137,7 +129,33 @@ export class AdminHouse {
   }
 
   get database(): Database {
-    return this.parts.database;
+    return this.app.get(Database);
+  }
+
+  /** What stands behind the doors. */
+  get parts() {
+    const { app, database } = this;
+    return {
+      database,
+      config: app.get<AppConfig>(CONFIG),
+      streams: app.get(OpenStreams),
+      logins: app.get(AdminLogins),
+      storage: app.get<ObjectStorage>(OBJECT_STORAGE),
+      blockStorage: app.get<BlockStorage>(BLOCK_STORAGE),
+      sessions: app.get(Sessions),
+      snapshotSessions: app.get(SnapshotSessionService),
+    };
+  }
+
+  /** What the controllers call. */
+  get options() {
+    const { app } = this;
+    return {
+      tenants: app.get(Tenants),
+      workers: app.get(WorkerDirectory),
+      names: app.get(Names),
+      events: app.get(EventHub),
+    };
   }
 
   /** Looks at the truth past every policy. */

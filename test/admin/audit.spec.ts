@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { auditEntry } from '#admin/contract/overview';
-import { sql } from '#platform/sql';
-import { audit } from '#tenancy/audit-log';
-import { AuditReader } from '#tenancy/audit-reader';
+import { sql } from '#platform/database/sql';
+import { audit } from '#tenancy/audit-log/audit-log';
+import { AuditReader } from '#tenancy/audit-log/audit-reader';
 import { AdminHouse, type HouseTenant, type Person } from '#test/admin/admin-house';
 
 /** The audit log as people read it: newest first in pages, or all of it as lines. */

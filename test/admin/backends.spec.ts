@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { decodeSealed } from '#platform/secrets';
+import { decodeSealed } from '#platform/crypto/secrets';
 import { AdminHouse, type HouseTenant } from '#test/admin/admin-house';
 import { until } from '#test/support/parts';
 
@@ -276,6 +276,44 @@ describe('the registry of backends', () => {
     expect((await forget('acme', 'store')).body.detail).toMatch(/used by endpoint cosi/);
     expect((await house.change(root(), 'DELETE', '/tenants/acme/endpoints/cosi')).status).toBe(204);
     expect((await forget('acme', 'store')).status).toBe(204);
+  });
+
+  it('has no pool of a name that another backend of its tenant has, by itself, as a share or by a change', async () => {
+    const files = (name: string, ...pools: string[]) => ({
+      name,
+      kind: 'reflink',
+      config: { pools: pools.map(pool => ({ name: pool, path: `/srv/${name}-${pool}` })), exporter: { kind: 'none' } },
+    });
+    const refusal = (backend: string) => ({
+      status: 409,
+      body: { code: 'failed_precondition', detail: expect.stringContaining(`of backend ${backend}`) },
+    });
+    const made = async (tenant: string, body: object) =>
+      expect(await register(tenant, body)).toMatchObject({ status: 201 });
+    const change = (tenant: string, name: string, { config }: { config: object }) =>
+      house.change(root(), 'PATCH', of(tenant, name), { body: { config } });
+
+    await made('acme', files('one', 'fast', 'slow'));
+    expect(await register('acme', files('two', 'other', 'slow'))).toMatchObject(refusal('one'));
+    await made('acme', files('two', 'other'));
+    expect(await change('acme', 'two', files('two', 'other', 'fast'))).toMatchObject(refusal('one'));
+    expect(await change('acme', 'two', files('two', 'other', 'third'))).toMatchObject({ status: 200 });
+    await made('beta', files('one', 'fast'));
+
+    // Of the appliance they are only there to be shared.
+    await made('appliance', files('near', 'fast'));
+    await made('appliance', files('far', 'fast', 'distant'));
+    expect(await register('acme', { name: 'near', share: 'near' })).toMatchObject(refusal('one'));
+    await made('appliance', files('away', 'remote'));
+    await made('acme', { name: 'away', share: 'away' });
+    expect(await change('appliance', 'away', files('away', 'remote', 'fast'))).toMatchObject(refusal('one'));
+    expect(await change('appliance', 'away', files('away', 'remote', 'else'))).toMatchObject({ status: 200 });
+
+    // From a release that let it pass: it may be changed.
+    await house.query(
+      `UPDATE trivet.backend SET config = jsonb_set(config, '{pools,0,name}', '"fast"') WHERE name = 'two'`,
+    );
+    expect(await change('acme', 'two', files('two', 'fast', 'fourth'))).toMatchObject({ status: 200 });
   });
 });
 

@@ -1,9 +1,5 @@
-import { execFile } from 'node:child_process';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { PACKAGE_ROOT } from '#platform/package-root';
-import type { Caller } from '#storage/caller';
+import type { EndpointCaller } from '#storage/shared/caller';
 import { AdminHouse } from '#test/admin/admin-house';
 import {
   ended,
@@ -18,7 +14,7 @@ import {
 import { until } from '#test/support/parts';
 
 let house: AdminHouse;
-let sidecar: Caller;
+let sidecar: EndpointCaller;
 const buckets = '/tenants/acme/buckets';
 
 beforeAll(async () => {
@@ -29,7 +25,7 @@ beforeAll(async () => {
 afterAll(() => house?.close());
 
 async function make(name: string, parameters: Record<string, string> = {}): Promise<string> {
-  await house.parts.storage.createBucket(sidecar, { name, protocols: ['s3'], parameters });
+  await house.parts.storage.buckets.create(sidecar, { name, protocols: ['s3'], parameters });
   const [row] = await house.query<{ id: string }>("SELECT id FROM trivet.bucket WHERE name = $1 AND state <> 'gone'", [
     name,
   ]);
@@ -97,7 +93,9 @@ describe('a bucket by the admin API', () => {
     const id = await registerBucket(house, house.acme, 'theirs');
     const fake = house.appliance.fake!;
     const grant = () => grantOn(house.parts.storage, sidecar, 'of-theirs', 'theirs');
-    const { accountId } = await grant();
+    const {
+      value: { accountId },
+    } = await grant();
     expect(fake.grants('theirs')).toMatchObject([{ uid: accountId }]);
     await house.query("UPDATE trivet.access SET stale = true WHERE name = 'of-theirs'");
 
@@ -124,9 +122,9 @@ describe('a bucket by the admin API', () => {
   it('that a sidecar is letting go of is deleted after that', async () => {
     const id = await registerBucket(house, house.acme, 'leaving');
     const path = `${buckets}/${id}`;
-    let released: Promise<void> | undefined;
+    let released: Promise<unknown> | undefined;
     const refused = await unworked(house, async () => {
-      released = house.parts.storage.deleteBucket(sidecar, 'leaving');
+      released = house.parts.storage.buckets.delete(sidecar, 'leaving');
       await until('it waits', async () => (await pending('bucket.release')).length > 0);
       return house.change(house.acme.admin, 'DELETE', path, { headers: { prefer: 'wait=0' } });
     });
@@ -140,15 +138,17 @@ describe('a bucket by the admin API', () => {
   it('that is let go of keeps no grant of which the revocation was given up meanwhile', async () => {
     await registerBucket(house, house.acme, 'refusing');
     const fake = house.appliance.fake!;
-    const { accountId } = await grantOn(house.parts.storage, sidecar, 'of-refusing', 'refusing');
+    const {
+      value: { accountId },
+    } = await grantOn(house.parts.storage, sidecar, 'of-refusing', 'refusing');
     await house.appliance.process('worker').stop();
-    const released = house.parts.storage.deleteBucket(sidecar, 'refusing').catch(error => error);
+    const released = house.parts.storage.buckets.delete(sidecar, 'refusing').catch(error => error);
     await until('the release waits', async () => (await pending('bucket.release')).length > 0);
     await house.query(
       "UPDATE trivet.operation SET next_run_at = now() + interval '1 hour' WHERE kind = 'bucket.release'",
     );
     fake.addFault({ method: 'removeKey', resource: accountId, mode: 'fail-before', error: 'failed_precondition' });
-    const revoked = house.parts.storage.revokeAccess(sidecar, accountId).catch(error => error);
+    const revoked = house.parts.storage.accesses.revoke(sidecar, accountId).catch(error => error);
     await house.appliance.worker();
     const parked = await until('the revocation waits for a person', async () => {
       const [row] = await house.query<{ id: string }>(
@@ -161,13 +161,13 @@ describe('a bucket by the admin API', () => {
     expect(given.status).toBe(200);
     await revoked;
     await house.query("UPDATE trivet.operation SET next_run_at = now() WHERE kind = 'bucket.release'");
-    expect(await released).toBeUndefined();
+    expect(await released).toMatchObject({ operation: { outcome: { state: 'succeeded' } } });
     expect(fake.grants('refusing')).toEqual([]);
   });
 
   it('of a tenant without any socket is deleted all the same', async () => {
     const beta = await sidecarOf(house, house.beta);
-    await house.parts.storage.createBucket(beta, { name: 'left', protocols: ['s3'], parameters: {} });
+    await house.parts.storage.buckets.create(beta, { name: 'left', protocols: ['s3'], parameters: {} });
     await house.query('DELETE FROM trivet.endpoint WHERE tenant_id = $1', [house.beta.id]);
     const { body } = await house.call(house.beta.viewer, 'GET', '/tenants/beta/buckets');
     expect(body.items).toHaveLength(1);
@@ -176,40 +176,50 @@ describe('a bucket by the admin API', () => {
   });
 });
 
-describe('trivet bucket', () => {
-  const main = join(PACKAGE_ROOT, 'dist', 'apps', 'cli', 'src', 'main.js');
-  const trivet = (...args: string[]) =>
-    promisify(execFile)(process.execPath, [main, 'bucket', ...args], {
-      env: { PATH: '/usr/bin:/bin', NODE_NO_WARNINGS: '1', ...house.appliance.env },
-    }).then(({ stdout }) => stdout);
+describe('a bucket that exists already', () => {
+  const register = (tenant: string, body: object, who = house.root.admin) =>
+    house.call(who, 'POST', `/tenants/${tenant}/buckets`, { body });
 
-  it('registers one for a tenant whose sockets have names of their own, or none', async () => {
+  it('is registered for a tenant whose sockets have names of their own, or none', async () => {
     const { id, name, backends } = await house.tenant('brownfield');
     house.appliance.fake!.seedForeignBucket('brown', 3);
-    const asTenant = ['--tenant', name];
-    expect(await trivet('import', 'brown', ...asTenant)).toBe('brown is registered\n');
-    expect(await trivet('list', ...asTenant)).toMatch(/^brown +registered +ready /m);
+    const registered = await register(name, { name: 'brown' });
+    expect(registered).toMatchObject({ status: 201, body: { name: 'brown', origin: 'registered', state: 'ready' } });
     await house.query(
       `INSERT INTO trivet.backend (tenant_id, id, name, kind, config)
        SELECT tenant_id, gen_random_uuid(), 'second', kind, config FROM trivet.backend WHERE tenant_id = $1 AND id = $2`,
       [id, backends.fake],
     );
-    await expect(trivet('import', 'brown', ...asTenant)).rejects.toMatchObject({
-      stderr: expect.stringContaining('--backend: tenant brownfield has the backends fake, second: name one'),
+    expect(await register(name, { name: 'brown' })).toMatchObject({
+      status: 400,
+      body: { detail: 'backend: tenant brownfield has the backends fake, second: name one' },
     });
-    expect(await trivet('import', 'brown', ...asTenant, '--backend', 'fake')).toBe('brown is registered already\n');
+    const again = await register(name, { name: 'brown', backend: 'fake' });
+    expect(again).toMatchObject({ status: 201, body: { id: registered.body.id } });
+    // The second call changed nothing.
+    expect(await house.audit('bucket.register')).toMatchObject([
+      { tenant_name: name, actor: house.root.admin.username, subject_id: registered.body.id, subject_name: 'brown' },
+    ]);
   });
 
-  it('registers none that Trivet made for another tenant, whom it does not name', async () => {
+  it('is not registered by its tenant, nor where there is none', async () => {
+    house.appliance.fake!.seedForeignBucket('wanted');
+    expect(await register('acme', { name: 'wanted' }, house.acme.admin)).toMatchObject({ status: 403 });
+    expect(await register('acme', { name: 'no-such-bucket' })).toMatchObject({ status: 404 });
+    expect(await register('acme', { name: 'a/b' })).toMatchObject({ status: 400, body: { code: 'invalid_argument' } });
+    expect(await house.query("SELECT FROM trivet.bucket WHERE name = 'wanted'")).toEqual([]);
+  });
+
+  it('is not registered when Trivet made it for another tenant, whom the refusal does not name', async () => {
     await make('of-acme');
-    const { name } = await house.tenant('neighbour');
-    const { stderr } = await trivet('import', 'of-acme', '--tenant', name).then(
-      () => ({ stderr: 'it was registered' }),
-      (error: { stderr: string }) => error,
-    );
-    expect(stderr).toContain('bucket of-acme was made by Trivet for another tenant or appliance');
-    expect(stderr).not.toContain(house.acme.id);
-    expect(await trivet('list', '--tenant', name)).not.toContain('of-acme');
+    const { id, name } = await house.tenant('neighbour');
+    const { status, body } = await register(name, { name: 'of-acme' });
+    expect({ status, detail: body.detail }).toEqual({
+      status: 409,
+      detail: expect.stringContaining('bucket of-acme was made by Trivet for another tenant or appliance'),
+    });
+    expect(JSON.stringify(body)).not.toContain(house.acme.id);
+    expect(await house.query('SELECT FROM trivet.bucket WHERE tenant_id = $1', [id])).toEqual([]);
   });
 });
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Overview } from '#admin/overview/overview';
-import { readEngineFigures } from '#operations/figures';
+import { readEngineFigures } from '#operations/workers/figures';
 import { uuidv7 } from '#platform/uuid';
-import { reportBackends } from '#storage/pools/pool-report';
+import { reportBackends } from '#storage/block/pools/pool-report';
 import { AdminHouse, type HouseTenant } from '#test/admin/admin-house';
 
 /** Three states of a circuit, the same wherever they are said: API and page, overview, status, metrics, operations. */

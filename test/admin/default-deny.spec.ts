@@ -2,7 +2,7 @@ import { Controller, Get, Module } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ROUTES } from '#admin/contract/index';
-import { Health } from '#platform/health';
+import { Health } from '#platform/health/health';
 import { type ServedRoute, startWholeGateway, type WholeGateway, watchRoutes } from '#test/admin/whole-gateway';
 import { TestAppliance } from '#test/support/appliance';
 import { createHttp } from '../../apps/gateway/src/http.js';

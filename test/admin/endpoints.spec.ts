@@ -2,11 +2,11 @@ import { existsSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { FakeControl } from '#backends/fake/fake-control';
 import { AdminHouse, type Person } from '#test/admin/admin-house';
 import { CbtClient } from '#test/cbt/client';
 import { message } from '#test/cbt/wire';
 import { CosiClient } from '#test/cosi/client';
+import { FakeControl } from '#test/fakes/object/fake-control';
 import type { DaemonProcess } from '#test/support/appliance';
 import { until } from '#test/support/parts';
 

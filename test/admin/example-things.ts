@@ -3,11 +3,12 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RouteContract } from '#admin/contract/route';
 import { uuidv7 } from '#platform/uuid';
-import type { BlockCaller } from '#storage/block-storage';
-import type { Caller } from '#storage/caller';
+import type { BlockCaller } from '#storage/block/block-storage';
+import type { EndpointCaller } from '#storage/shared/caller';
 import { AdminHouse } from '#test/admin/admin-house';
 import { grantOn } from '#test/admin/resource-calls';
 import { hostRequest, volumeRequest } from '#test/block-storage/block-house';
+import { callerAt } from '#test/support/endpoint-caller';
 import { until } from '#test/support/parts';
 
 /** What placeholders of examples stand for: objects of the tenant acme, made by its doors for this one call. */
@@ -70,12 +71,16 @@ export class ExampleThings {
         return this.token();
       case 'backend':
         return route.method === 'DELETE' || route.method === 'PATCH' ? this.emptyBackend() : 'fake';
+      case 'objectBackend':
+        return 'fake';
       case 'sharedBackend':
         return this.sharedBackend();
       case 'endpoint':
         return this.endpoint();
       case 'bucket':
         return this.bucket();
+      case 'foreignBucket':
+        return this.foreignBucket();
       case 'access':
         return this.access();
       case 'volume':
@@ -88,6 +93,8 @@ export class ExampleThings {
         return this.host();
       case 'publication':
         return this.publication();
+      case 'policy':
+        return this.policy();
       case 'template':
         return this.template();
       case 'session':
@@ -108,22 +115,20 @@ export class ExampleThings {
     return { tenantId, backendId: backends.local!, backendKind: 'fake-block', deadline: Date.now() + 20_000 };
   }
 
-  private get door(): Caller {
+  private get door(): EndpointCaller {
     const { id: tenantId, backends } = this.house.acme;
-    return {
-      endpoint: {
-        id: this.endpointId,
-        tenantId,
-        backendId: backends.fake!,
-        backendKind: 'fake',
-        protocols: ['s3'],
-        accessPoint: { endpoint: 'http://fake.invalid', region: 'default', addressing: 'path' },
-        driverName: 'test',
-        name: 'test',
-        grantMismatch: 'already_exists',
-        accessModeNumbers: 'auto',
-      },
-    };
+    return callerAt({
+      id: this.endpointId,
+      tenantId,
+      backendId: backends.fake!,
+      backendKind: 'fake',
+      protocols: ['s3'],
+      accessPoint: { endpoint: 'http://fake.invalid', region: 'default', addressing: 'path' },
+      driverName: 'test',
+      name: 'test',
+      grantMismatch: 'already_exists',
+      accessModeNumbers: 'auto',
+    });
   }
 
   private async only(text: string, ...params: unknown[]): Promise<string> {
@@ -187,7 +192,7 @@ export class ExampleThings {
 
   private async bucketNamed(): Promise<string> {
     const name = this.fresh('bucket');
-    await this.house.parts.storage.createBucket(this.door, { name, protocols: [], parameters: {} });
+    await this.house.parts.storage.buckets.create(this.door, { name, protocols: [], parameters: {} });
     return name;
   }
 
@@ -200,7 +205,9 @@ export class ExampleThings {
 
   private async account(): Promise<string> {
     const { storage } = this.house.parts;
-    const { accountId } = await grantOn(storage, this.door, this.fresh('access'), await this.bucketNamed());
+    const {
+      value: { accountId },
+    } = await grantOn(storage, this.door, this.fresh('access'), await this.bucketNamed());
     return accountId;
   }
 
@@ -213,29 +220,29 @@ export class ExampleThings {
 
   private async volume(destroyOnDelete = true): Promise<string> {
     const request = { ...volumeRequest(this.fresh('volume')), sizeBytes: 1n << 20n, destroyOnDelete };
-    return (await this.house.parts.blockStorage.createVolume(this.blocks, request)).id;
+    return (await this.house.parts.blockStorage.volumes.create(this.blocks, request)).value.id;
   }
 
   private async binnedVolume(): Promise<string> {
     const id = await this.volume(false);
-    await this.house.parts.blockStorage.deleteVolume(this.blocks, id, { force: false });
+    await this.house.parts.blockStorage.volumes.delete(this.blocks, id, { force: false });
     return id;
   }
 
   private async snapshot(): Promise<string> {
     const request = { volumeId: await this.volume(), name: this.fresh('snapshot'), description: '', config: {} };
-    return (await this.house.parts.blockStorage.createSnapshot(this.blocks, request)).id;
+    return (await this.house.parts.blockStorage.snapshots.create(this.blocks, request)).value.id;
   }
 
   private async host(): Promise<string> {
     const request = hostRequest(this.fresh('host'));
-    await this.house.parts.blockStorage.putHost(this.blocks, request);
+    await this.house.parts.blockStorage.hosts.put(this.blocks, request);
     return this.only('SELECT id AS value FROM trivet.host WHERE tenant_id = $1 AND uuid = $2', request.uuid);
   }
 
   private async publication(): Promise<string> {
     const [volume, host] = [await this.volume(), await this.host()];
-    await this.house.parts.blockStorage.publish(this.blocks, volume, { host, accessProtocol: 'iscsi' });
+    await this.house.parts.blockStorage.publications.publish(this.blocks, volume, { host, accessProtocol: 'iscsi' });
     return this.only('SELECT id AS value FROM trivet.publication WHERE tenant_id = $1 AND volume_id = $2', volume);
   }
 
@@ -245,6 +252,21 @@ export class ExampleThings {
       `INSERT INTO trivet.protection_template (tenant_id, id, name, schedules)
        SELECT tenant_id, $2, $3, schedules FROM trivet.protection_template WHERE tenant_id = $1 LIMIT 1`,
       [this.house.acme.id, randomUUID(), name],
+    );
+    return name;
+  }
+
+  private foreignBucket(): string {
+    const name = this.fresh('foreign');
+    this.house.appliance.fake!.seedForeignBucket(name);
+    return name;
+  }
+
+  private async policy(): Promise<string> {
+    const name = this.fresh('policy');
+    await this.house.query(
+      "INSERT INTO trivet.performance_policy (tenant_id, name, description, config) VALUES ($1, $2, '', '{}')",
+      [this.house.acme.id, name],
     );
     return name;
   }
@@ -271,7 +293,7 @@ export class ExampleThings {
     };
     const begin = (name: string): void => {
       const left = { ...this.door, deadline: Date.now() };
-      this.house.parts.storage.createBucket(left, { name, protocols: [], parameters: {} }).catch(() => {});
+      this.house.parts.storage.buckets.create(left, { name, protocols: [], parameters: {} }).catch(() => {});
     };
     const name = this.fresh('bucket');
     switch (id) {
@@ -288,7 +310,7 @@ export class ExampleThings {
       case 'resolveOperation': {
         const account = await this.account();
         fake.addFault({ resource: account, mode: 'fail-before', error: 'unimplemented', count: 1_000 });
-        this.house.parts.storage.revokeAccess({ ...this.door, deadline: Date.now() }, account).catch(() => {});
+        this.house.parts.storage.accesses.revoke({ ...this.door, deadline: Date.now() }, account).catch(() => {});
         return this.only(
           'SELECT id AS value FROM trivet.operation WHERE tenant_id = $1 AND id = $2',
           await until('the revocation waits for a person', async () => {

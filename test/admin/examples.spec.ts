@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { problem } from '#admin/contract/common';
 import { ROUTES } from '#admin/contract/index';
 import type { Example, RouteContract } from '#admin/contract/route';
-import { configureLogging } from '#platform/log';
+import { configureLogging } from '#platform/logging/log';
 import type { AdminHouse, Reply } from '#test/admin/admin-house';
 import { EventReader } from '#test/admin/event-reader';
 import { ExampleThings } from '#test/admin/example-things';

@@ -1,7 +1,7 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Database } from '#platform/database';
-import { AdminLogins } from '#tenancy/admin-logins';
+import { Database } from '#platform/database/database';
+import { AdminLogins } from '#tenancy/logins/admin-logins';
 import { CommandHome } from '#test/support/command-home';
 
 /** `migrate` and `trivet user`, as processes, on a home whose settings lead to a database of the test. */
@@ -66,7 +66,7 @@ describe('the first administrator', () => {
 
   it('keeps a password that somebody gave it; the file follows where this host knows it', async () => {
     const { token } = admin();
-    const said = await trivet(['user', 'passwd', 'admin', '--tenant', 'appliance']);
+    const said = await trivet(['user', 'passwd', 'admin', '--tenant', 'appliance', '--offline']);
     const password = /shown once\): (\S+)\n/.exec(said)![1]!;
     expect(admin()).toEqual({ username: 'admin@appliance', password, token });
     expect(await trivet(['migrate'])).toBe('the schema is up to date\n');
@@ -97,7 +97,7 @@ describe('the first administrator', () => {
 
   it('is not made again while there is another one, and is when there is none', async () => {
     await trivet(
-      ['user', 'add', 'root', '--tenant', 'appliance', '--role', 'admin', '--password-stdin'],
+      ['user', 'create', 'root', '--tenant', 'appliance', '--role', 'admin', '--password-stdin', '--offline'],
       'of the other one',
     );
     await home.database.query("DELETE FROM trivet.tenant_user WHERE name = 'admin'");

@@ -1,12 +1,12 @@
-import type { FaultOrder } from '#backends/fake/fake-control';
 import { IndexRetention } from '#changes/index-retention';
-import { acceptInBackground } from '#storage/background-operation';
-import type { BlockCaller } from '#storage/block-storage';
-import type { Caller } from '#storage/caller';
-import { beginRelease } from '#storage/snapshots/release-image';
+import type { BlockCaller } from '#storage/block/block-storage';
+import { beginRelease } from '#storage/block/snapshots/release-snapshot';
+import { acceptInBackground } from '#storage/shared/background-operation';
+import type { EndpointCaller } from '#storage/shared/caller';
 import type { AdminHouse } from '#test/admin/admin-house';
 import { grantOn, registerBucket } from '#test/admin/resource-calls';
 import { hostRequest, volumeRequest } from '#test/block-storage/block-house';
+import type { FaultOrder } from '#test/fakes/object/fake-control';
 import { until } from '#test/support/parts';
 import { targetName } from '#test/support/target-name';
 
@@ -33,7 +33,7 @@ type Make = (tools: Tools) => Promise<GivenUp>;
 
 interface Tools {
   house: AdminHouse;
-  sidecar: Caller;
+  sidecar: EndpointCaller;
   driver: BlockCaller;
   stateOf(table: string, id: string): Promise<string | undefined>;
   idOf(table: string, name: string): Promise<string>;
@@ -42,20 +42,24 @@ interface Tools {
 const NOTHING = { protocols: [], parameters: {} };
 
 async function grant({ house: { parts }, sidecar }: Tools, name: string, buckets: string[]): Promise<string> {
-  for (const bucket of buckets) await parts.storage.createBucket(sidecar, { name: bucket, ...NOTHING });
-  const { accountId } = await grantOn(parts.storage, sidecar, name, ...buckets);
+  for (const bucket of buckets) await parts.storage.buckets.create(sidecar, { name: bucket, ...NOTHING });
+  const {
+    value: { accountId },
+  } = await grantOn(parts.storage, sidecar, name, ...buckets);
   return accountId;
 }
 
 const makeVolume = ({ house, driver }: Tools, name: string) =>
-  house.parts.blockStorage.createVolume(driver, { ...volumeRequest(name), sizeBytes: 1n << 20n });
+  house.parts.blockStorage.volumes.create(driver, { ...volumeRequest(name), sizeBytes: 1n << 20n });
 
 async function publish(tools: Tools, name: string): Promise<{ volume: string; host: string; publication: string }> {
   const { house, driver } = tools;
-  const { id: volume } = await makeVolume(tools, name);
+  const {
+    value: { id: volume },
+  } = await makeVolume(tools, name);
   const request = hostRequest(`host-of-${name}`);
-  await house.parts.blockStorage.putHost(driver, request);
-  await house.parts.blockStorage.publish(driver, volume, { host: request.uuid, accessProtocol: 'iscsi' });
+  await house.parts.blockStorage.hosts.put(driver, request);
+  await house.parts.blockStorage.publications.publish(driver, volume, { host: request.uuid, accessProtocol: 'iscsi' });
   const [row] = await house.query<{ id: string }>('SELECT id FROM trivet.publication WHERE volume_id = $1', [volume]);
   return { volume, host: request.uuid, publication: row!.id };
 }
@@ -66,11 +70,13 @@ async function indexedVolume(
   cuts: readonly string[],
 ): Promise<{ volume: string; snapshots: { id: string }[] }> {
   const { house, driver } = tools;
-  const { id: volume } = await makeVolume(tools, name);
+  const {
+    value: { id: volume },
+  } = await makeVolume(tools, name);
   const snapshots = [];
   for (const cut of cuts) {
     const request = { volumeId: volume, name: `${name}-${cut}`, description: '', config: {} };
-    snapshots.push(await house.parts.blockStorage.createSnapshot(driver, request));
+    snapshots.push((await house.parts.blockStorage.snapshots.create(driver, request)).value);
   }
   await until('all is indexed', async () => {
     const rows = await house.query("SELECT FROM trivet.snapshot WHERE volume_id = $1 AND index_state = 'indexed'", [
@@ -104,14 +110,14 @@ async function outOfIndex(house: AdminHouse): Promise<void> {
 /** By the kind of their operation. */
 export const GIVEN_UP: Readonly<Record<string, Make>> = {
   'bucket.delete': async ({ house: { parts }, sidecar, stateOf, idOf }) => {
-    await parts.storage.createBucket(sidecar, { name: 'unremovable', ...NOTHING });
+    await parts.storage.buckets.create(sidecar, { name: 'unremovable', ...NOTHING });
     const resource = await idOf('bucket', 'unremovable');
     return {
       resource,
       store: 'objects',
       fault: { method: 'deleteBucket', resource: 'unremovable' },
       fails: true,
-      begin: () => parts.storage.deleteBucket(sidecar, 'unremovable'),
+      begin: () => parts.storage.buckets.delete(sidecar, 'unremovable'),
       state: () => stateOf('bucket', resource),
       states: ['ready', 'gone'],
     };
@@ -122,7 +128,7 @@ export const GIVEN_UP: Readonly<Record<string, Make>> = {
       resource,
       store: 'objects',
       fault: { method: 'putGrants', resource: 'registered' },
-      begin: () => house.parts.storage.deleteBucket(sidecar, 'registered'),
+      begin: () => house.parts.storage.buckets.delete(sidecar, 'registered'),
       state: () => stateOf('bucket', resource),
       states: ['ready', 'ready'],
     };
@@ -147,7 +153,7 @@ export const GIVEN_UP: Readonly<Record<string, Make>> = {
       resource,
       store: 'objects',
       fault: { method: 'putGrants', resource: 'of-kept-access' },
-      begin: () => tools.house.parts.storage.revokeAccess(tools.sidecar, account),
+      begin: () => tools.house.parts.storage.accesses.revoke(tools.sidecar, account),
       state: () => tools.stateOf('access', resource),
       states: ['ready', 'gone'],
     };
@@ -159,7 +165,7 @@ export const GIVEN_UP: Readonly<Record<string, Make>> = {
       resource,
       store: 'objects',
       fault: { method: 'putGrants', resource: 'of-wide-*' },
-      begin: () => tools.house.parts.storage.revokeAccess(tools.sidecar, account, ['of-wide-2']),
+      begin: () => tools.house.parts.storage.accesses.revoke(tools.sidecar, account, ['of-wide-2']),
       state: () => tools.stateOf('access', resource),
       states: ['ready', 'ready'],
     };
@@ -167,14 +173,16 @@ export const GIVEN_UP: Readonly<Record<string, Make>> = {
   'snapshot.delete': async tools => {
     const { house, driver, stateOf } = tools;
     const volume = await makeVolume(tools, 'with-snapshot');
-    const request = { volumeId: volume.id, name: 'kept-snapshot', description: '', config: {} };
-    const { id } = await house.parts.blockStorage.createSnapshot(driver, request);
+    const request = { volumeId: volume.value.id, name: 'kept-snapshot', description: '', config: {} };
+    const {
+      value: { id },
+    } = await house.parts.blockStorage.snapshots.create(driver, request);
     await outOfIndex(house);
     return {
       resource: id,
       store: 'blocks',
       fault: { method: 'removeImage', resource: id },
-      begin: () => house.parts.blockStorage.deleteSnapshot(driver, id),
+      begin: () => house.parts.blockStorage.snapshots.delete(driver, id),
       state: () => stateOf('snapshot', id),
       // Its image was given up already, and nobody knows what is left of it.
       states: ['gone', undefined],
@@ -184,17 +192,21 @@ export const GIVEN_UP: Readonly<Record<string, Make>> = {
   'snapshot_group.delete': async tools => {
     const { house, driver, stateOf } = tools;
     const { blockStorage } = house.parts;
-    const group = await blockStorage.createVolumeGroup(driver, { name: 'grouped', description: '', config: {} });
-    const { id: volumeId } = await makeVolume(tools, 'of-group');
+    const group = await blockStorage.volumeGroups.create(driver, { name: 'grouped', description: '', config: {} });
+    const {
+      value: { id: volumeId },
+    } = await makeVolume(tools, 'of-group');
     await house.query('UPDATE trivet.volume SET volume_group_id = $2 WHERE id = $1', [volumeId, group.id]);
     const cut = { name: 'kept-group', volumeGroupId: group.id, description: '', config: {} };
-    const { id, snapshots } = await blockStorage.createSnapshotGroup(driver, cut);
+    const {
+      value: { id, snapshots },
+    } = await blockStorage.snapshotGroups.create(driver, cut);
     await outOfIndex(house);
     return {
       resource: id,
       store: 'blocks',
       fault: { method: 'removeImage', resource: snapshots[0]!.id },
-      begin: () => blockStorage.deleteSnapshotGroup(driver, id),
+      begin: () => blockStorage.snapshotGroups.delete(driver, id),
       state: () => stateOf('snapshot_group', id),
       states: ['gone', undefined],
       once: true,
@@ -206,7 +218,7 @@ export const GIVEN_UP: Readonly<Record<string, Make>> = {
       resource: publication,
       store: 'blocks',
       fault: { method: 'removeTarget' },
-      begin: () => tools.house.parts.blockStorage.unpublish(tools.driver, volume, host),
+      begin: () => tools.house.parts.blockStorage.publications.unpublish(tools.driver, volume, host),
       state: () => tools.stateOf('publication', publication),
       states: ['applied', undefined],
     };
@@ -235,7 +247,7 @@ export const GIVEN_UP: Readonly<Record<string, Make>> = {
   'snapshot.release': async tools => {
     const { house, driver } = tools;
     const { id } = await indexedVolume(tools, 'with-anchor', ['anchor']).then(({ snapshots }) => snapshots[0]!);
-    await house.parts.blockStorage.deleteSnapshot(driver, id);
+    await house.parts.blockStorage.snapshots.delete(driver, id);
     return {
       resource: id,
       store: 'blocks',
@@ -273,14 +285,14 @@ export const GIVEN_UP: Readonly<Record<string, Make>> = {
     const { house, driver } = tools;
     const { volume, snapshots } = await indexedVolume(tools, 'merged', ['first', 'second', 'third']);
     const { id } = snapshots[0]!;
-    await house.parts.blockStorage.deleteSnapshot(driver, id);
+    await house.parts.blockStorage.snapshots.delete(driver, id);
     const days = 24 * 3_600_000;
     return {
       resource: volume,
       store: 'blocks',
       begin: async () => {
         await house.query("UPDATE trivet.snapshot SET updated_at = now() - interval '100 days' WHERE id = $1", [id]);
-        await new IndexRetention(house.database, { retentionMs: 50 * days }).round(new AbortController().signal);
+        await new IndexRetention(house.database, { retentionMs: 50 * days }).run(new AbortController().signal);
       },
       state: () => hold(house, id, "CASE WHEN cut IS NULL THEN 'out of the chain' ELSE 'in the chain' END"),
       states: ['in the chain, free', 'out of the chain, free'],

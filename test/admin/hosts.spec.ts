@@ -23,7 +23,7 @@ afterAll(() => house?.close());
 const PASSWORD = 'secret-of-chap-1';
 
 async function putHost(tenant: HouseTenant, name: string): Promise<string> {
-  await house.parts.blockStorage.putHost(await driverOf(house, tenant), {
+  await house.parts.blockStorage.hosts.put(await driverOf(house, tenant), {
     uuid: `uuid-of-${name}`,
     name,
     iqns: [`iqn.2026-01.org.example:${name}`],
@@ -41,7 +41,10 @@ async function putHost(tenant: HouseTenant, name: string): Promise<string> {
 
 async function publish(tenant: HouseTenant, volume: string, host: string): Promise<void> {
   const driver = await driverOf(house, tenant);
-  await house.parts.blockStorage.publish(driver, volume, { host: `uuid-of-${host}`, accessProtocol: 'iscsi' });
+  await house.parts.blockStorage.publications.publish(driver, volume, {
+    host: `uuid-of-${host}`,
+    accessProtocol: 'iscsi',
+  });
 }
 
 const publications = (query: Record<string, string> = {}) =>
@@ -74,8 +77,12 @@ describe('a host by the admin API', () => {
     await publish(house.acme, volume, 'forgotten');
     const del = (ifMatch: unknown) => house.call(house.acme.admin, 'DELETE', path, { ifMatch: String(ifMatch) });
     expect(await del(headers.etag)).toMatchObject({ status: 409, body: { code: 'failed_precondition' } });
-    await house.parts.blockStorage.unpublish(await driverOf(house, house.acme), volume, 'uuid-of-forgotten');
-    await house.parts.blockStorage.putHost(await driverOf(house, house.acme), {
+    await house.parts.blockStorage.publications.unpublish(
+      await driverOf(house, house.acme),
+      volume,
+      'uuid-of-forgotten',
+    );
+    await house.parts.blockStorage.hosts.put(await driverOf(house, house.acme), {
       uuid: 'uuid-of-forgotten',
       name: 'forgotten',
       iqns: ['iqn.2026-01.org.example:other'],

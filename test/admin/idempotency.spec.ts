@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parseKeyring } from '#platform/kek';
-import { SecretBox } from '#platform/secrets';
+import { parseKeyring } from '#platform/crypto/kek';
+import { SecretBox } from '#platform/crypto/secrets';
 import { StoredIdempotencyKeys } from '#tenancy/idempotency-keys';
-import { rewrapSecrets } from '#tenancy/rewrap';
+import { rewrapSecrets } from '#tenancy/setup/rewrap';
 import { AdminHouse, type CallOptions } from '#test/admin/admin-house';
 
 let house: AdminHouse;

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { PROBLEMS } from '#admin/problems';
-import { registry } from '#platform/metrics';
+import { PROBLEMS } from '#admin/problems/problems';
+import { registry } from '#platform/metrics/metrics';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { AdminHouse } from '#test/admin/admin-house';
 import { until } from '#test/support/parts';

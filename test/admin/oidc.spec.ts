@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { csrfOf } from '#admin/admin.guard';
-import { IdentityProvider } from '#tenancy/identity-provider';
-import { ProviderLogins } from '#tenancy/provider-logins';
-import { type Begun, openLogin, sealLogin } from '#tenancy/sealed-login';
+import { csrfOf } from '#admin/requests/admin.guard';
+import { oidcSettings } from '#platform/config/oidc-settings';
+import { IdentityProvider } from '#tenancy/oidc/identity-provider';
+import { ProviderLogins } from '#tenancy/oidc/provider-logins';
+import { type Begun, openLogin, sealLogin } from '#tenancy/oidc/sealed-login';
 import { AdminHouse, type Person, type Reply } from '#test/admin/admin-house';
 import { TestProvider } from '#test/support/identity-provider';
 
@@ -46,7 +47,11 @@ async function logIn(subject: string): Promise<Reply> {
 
 /** What another gateway of the appliance has in its memory: nothing yet. */
 const anotherGateway = ({ parts, appliance }: AdminHouse): ProviderLogins =>
-  new ProviderLogins({ ...parts, secrets: appliance.secrets, provider: new IdentityProvider(parts.oidc!) });
+  new ProviderLogins({
+    ...parts,
+    secrets: appliance.secrets,
+    provider: new IdentityProvider(oidcSettings(parts.config)!),
+  });
 
 const link = (person: Person, subject: string | null, who = house.root.admin) =>
   house.change(who, 'PATCH', `/tenants/${person.tenant}/users/${person.name}`, { body: { subject } });

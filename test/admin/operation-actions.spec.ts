@@ -1,14 +1,14 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { FaultOrder } from '#backends/fake/fake-control';
-import type { Caller } from '#storage/caller';
+import type { EndpointCaller } from '#storage/shared/caller';
 import { AdminHouse, type Person } from '#test/admin/admin-house';
 import { GIVEN_UP } from '#test/admin/given-up';
 import { driverOf, sidecarOf } from '#test/admin/resource-calls';
+import type { FaultOrder } from '#test/fakes/object/fake-control';
 import { until } from '#test/support/parts';
 
 /** What people do about operations, beside a worker that runs them. */
 let house: AdminHouse;
-let sidecar: Caller;
+let sidecar: EndpointCaller;
 beforeAll(async () => {
   house = await AdminHouse.create({ block: 'fake', env: { TRIVET_LEASE_MS: '3000', TRIVET_RECYCLE_MS: '0' } });
   sidecar = await sidecarOf(house, house.acme);

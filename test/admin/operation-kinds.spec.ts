@@ -1,17 +1,13 @@
 import { expect, it } from 'vitest';
-import { changeHandlers } from '#changes/change-handlers';
-import { OperationKinds } from '#operations/operation-kinds';
-import { blockHandlers } from '#storage/block-handlers';
-import { storageHandlers } from '#storage/storage';
+import { CHANGE_OPERATIONS } from '#changes/change-operations';
+import { handlersOf } from '#operations/definitions/define-operation';
+import { OperationKinds } from '#operations/definitions/operation-kinds';
+import { BLOCK_OPERATIONS } from '#storage/block/block-operations';
+import { OBJECT_OPERATIONS } from '#storage/object/object-operations';
 import { GIVEN_UP } from '#test/admin/given-up';
 
 /** As a gateway has them: over directories that nobody opens. */
-const nobody = undefined as never;
-const handlers = [
-  ...storageHandlers(nobody, nobody),
-  ...blockHandlers(nobody, nobody, { recycleMs: 0 }),
-  ...changeHandlers(nobody, nobody),
-];
+const handlers = handlersOf([...OBJECT_OPERATIONS, ...BLOCK_OPERATIONS, ...CHANGE_OPERATIONS], {} as never);
 
 it.each(handlers.map(handler => [handler.kind, handler] as const))(
   '%s says what becomes of its resource when a person gives it up',

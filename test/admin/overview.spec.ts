@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { OperationReply } from '#admin/contract/operations';
 import { Overview } from '#admin/overview/overview';
-import { readEngineFigures } from '#operations/figures';
+import { readEngineFigures } from '#operations/workers/figures';
 import { uuidv7 } from '#platform/uuid';
-import { reportBackends } from '#storage/pools/pool-report';
-import { PoolSampler } from '#storage/pools/pool-sampler';
+import { reportBackends } from '#storage/block/pools/pool-report';
+import { PoolSampler } from '#storage/block/pools/pool-sampler';
 import { AdminHouse, type HouseTenant } from '#test/admin/admin-house';
 import { until } from '#test/support/parts';
 
@@ -275,10 +275,10 @@ describe('what a person has to look at', () => {
 
 it('shows how full pools are, and were', async () => {
   const { acme } = house;
-  const sampler = new PoolSampler(house.database, 0);
+  const sampler = new PoolSampler(house.database);
   const signal = new AbortController().signal;
-  await sampler.round(signal);
-  await sampler.round(signal);
+  await sampler.run(signal);
+  await sampler.run(signal);
   await house.query(
     `INSERT INTO trivet.pool_sample (tenant_id, backend_id, pool, at, used_bytes, total_bytes)
      SELECT $1, $2, 'fine', date_trunc('hour', now()) - n * interval '1 hour', 10 - n, 100 FROM unnest(ARRAY[1, 2, 200]) AS n`,
@@ -287,7 +287,7 @@ it('shows how full pools are, and were', async () => {
   const fine = (await glance(acme)).capacity.find(({ pool }) => pool === 'fine')!;
   expect(fine).toMatchObject({ tenant: 'acme', backend: 'local', total: '100', used: '10' });
   expect(fine.trend.map(({ used }) => used)).toEqual(['8', '9', '10']);
-  await sampler.round(signal);
+  await sampler.run(signal);
   const kept = await house.query("SELECT FROM trivet.pool_sample WHERE pool = 'fine'");
   expect(kept).toHaveLength(3);
 });

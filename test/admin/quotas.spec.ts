@@ -49,21 +49,25 @@ it('refuses what is one too many with 507, the reason, and no promise that a rep
 
 it('takes a cut of a group as a whole or not at all', async () => {
   const { blockStorage } = house.parts;
-  const group = await blockStorage.createVolumeGroup(await caller(), { name: 'members', description: '', config: {} });
+  const group = await blockStorage.volumeGroups.create(await caller(), {
+    name: 'members',
+    description: '',
+    config: {},
+  });
   for (const name of ['left', 'right']) {
     const { body } = await create(name);
-    await blockStorage.updateVolume(await caller(), body.id, { volumeGroupId: group.id });
+    await blockStorage.volumes.update(await caller(), body.id, { volumeGroupId: group.id });
   }
   await limit({ snapshots: '1' });
   const request = { name: 'together', volumeGroupId: group.id, description: '', config: {} };
-  await expect(blockStorage.createSnapshotGroup(await caller(), request)).rejects.toMatchObject({
+  await expect(blockStorage.snapshotGroups.create(await caller(), request)).rejects.toMatchObject({
     kind: 'resource_exhausted',
     field: 'quota',
   });
   expect(await house.query('SELECT FROM trivet.snapshot')).toEqual([]);
   expect(await house.query('SELECT FROM trivet.snapshot_group')).toEqual([]);
   await limit({ snapshots: '2' });
-  expect((await blockStorage.createSnapshotGroup(await caller(), request)).snapshots).toHaveLength(2);
+  expect((await blockStorage.snapshotGroups.create(await caller(), request)).value.snapshots).toHaveLength(2);
 });
 
 describe('what the appliance does by itself', () => {
@@ -74,7 +78,9 @@ describe('what the appliance does by itself', () => {
     await house.query('DELETE FROM trivet.tenant_quota');
     const { blockStorage } = house.parts;
     const cut = { volumeId: volume.id, name: 'cut', description: '', config: {} };
-    const { id } = await blockStorage.createSnapshot(await caller(), cut);
+    const {
+      value: { id },
+    } = await blockStorage.snapshots.create(await caller(), cut);
     await limit({ operations: '0' });
     await until('it is indexed', async () => {
       const rows = await house.query("SELECT FROM trivet.snapshot WHERE id = $1 AND index_state = 'indexed'", [id]);
@@ -114,7 +120,7 @@ describe('what the appliance does by itself', () => {
 
 it('has the object store say what buckets hold, and keep their limit', async () => {
   const sidecar = await sidecarOf(house, house.acme);
-  const bucket = (name: string) => house.parts.storage.createBucket(sidecar, { name, protocols: [], parameters: {} });
+  const bucket = (name: string) => house.parts.storage.buckets.create(sidecar, { name, protocols: [], parameters: {} });
   await bucket('photos');
   const fake = house.appliance.fake!;
   fake.seedObjects('photos', 7);

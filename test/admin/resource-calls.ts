@@ -1,9 +1,10 @@
 import { GRANT_FIELDS } from '#cosi/v1alpha2-mapper';
 import { uuidv7 } from '#platform/uuid';
-import type { BlockCaller } from '#storage/block-storage';
-import type { Caller, Endpoint } from '#storage/caller';
-import type { ObjectStorage } from '#storage/object-storage';
+import type { BlockCaller } from '#storage/block/block-storage';
+import type { ObjectStorage } from '#storage/object/object-storage';
+import type { Endpoint, EndpointCaller } from '#storage/shared/caller';
 import type { AdminHouse, HouseTenant, Reply } from '#test/admin/admin-house';
+import { callerAt } from '#test/support/endpoint-caller';
 import { until } from '#test/support/parts';
 
 export const MIB = 1_048_576;
@@ -77,13 +78,10 @@ export async function registerBucket(
 }
 
 /** A grant of read and write on these buckets, as a sidecar asks for it. */
-export const grantOn = (storage: ObjectStorage, sidecar: Caller, name: string, ...buckets: readonly string[]) =>
-  storage.grantAccess(sidecar, {
+export const grantOn = (storage: ObjectStorage, sidecar: EndpointCaller, name: string, ...buckets: readonly string[]) =>
+  storage.accesses.grant(sidecar, {
     name,
     protocol: 's3',
-    authentication: 'key',
-    serviceAccount: '',
-    parameters: {},
     buckets: buckets.map(bucketId => ({ bucketId, mode: 'read_write' })),
     fields: GRANT_FIELDS,
   });
@@ -134,7 +132,7 @@ export async function sidecarOf(
   house: AdminHouse,
   tenant: HouseTenant,
   { id: backendId, kind: backendKind } = { id: tenant.backends.fake!, kind: 'fake' },
-): Promise<Caller> {
+): Promise<EndpointCaller> {
   const endpoint: Endpoint = {
     id: uuidv7(),
     tenantId: tenant.id,
@@ -151,7 +149,7 @@ export async function sidecarOf(
     "INSERT INTO trivet.endpoint (tenant_id, id, name, protocol, backend_id) VALUES ($1, $2, 'test', 'cosi', $3)",
     [tenant.id, endpoint.id, backendId],
   );
-  return { endpoint };
+  return callerAt(endpoint);
 }
 
 /** Before each of 1,000 rows another one is put in while the list is read in pages of 37. */

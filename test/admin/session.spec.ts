@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { AdminLogins } from '#tenancy/admin-logins';
-import { Passwords } from '#tenancy/passwords';
+import { Passwords } from '#tenancy/credentials/passwords';
+import { AdminLogins } from '#tenancy/logins/admin-logins';
 import { AdminHouse, type HouseTenant } from '#test/admin/admin-house';
 import { until } from '#test/support/parts';
 

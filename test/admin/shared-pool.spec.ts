@@ -39,12 +39,6 @@ describe('a pool that tenants share', () => {
     name,
     sizeBytes,
     description: '',
-    folder: '',
-    thick: false,
-    encrypted: false,
-    deduplication: false,
-    limitIops: -1,
-    limitMbps: -1,
     destroyOnDelete: true,
     config: {},
   });
@@ -54,15 +48,15 @@ describe('a pool that tenants share', () => {
     const [acme, beta] = [caller(house.acme, (await see('acme')).id), caller(house.beta, (await see('beta')).id)];
     const total = BigInt((await see('appliance')).capacity.total);
     const most = (total * 3n) / 4n;
-    await blockStorage.createVolume(acme, request('large', most));
-    const refused = blockStorage.createVolume(beta, request('large', most));
+    await blockStorage.volumes.create(acme, request('large', most));
+    const refused = blockStorage.volumes.create(beta, request('large', most));
     await expect(refused).rejects.toMatchObject({
       kind: 'resource_exhausted',
       message: expect.stringMatching(
         /can promise \d+ more: it promises at most \d+ bytes to all who share it, 1 times its size, and 0 are promised to this tenant.*; raise its thin ratio \(trivet pool thin main RATIO --tenant appliance\)/,
       ),
     });
-    await blockStorage.createVolume(beta, request('small', 1n << 20n));
+    await blockStorage.volumes.create(beta, request('small', 1n << 20n));
     expect(readdirSync(join(pool, 'tenants')).sort()).toEqual([house.acme.id, house.beta.id].sort());
     expect((await see('acme')).holds.volumes).toBe(1);
     expect((await see('appliance')).holds.volumes).toBe(2);
@@ -71,18 +65,31 @@ describe('a pool that tenants share', () => {
   it('gives its place in one recycle bin to whoever needs it', async () => {
     const { blockStorage } = house.parts;
     const [acme, beta] = [caller(house.acme, (await see('acme')).id), caller(house.beta, (await see('beta')).id)];
-    const { id } = await blockStorage.createVolume(acme, { ...request('old', 1n << 30n), destroyOnDelete: false });
-    await blockStorage.deleteVolume(acme, id, { force: false });
+    const {
+      value: { id },
+    } = await blockStorage.volumes.create(acme, { ...request('old', 1n << 30n), destroyOnDelete: false });
+    await blockStorage.volumes.delete(acme, id, { force: false });
     const total = BigInt((await see('appliance')).capacity.total);
     const left = async () => {
-      const refused = await blockStorage.createVolume(beta, request('none', total)).catch(String);
+      const refused = await blockStorage.volumes.create(beta, request('none', total)).catch(String);
       return BigInt(/can promise (\d+) more with the recycle bin emptied/.exec(refused as string)![1]!);
     };
-    const late = await blockStorage.createVolume(beta, request('late', await left()));
+    const late = await blockStorage.volumes.create(beta, request('late', await left()));
     expect(await house.query('SELECT binned_until <= now() AS leaves FROM trivet.volume WHERE id = $1', [id])).toEqual([
       { leaves: true },
     ]);
-    await blockStorage.deleteVolume(beta, late.id, { force: false });
+    // Whose place it was is told who needed it in no other words.
+    const given = `SELECT tenant_name, actor_kind, actor, subject_id, after FROM trivet.audit_entry WHERE action = 'volume.give_way'`;
+    expect(await house.query(given)).toEqual([
+      {
+        tenant_name: 'acme',
+        actor_kind: 'system',
+        actor: 'recycle-bin',
+        subject_id: id,
+        after: { for: 'others who share pool main' },
+      },
+    ]);
+    await blockStorage.volumes.delete(beta, late.value.id, { force: false });
   });
 
   it('has one thin ratio, which its owner sets for all who share it', async () => {
@@ -104,7 +111,7 @@ describe('a pool that tenants share', () => {
       body: { pools: [{ name: 'main', thinRatio: 3 }] },
     });
     expect((await see('beta')).pools).toMatchObject([{ thinRatio: 3, daysToFull: null }]);
-    await blockStorage.createVolume(beta, request('beyond', total));
+    await blockStorage.volumes.create(beta, request('beyond', total));
     const [entry] = await house.audit('backend.change');
     expect(entry).toMatchObject({ before: { thinRatios: { main: 1 } }, after: { thinRatios: { main: 3 } } });
     // One who shares it from now on has it, too.
@@ -112,7 +119,7 @@ describe('a pool that tenants share', () => {
     const body = { name: 'files', share: 'files' };
     expect((await house.call(house.root.admin, 'POST', '/tenants/gamma/backends', { body })).status).toBe(201);
     await until('gamma sees the pool', async () => (await see('gamma')).pools.length > 0);
-    await blockStorage.createVolume(caller(gamma, (await see('gamma')).id), request('late', total / 2n));
+    await blockStorage.volumes.create(caller(gamma, (await see('gamma')).id), request('late', total / 2n));
   });
 
   it('is full in so many days, by how it grew', async () => {
@@ -161,7 +168,7 @@ describe('a pool that tenants share', () => {
     for (let round = 0; round < 3; round++) {
       const ifMatch = await etag();
       const creations = Array.from({ length: 30 }, (_, n) =>
-        blockStorage.createVolume(beta, request(`race-${round}-${n}`, 4096n)).then(
+        blockStorage.volumes.create(beta, request(`race-${round}-${n}`, 4096n)).then(
           () => 'made',
           (error: { field?: string }) => error.field,
         ),

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { forgetTenant } from '#tenancy/tenant-end';
+import { forgetTenant } from '#tenancy/tenants/tenant-end';
 import { AdminHouse, type HouseTenant } from '#test/admin/admin-house';
 import { driverOf, grantOn, MIB, poolsSeen, registerBucket, sidecarOf } from '#test/admin/resource-calls';
 import { hostRequest, volumeRequest } from '#test/block-storage/block-house';
@@ -14,7 +14,7 @@ import { daemonsOf } from '#test/support/tgt-daemons';
 const GIB = 1024 ** 3;
 let house: AdminHouse;
 beforeAll(async () => {
-  house = await AdminHouse.create({ block: 'fake', env: { TRIVET_FAILPOINTS: '1' } });
+  house = await AdminHouse.create({ block: 'fake' });
 });
 afterAll(() => house?.close());
 
@@ -98,35 +98,28 @@ describe('a tenant that has something', () => {
     const { blockStorage } = house.parts;
     const caller = await driverOf(house, full);
     const volume = async (name: string, more: object = {}) =>
-      blockStorage.createVolume(caller, {
+      blockStorage.volumes.create(caller, {
         name,
         sizeBytes: BigInt(GIB),
         description: '',
-        folder: '',
-        thick: false,
-        encrypted: false,
-        deduplication: false,
-        limitIops: -1,
-        limitMbps: -1,
-        destroyOnDelete: false,
         config: {},
         ...more,
       });
     const one = await volume('one');
     const binned = await volume('binned');
-    const request = { volumeId: one.id, description: '', config: {} };
-    const first = await blockStorage.createSnapshot(caller, { ...request, name: 'first' });
-    await blockStorage.createSnapshot(caller, { ...request, name: 'second' });
-    await volume('clone', { source: { snapshotId: first.id } });
-    await blockStorage.deleteVolume(caller, binned.id, { force: false });
+    const request = { volumeId: one.value.id, description: '', config: {} };
+    const first = await blockStorage.snapshots.create(caller, { ...request, name: 'first' });
+    await blockStorage.snapshots.create(caller, { ...request, name: 'second' });
+    await volume('clone', { source: { snapshotId: first.value.id } });
+    await blockStorage.volumes.delete(caller, binned.value.id, { force: false });
     const host = { uuid: 'h-1', name: 'h', iqns: ['iqn.2026-11.test:h'], wwpns: [], nqns: [], networks: [] };
-    await blockStorage.putHost(caller, { ...host, chap: { user: 'chap-user', password: 'chap-password-1' } });
-    await blockStorage.publish(caller, one.id, { host: 'h-1', accessProtocol: 'iscsi' });
+    await blockStorage.hosts.put(caller, { ...host, chap: { user: 'chap-user', password: 'chap-password-1' } });
+    await blockStorage.publications.publish(caller, one.value.id, { host: 'h-1', accessProtocol: 'iscsi' });
 
     const { storage } = house.parts;
     const sidecar = await sidecarOf(house, full);
     const params = { protocols: [], parameters: {} };
-    for (const name of ['photos', 'films']) await storage.createBucket(sidecar, { name, ...params });
+    for (const name of ['photos', 'films']) await storage.buckets.create(sidecar, { name, ...params });
     await grantOn(storage, sidecar, 'ba', 'photos');
     house.appliance.fake!.seedObjects('photos', 2_500);
     await registerBucket(house, full, 'theirs', 3);
@@ -236,10 +229,12 @@ describe.skipIf(!hasTgt())('a tenant whose volumes are exported', () => {
     const { blockStorage } = real.parts;
     const driver = await driverOf(real, real.acme);
     const request = { ...volumeRequest('exported'), sizeBytes: BigInt(8 * MIB) };
-    const { id } = await blockStorage.createVolume(driver, request);
+    const {
+      value: { id },
+    } = await blockStorage.volumes.create(driver, request);
     const host = hostRequest('reader');
-    await blockStorage.putHost(driver, host);
-    await blockStorage.publish(driver, id, { host: host.uuid, accessProtocol: 'iscsi' });
+    await blockStorage.hosts.put(driver, host);
+    await blockStorage.publications.publish(driver, id, { host: host.uuid, accessProtocol: 'iscsi' });
     const { tgtPath } = real.appliance;
     const daemons = globSync('*/daemon.json', { cwd: tgtPath }).map(
       file => JSON.parse(readFileSync(join(tgtPath, file), 'utf8')) as Record<string, unknown>,

@@ -11,8 +11,10 @@ const PARAMETERS: Readonly<Record<string, readonly [table: string, column: 'id' 
   user: ['tenant_user', 'name', "name LIKE 'only-%'"],
   token: ['admin_token', 'id', "name LIKE 'only-%'"],
   backend: ['backend', 'name', "name LIKE 'only-%'"],
+  objectBackend: ['backend', 'name'],
   endpoint: ['endpoint', 'name'],
   bucket: ['bucket', 'id'],
+  foreignBucket: ['bucket', 'name'],
   access: ['access', 'id'],
   volume: ['volume', 'id', "state = 'ready'"],
   binnedVolume: ['volume', 'id', "state = 'binned'"],
@@ -20,6 +22,7 @@ const PARAMETERS: Readonly<Record<string, readonly [table: string, column: 'id' 
   publication: ['publication', 'id'],
   host: ['host', 'id'],
   template: ['protection_template', 'name', "name LIKE 'only-%'"],
+  policy: ['performance_policy', 'name', "name LIKE 'only-%'"],
   session: ['snapshot_session', 'id'],
   operation: ['operation', 'id'],
 };
@@ -56,6 +59,11 @@ export async function thingsOf(house: AdminHouse, { id, name, backends }: HouseT
   await query('UPDATE trivet.pool SET total_bytes = 1099511627776 WHERE tenant_id = $1', [id]);
   await query('UPDATE trivet.snapshot SET cut = 1, cut_at = now(), size_bytes = 1 WHERE tenant_id = $1', [id]);
   await query("UPDATE trivet.snapshot_session SET expires_at = now() + interval '1 h' WHERE tenant_id = $1", [id]);
+  await query('UPDATE trivet.finding SET subject = $2 WHERE tenant_id = $1', [id, only('finding')]);
+  await query(
+    "INSERT INTO trivet.performance_policy (tenant_id, name, description, config) VALUES ($1, $2, '', '{}')",
+    [id, only('policy')],
+  );
   // Rows of the audit log are never changed.
   await query(
     `INSERT INTO trivet.audit_entry (tenant_id, tenant_name, actor_kind, actor, action, subject_kind, subject_name)

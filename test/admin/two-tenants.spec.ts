@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ROUTES } from '#admin/contract/index';
 import type { RouteContract } from '#admin/contract/route';
-import { configureLogging } from '#platform/log';
+import { configureLogging } from '#platform/logging/log';
 import { AdminHouse, type CallOptions, type HouseTenant, type Person, type Reply } from '#test/admin/admin-house';
 import { callRoute, guarded, inPath, isEvents, named, PLACEHOLDERS, people, suffices } from '#test/admin/route-calls';
 import { canariesOf, guessed, type Things, thingsOf } from '#test/admin/tenant-things';
@@ -14,7 +14,7 @@ import { canariesOf, guessed, type Things, thingsOf } from '#test/admin/tenant-t
  * The same for the other doors:
  *   COSI   every RPC: test/tenancy/two-doors.spec.ts
  *   CSP    every route: test/tenancy/two-doors.spec.ts; two backends of a tenant: test/csp/csp-server.spec.ts
- *   CBT    by socket and by login: test/tenancy/two-doors.spec.ts; by a session's token: test/cbt/cbt-faces.spec.ts;
+ *   CBT    by socket and by login: test/tenancy/two-doors.spec.ts; by a session's token: test/cbt/cbt-services.spec.ts;
  *          the sessions: test/cbt-sessions/{sessions,rest}.spec.ts; the engine's answers: test/changes/questions.spec.ts
  *   events and their filters: test/admin/events.spec.ts
  *   SQL    as the application role: test/tenancy/row-security.spec.ts

@@ -119,6 +119,14 @@ describe('a volume by the admin API', () => {
     expect(small).toMatchObject({ status: 400, body: { errors: [{ pointer: '/body/size' }] } });
   });
 
+  it('is made of no image that is not there, and of none by a path', async () => {
+    for (const image of ['none.img', '../none.img'])
+      expect(await makeVolume(house, house.acme, 'registered', { source: { image } }), image).toMatchObject({
+        status: 400,
+        body: { errors: [{ pointer: expect.stringContaining('/body/source') }] },
+      });
+  });
+
   it('is expanded, described and protected by who has read it last', async () => {
     const made = await makeVolume(house, house.acme, 'grows');
     const id = idOf(made);
@@ -187,8 +195,8 @@ describe('a volume by the admin API', () => {
     const driver = await driverOf(house, house.acme);
     const host = { uuid: 'h-forced', name: 'forced', wwpns: [], nqns: [], networks: [] };
     const { blockStorage } = house.parts;
-    await blockStorage.putHost(driver, { ...host, iqns: ['iqn.2026-01.org.example:forced'] });
-    await blockStorage.publish(driver, idOf(made), { host: 'h-forced', accessProtocol: 'iscsi' });
+    await blockStorage.hosts.put(driver, { ...host, iqns: ['iqn.2026-01.org.example:forced'] });
+    await blockStorage.publications.publish(driver, idOf(made), { host: 'h-forced', accessProtocol: 'iscsi' });
     const del = (ifMatch: unknown, query: Record<string, string>) =>
       house.call(house.acme.admin, 'DELETE', of(idOf(made)), { ifMatch: String(ifMatch), query });
     expect((await del(made.headers.etag, { force: 'true' })).status).toBe(412);

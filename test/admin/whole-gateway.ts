@@ -1,15 +1,14 @@
 import 'reflect-metadata';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { FastifyInstance } from 'fastify';
-import type { ProcessContext } from '#platform/boot';
-import { loadConfig } from '#platform/config';
-import { Health } from '#platform/health';
-import { configureLogging, createLogger } from '#platform/log';
-import { Shutdown } from '#platform/shutdown';
+import { loadConfig } from '#platform/config/config';
+import { Health } from '#platform/health/health';
+import { configureLogging, createLogger } from '#platform/logging/log';
+import { type AppContext, REQUIRED } from '#platform/process/platform.module';
+import { Shutdown } from '#platform/process/shutdown';
 import type { TestAppliance } from '#test/support/appliance';
 import { freePort } from '#test/support/free-port';
 import { startGateway } from '../../apps/gateway/src/gateway.js';
-import { type GatewayConfig, REQUIRED } from '../../apps/gateway/src/gateway-parts.js';
 
 export interface ServedRoute {
   method: string;
@@ -55,7 +54,8 @@ export async function startWholeGateway(appliance: TestAppliance): Promise<Whole
   };
   configureLogging({ level: 'error' });
   const shutdown = new Shutdown({ deadlineMs: 10_000, exit: () => {} });
-  const context: ProcessContext<GatewayConfig> = {
+  const context: AppContext = {
+    app: 'gateway',
     config: loadConfig(REQUIRED, env),
     log: createLogger('gateway'),
     health: new Health(),

@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { sqlFile } from '#platform/sql';
+import { Overview } from '#admin/overview/overview';
+import { sqlFile } from '#platform/database/sql';
 import { uuidv7 } from '#platform/uuid';
 import { AdminHouse } from '#test/admin/admin-house';
 import { until } from '#test/support/parts';
@@ -95,6 +96,44 @@ describe.each([true, false])('with Redis: %s', withRedis => {
     await until('it is forgotten', async () => (await workers()).length === 2);
   });
 
+  it('lists what workers do by themselves, and says what is late to whom it concerns', async () => {
+    const tasks = async () => (await house.call(house.root.viewer, 'GET', '/tasks')).body.items;
+    await until('all have succeeded', async () => {
+      const found: { lastSuccessAt: string | null }[] = await tasks();
+      return found.length > 30 && found.every(({ lastSuccessAt }) => lastSuccessAt);
+    });
+    const ids = (await workers()).map(({ id }: { id: string }) => id).sort();
+    const pools = (await tasks()).filter(({ name }: { name: string }) => name === 'pools');
+    expect(pools.map(({ workerId }: { workerId: string }) => workerId).sort()).toEqual(ids);
+    expect(pools[0]).toMatchObject({ scope: 'worker', state: 'ok', error: null });
+    expect(await tasks()).toContainEqual(expect.objectContaining({ name: 'recycle-bin', scope: 'appliance' }));
+    const ofThisGateway = { name: 'suspended-tenants', scope: 'gateway', workerId: null, state: 'ok' };
+    expect(await tasks()).toContainEqual(expect.objectContaining(ofThisGateway));
+    // Done hourly, and by nobody while this says it was just begun.
+    const hourly = "name = 'gone-resources'";
+    await house.query('UPDATE trivet.worker SET started_at = started_at - interval $$1 day$$');
+    await house.query(
+      `UPDATE trivet.periodic_task SET succeeded_at = now() - interval '1 day', error = 'error EIO' WHERE ${hourly}`,
+    );
+    expect(await tasks()).toContainEqual(
+      expect.objectContaining({ name: 'gone-resources', state: 'late', error: 'error EIO' }),
+    );
+    const fresh = () =>
+      new Overview({
+        database: house.database,
+        workers: house.options.workers,
+        names: house.options.names,
+        version: '1',
+        legs: async () => [],
+        certificate: () => undefined,
+      });
+    const seen = ({ attention }: { attention: { what: string }[] }) => attention.map(({ what }) => what).join();
+    expect(seen(await fresh().read())).toMatch(/gone-resources.* has not succeeded since/);
+    expect(seen(await fresh().read(house.acme.id))).not.toContain('gone-resources');
+    await house.query(`UPDATE trivet.periodic_task SET succeeded_at = now(), error = NULL WHERE ${hourly}`);
+    expect(seen(await fresh().read())).not.toContain('gone-resources');
+  });
+
   it('misses as many as have died and were not started again', async () => {
     const doomed = [await house.appliance.worker(), await house.appliance.worker()];
     await until('they have said something', async () => (await workers()).length === 4);
@@ -170,19 +209,19 @@ describe.each([true, false])('with Redis: %s', withRedis => {
       house.query(
         `INSERT INTO trivet.operation (tenant_id, id, kind, class, backend_id, resource_kind, resource_id, resource_name,
                                        request, next_run_at)
-         SELECT $1, gen_random_uuid(), 'test.work', $2, gen_random_uuid(), 'thing', gen_random_uuid(), 'thing', '{}',
+         SELECT $1, gen_random_uuid(), 'volume.create', $2, gen_random_uuid(), 'thing', gen_random_uuid(), 'thing', '{}',
                 now() - interval '1 minute' FROM generate_series(1, $3::int)`,
         [house.beta.id, queueClass, count],
       );
     await insert(600, 'index');
     await house.query(
       `INSERT INTO trivet.operation (tenant_id, id, kind, class, backend_id, resource_kind, resource_id, resource_name, request)
-       VALUES ($1, $2, 'test.work', 'copy', gen_random_uuid(), 'thing', gen_random_uuid(), 'thing', '{}')`,
+       VALUES ($1, $2, 'volume.create', 'copy', gen_random_uuid(), 'thing', gen_random_uuid(), 'thing', '{}')`,
       [house.beta.id, id],
     );
     const due = await house.database.engine<{ operationId: string; class: string }>(
       sqlFile('operations', 'due'),
-      [64, 0, 500],
+      [64, 0, 500, ['volume.create']],
     );
     const taken = due.filter(row => row.class === 'index');
     expect(taken).toEqual([]);
@@ -193,12 +232,12 @@ describe.each([true, false])('with Redis: %s', withRedis => {
       );
       return row!.dispatch_no > 0;
     });
-    await house.query("DELETE FROM trivet.operation WHERE kind = 'test.work'");
+    await house.query("DELETE FROM trivet.operation WHERE resource_kind = 'thing'");
     await house.query("UPDATE trivet.queue SET paused = false WHERE class = 'index'");
   });
 
   it('is for administrators of the appliance alone', async () => {
-    for (const path of ['/workers', '/queues'])
+    for (const path of ['/workers', '/tasks', '/queues'])
       expect((await house.call(house.acme.admin, 'GET', path)).status).toBe(403);
     const body = { paused: true };
     expect((await house.call(house.root.operator, 'PATCH', '/queues/fast', { body })).status).toBe(403);

@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Passwords } from '#tenancy/passwords';
+import { Passwords } from '#tenancy/credentials/passwords';
 import type { AdminHouse } from '#test/admin/admin-house';
 import { type BenchOptions, type Figure, median, perSecond, rate } from '#test/bench/measure';
 

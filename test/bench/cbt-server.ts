@@ -8,7 +8,7 @@ import { loadSync } from '@grpc/proto-loader';
 import { emptyBatch, type RangeBatch } from '#backends/extent-source';
 import { DEFAULT_RANGES, RangeEncoder } from '#cbt/range-encoder';
 import { PACKAGE_ROOT } from '#platform/package-root';
-import { openRoom, S1 } from '#test/cbt/room';
+import { openRoom, S1 } from '#test/cbt/in-process-server';
 
 export interface BenchDoors {
   room: string;

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import type { ClientReadableStream } from '@grpc/grpc-js';
 import { DEFAULT_RANGES } from '#cbt/range-encoder';
-import { NODE_FLAGS } from '#platform/node-flags';
 import { PACKAGE_ROOT } from '#platform/package-root';
+import { NODE_FLAGS } from '#platform/process/node-flags';
 import { indexFigures } from '#test/bench/cbt-index';
 import type { BenchDoors } from '#test/bench/cbt-server';
 import {
@@ -17,7 +17,7 @@ import {
   spread,
 } from '#test/bench/measure';
 import { CbtClient } from '#test/cbt/client';
-import { S1 } from '#test/cbt/room';
+import { S1 } from '#test/cbt/in-process-server';
 import { parts } from '#test/support/parts';
 
 const MIB = 1024 * 1024;
@@ -50,7 +50,7 @@ export async function benchCbt(options: BenchOptions): Promise<Figure[]> {
   }
 }
 
-/** The faces of changed blocks, over a source that costs nothing, to a client that does not decode. */
+/** The services of changed blocks, over a source that costs nothing, to a client that does not decode. */
 async function faceFigures(
   { quick }: BenchOptions,
   child: ChildProcess,

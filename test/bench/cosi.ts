@@ -17,7 +17,7 @@ const POOL = 10;
 /** Of both sides: V8 compiles until some 15,000 creations have run, which took a fifth of the gateway's processor time. */
 const WARM_UP_ROUNDS = 5;
 
-/** Repeated calls, mutations and memory (shared figures of the COSI leg), on the fake store without delay. */
+/** Repeated calls, mutations and memory (shared figures of the COSI interface), on the fake store without delay. */
 export async function benchCosi(options: BenchOptions): Promise<Figure[]> {
   const appliance = await TestAppliance.start({
     backend: 'fake',

@@ -16,7 +16,7 @@ const CALLERS = 32;
 const POOL = 10;
 const MIB = 1024 ** 2;
 
-/** The block leg: its reads, its publications, its lists, and what a snapshot costs whom. */
+/** The block side: its reads, its publications, its lists, and what a snapshot costs whom. */
 export async function benchCsp(options: BenchOptions): Promise<Figure[]> {
   const appliance = await TestAppliance.start({
     backend: 'fake',

@@ -1,4 +1,4 @@
-/** `./trivet bench`: prints the figures of some legs, or of all but memory, against their limits, and writes them as JSON. */
+/** `./trivet bench`: prints the figures of some interfaces, or of all but memory, against their limits, and writes them as JSON. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';

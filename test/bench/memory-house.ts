@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ensureLauncherToken } from '#tenancy/launcher-token';
+import { ensureLauncherToken } from '#tenancy/tokens/launcher-token';
 import type { CosiClient } from '#test/cosi/client';
 import { TestAppliance } from '#test/support/appliance';
 import { freePort } from '#test/support/free-port';

@@ -15,7 +15,7 @@ const NODES = Array.from({ length: 3 }, (_, n) => ({
 const WRITES = 32;
 const SIDECAR = '/snapshotmetadata.SnapshotMetadata';
 
-/** One turn of a leg: what it makes it deletes again, so that what grows is not what was asked for. */
+/** One turn of an interface: what it makes it deletes again, so that what grows is not what was asked for. */
 export interface Job {
   name: string;
   everyMs: number;

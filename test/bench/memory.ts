@@ -10,7 +10,7 @@ const AFTERWARDS = 64;
 const AIM = 260;
 const LISTENERS = 5;
 
-/** What gateway and worker keep in memory before, under and after a load of all legs together. */
+/** What gateway and worker keep in memory before, under and after a load of all interfaces together. */
 export async function benchMemory({ quick, minutes }: BenchOptions): Promise<Figure[]> {
   const loadMs = quick ? 10_000 : minutes === undefined ? HOUR_MS : minutes * 60_000;
   const load = quick ? '10 s of load' : `${loadMs / 60_000} minutes of load`;

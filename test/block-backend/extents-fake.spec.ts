@@ -6,10 +6,10 @@ import { failsWith, MIB } from '#backends/conformance/block-backend.conformance'
 import { BLOCK, collect, ExtentBench, type ExtentSourceHarness } from '#backends/conformance/extent-bench';
 import { describeExtentSource } from '#backends/conformance/extent-source.conformance';
 import type { ExtentSource } from '#backends/extent-source';
-import { FakeBlockControl } from '#backends/fake-block/fake-block-control';
-import { fakeBlockKind } from '#backends/fake-block/fake-block-kind';
 import { extentHarness } from '#test/block-backend/extent-harness';
 import { ownFolder, xfsFolder } from '#test/block-backend/file-harness';
+import { FakeBlockControl } from '#test/fakes/block/fake-block-control';
+import { fakeBlockKind } from '#test/fakes/block/fake-block-kind';
 
 const soon = () => AbortSignal.timeout(20_000);
 const folder = ownFolder();

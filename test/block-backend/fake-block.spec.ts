@@ -4,11 +4,11 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { BlockBackend, BlockStore } from '#backends/block-backend';
 import { BlockBackendBench, describeBlockBackend, failsWith } from '#backends/conformance/block-backend.conformance';
 import { describeBlockCopies } from '#backends/conformance/block-copies.conformance';
-import { checkCallLog } from '#backends/fake/call-log-check';
-import { FakeBlockControl } from '#backends/fake-block/fake-block-control';
-import { fakeBlockKind } from '#backends/fake-block/fake-block-kind';
 import { type LeaseSignal, unleased } from '#platform/lease-signal';
 import { fileHarness, OWNER, ownFolder, pool } from '#test/block-backend/file-harness';
+import { FakeBlockControl } from '#test/fakes/block/fake-block-control';
+import { fakeBlockKind } from '#test/fakes/block/fake-block-kind';
+import { checkCallLog } from '#test/fakes/object/call-log-check';
 import { until } from '#test/support/parts';
 
 const soon = () => unleased(AbortSignal.timeout(20_000));
@@ -198,7 +198,7 @@ describe('faults of the fake block store', () => {
       const other = { ...target(10, [{ iqn: 'iqn.host:b', chap: { ...chap, password: 'another-password' } }]), image };
       await expect(store.exporter.applyTarget(other, bench.nextFence(), soon())).rejects.toMatchObject({
         kind: 'already_exists',
-        field: 'chap_user',
+        field: 'chap.user',
       });
       const missing = { ...target(11, []), image: bench.image() };
       await failsWith(store.exporter.applyTarget(missing, bench.nextFence(), soon()), 'failed_precondition');

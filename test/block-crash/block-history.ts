@@ -1,5 +1,5 @@
-import type { CallLogRow } from '#backends/fake/fake-control';
 import { type Attempt, attemptsOf, fences, overlaps, pidsOf, TICK } from '#test/crash/history';
+import type { CallLogRow } from '#test/fakes/object/fake-control';
 import type { TestAppliance } from '#test/support/appliance';
 import { targetName } from '#test/support/target-name';
 

@@ -1,11 +1,11 @@
-import type { FaultOrder } from '#backends/fake/fake-control';
-import { Database } from '#platform/database';
+import { Database } from '#platform/database/database';
 import type { ErrorKind } from '#platform/errors';
-import { acceptInBackground } from '#storage/background-operation';
-import { beginRelease } from '#storage/snapshots/release-image';
+import { beginRelease } from '#storage/block/snapshots/release-snapshot';
+import { acceptInBackground } from '#storage/shared/background-operation';
 import { BlockJobs, type Host, hostOf, must } from '#test/block-crash/block-jobs';
 import { type Target, targetsOf, withSession } from '#test/block-crash/block-targets';
 import { difference, PoolFiles, pattern } from '#test/block-crash/pool-files';
+import type { FaultOrder } from '#test/fakes/object/fake-control';
 import type { TestAppliance } from '#test/support/appliance';
 import { until } from '#test/support/parts';
 

@@ -1,11 +1,11 @@
-import type { SecretBox } from '#platform/secrets';
-import { blockHandlers } from '#storage/block-handlers';
-import type { BlockDirectory } from '#storage/volumes/volume-handlers';
+import { handlersOf } from '#operations/definitions/define-operation';
+import { BLOCK_OPERATIONS } from '#storage/block/block-operations';
 import { blockHistoryOf, blockViolations } from '#test/block-crash/block-history';
 import { isPassing } from '#test/block-crash/block-jobs';
 import { BlockStage } from '#test/block-crash/block-stage';
 import { lastingMismatches } from '#test/block-crash/block-truth';
-import { BLOCK_SCENARIOS, type BlockScenario } from '#test/block-crash/scenarios';
+import type { BlockScenario } from '#test/block-crash/scenario';
+import { BLOCK_SCENARIOS } from '#test/block-crash/scenarios';
 import {
   acceptCase,
   casesOf,
@@ -19,7 +19,7 @@ import type { BlockKind } from '#test/support/block-folders';
 
 export const blockLeg = (house: BlockKind, redis: boolean): KillableLeg<BlockStage> => ({
   scenarios: BLOCK_SCENARIOS,
-  handlers: blockHandlers({} as BlockDirectory, {} as SecretBox, { recycleMs: 0 }),
+  handlers: handlersOf(BLOCK_OPERATIONS, {} as never),
   background: ['volume.replay', 'snapshot.release'],
   create: () =>
     TestAppliance.create({

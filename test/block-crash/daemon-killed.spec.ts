@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { BlockCrowd } from '#test/block-crash/block-crowd';
 import { BlockJobs, hostOf, must } from '#test/block-crash/block-jobs';
@@ -49,6 +50,15 @@ describe('tgtd is killed', () => {
     await must(() => jobs.publish(body.id, host));
     expect(daemonsOf(appliance.blockFolders.tgtPath)).toEqual([pid]);
     await (await login(appliance, host, body.id)).close();
+  });
+
+  it('only stopped, and nobody calls: a worker wakes it', async () => {
+    const [pid] = daemonsOf(appliance.blockFolders.tgtPath);
+    process.kill(pid!, 'SIGSTOP');
+    const isStopped = () => /^State:\s+T/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+    await until('it is stopped', isStopped);
+    await until('it goes on', () => !isStopped());
+    expect(daemonsOf(appliance.blockFolders.tgtPath)).toEqual([pid]);
   });
 
   it('with gateway and worker, while a host writes: it finds every acknowledged byte, on the same disk', async () => {

@@ -1,9 +1,10 @@
 import { closeSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { changeHandlers } from '#changes/change-handlers';
+import { CHANGE_OPERATIONS } from '#changes/change-operations';
 import { decodeChunk } from '#changes/chunk-codec';
-import { failpointsOf } from '#operations/failpoints';
+import { handlersOf } from '#operations/definitions/define-operation';
+import { failpointsOf } from '#test/failpoints/failpoints-of';
 import { TestAppliance } from '#test/support/appliance';
 import { until } from '#test/support/parts';
 
@@ -56,15 +57,14 @@ export const ONE_OF_TWO: Building = {
 export function describeKilledIndexing(what: string, { kind, prepare, act, before, reached }: Building): void {
   describe(`a worker that is killed in ${kind} while it builds ${what}`, () => {
     let appliance: TestAppliance;
-    const handler = changeHandlers({} as never, {} as never).find(one => one.kind === kind)!;
+    const handler = handlersOf(CHANGE_OPERATIONS, {} as never).find(one => one.kind === kind)!;
     // Points of errors and of steps in several portions are met by test/changes/crashes.spec.ts.
     const points = failpointsOf(handler).filter(
       point => reached.test(point) && !/:(undo:point|retry:after|(compare|list):(again|point))$/.test(point),
     );
     const prepared = new Map<string, Prepared>();
 
-    const worker = (at?: string) =>
-      appliance.worker(at ? { TRIVET_FAILPOINTS: '1', TRIVET_FAILPOINT: `${at}=kill@1` } : {});
+    const worker = (at?: string) => appliance.worker(at ? { TRIVET_FAILPOINT: `${at}=kill@1` } : {});
     /** Merges nothing. */
     const calmWorker = () => appliance.worker({ TRIVET_INDEX_RETENTION_MS: '86400000' });
     const calmly = async <T>(work: () => Promise<T>): Promise<T> => {

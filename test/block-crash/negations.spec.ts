@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { FaultMode } from '#backends/fake/fake-faults';
 import { blockHistoryOf, blockViolations } from '#test/block-crash/block-history';
 import { must, persist, type Reply } from '#test/block-crash/block-jobs';
 import { BlockStage, SIZE } from '#test/block-crash/block-stage';
 import { lastingMismatches } from '#test/block-crash/block-truth';
+import type { FaultMode } from '#test/fakes/object/fake-faults';
 import { TestAppliance } from '#test/support/appliance';
 import { until } from '#test/support/parts';
 

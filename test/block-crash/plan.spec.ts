@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { failpointsOf } from '#operations/failpoints';
 import { blockCases, blockLeg } from '#test/block-crash/crash-points';
+import { failpointsOf } from '#test/failpoints/failpoints-of';
 import type { BlockKind } from '#test/support/block-folders';
 
 /** What the files beside this one say: house and kinds. */

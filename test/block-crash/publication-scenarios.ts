@@ -1,6 +1,6 @@
 import { hostOf, must } from '#test/block-crash/block-jobs';
 import { type BlockStage, expectEqual } from '#test/block-crash/block-stage';
-import type { BlockScenario } from '#test/block-crash/scenarios';
+import type { BlockScenario } from '#test/block-crash/scenario';
 
 type Part = Omit<BlockScenario, 'name' | 'covers'>;
 

@@ -1,7 +1,7 @@
 import { must } from '#test/block-crash/block-jobs';
 import { type BlockStage, expectEqual, SIZE } from '#test/block-crash/block-stage';
 import { oneOf, pattern } from '#test/block-crash/pool-files';
-import type { BlockScenario } from '#test/block-crash/scenarios';
+import type { BlockScenario } from '#test/block-crash/scenario';
 import { until } from '#test/support/parts';
 
 type Part = Omit<BlockScenario, 'name' | 'covers'>;

@@ -4,9 +4,9 @@ import { type Host, must, type Reply } from '#test/block-crash/block-jobs';
 import { BlockStage, SIZE } from '#test/block-crash/block-stage';
 import { login } from '#test/block-crash/block-targets';
 import { lastingMismatches } from '#test/block-crash/block-truth';
-import { type DaemonProcess, TestAppliance } from '#test/support/appliance';
+import { TestAppliance } from '#test/support/appliance';
 import { until } from '#test/support/parts';
-import { isStopped, leasesLost } from '#test/support/stopped-worker';
+import { StoppedWorkers } from '#test/support/stopped-worker';
 
 interface Stale {
   /** Of tgtd: after the look at fence and lease, before the request is written. */
@@ -116,7 +116,7 @@ const WITHIN_MS = 5_000;
 
 describe('a request to tgtd that a stopped worker still sends', () => {
   let appliance: TestAppliance;
-  const workers: DaemonProcess[] = [];
+  const workers = new StoppedWorkers(() => appliance);
   beforeAll(async () => {
     appliance = await TestAppliance.create({
       backend: 'fake',
@@ -126,26 +126,16 @@ describe('a request to tgtd that a stopped worker still sends', () => {
     });
     await appliance.gateway();
   });
-  afterEach(async () => {
-    for (const worker of workers.splice(0)) {
-      worker.signal('SIGCONT');
-      await worker.stop('SIGKILL');
-    }
-  });
+  afterEach(() => workers.end());
   afterAll(() => appliance?.close());
 
-  const start = async (env: Record<string, string> = {}): Promise<DaemonProcess> => {
-    const worker = await appliance.worker(env);
-    workers.push(worker);
-    return worker;
-  };
   /** Of operations that lost their worker more than once, for the message of a failure: what became of them, and what workers said. */
   const crashed = async (): Promise<string> => {
     const events = await appliance.database.query(
       `SELECT e.at, e.type, e.detail FROM trivet.operation_event e JOIN trivet.operation o ON o.id = e.operation_id
         WHERE o.crashes > 1 ORDER BY e.seq`,
     );
-    const logs = workers.flatMap(worker =>
+    const logs = workers.workers.flatMap(worker =>
       worker
         .log()
         .split('\n')
@@ -153,29 +143,27 @@ describe('a request to tgtd that a stopped worker still sends', () => {
     );
     return events.length === 0 ? '' : [...events.map(event => JSON.stringify(event)), ...logs.slice(-40)].join('\n');
   };
-  const stopsAt = (request: string, nth = 1): Promise<DaemonProcess> =>
-    start({ TRIVET_FAILPOINTS: '1', TRIVET_FAILPOINT: `tgt.${request}:checked=stop@${nth}` });
+  const stopsAt = (request: string, nth?: number) => workers.start(`tgt.${request}:checked`, nth);
 
   it.each(CASES.map((one, n) => ({ ...one, n })))(
     '$request $case',
     async ({ request, nth, n, prepare, act, later }) => {
       const stage = new BlockStage(appliance, `late${n}`);
-      const first = await start();
+      const first = await workers.start();
       await prepare(stage);
       await first.stop('SIGKILL');
 
       const stale = await stopsAt(request, nth);
       const answer = act(stage);
-      await until(`the worker stops before ${request}`, () => isStopped(stale));
-      await start();
+      await workers.stopped(stale);
+      await workers.start();
       const { code, message } = await answer;
       expect(code, `${message}\n${await crashed()}`).toMatch(/^20[04]$/);
       const holds = await later(stage);
       await appliance.settled();
       expect(await lastingMismatches(appliance)).toEqual([]);
 
-      stale.signal('SIGCONT');
-      await until('the stale worker knows', async () => (await leasesLost(stale)) >= 1);
+      await workers.goesOn(stale);
       expect(await lastingMismatches(appliance, WITHIN_MS)).toEqual([]);
       await holds?.();
     },
@@ -183,20 +171,19 @@ describe('a request to tgtd that a stopped worker still sends', () => {
 
   it('delete.connection ends no session that came later', async () => {
     const stage = new BlockStage(appliance, 'sessions');
-    const first = await start();
+    const first = await workers.start();
     await published(stage);
     const ended = await login(appliance, stage.host, stage.volumeId);
     await first.stop('SIGKILL');
     const stale = await stopsAt('delete.connection');
     const answer = unpublish(stage);
-    await until('the worker stops before it ends the session', () => isStopped(stale));
-    await start();
+    await workers.stopped(stale);
+    await workers.start();
     expect((await answer).code).toMatch(/^20[04]$/);
     await mustPublish(stage);
     await ended.close();
     const session = await login(appliance, stage.host, stage.volumeId);
-    stale.signal('SIGCONT');
-    await until('the stale worker knows', async () => (await leasesLost(stale)) >= 1);
+    await workers.goesOn(stale);
     expect(await lastingMismatches(appliance, WITHIN_MS)).toEqual([]);
     await session.read(0, 512);
     await session.close();
@@ -205,21 +192,21 @@ describe('a request to tgtd that a stopped worker still sends', () => {
   // The lock of the daemon's accounts is in its hand: no successor comes before it goes on.
   it('bind.account, while its successor waits', async () => {
     const stage = new BlockStage(appliance, 'account');
-    const first = await start();
+    const first = await workers.start();
     await volume(stage);
     const withChap = { ...stage.host, chap_user: 'stale-user', chap_password: 'a-secret-of-16-c' };
     await must(() => stage.jobs.host(withChap));
     await first.stop('SIGKILL');
     const stale = await stopsAt('bind.account');
     const answer = publish(stage);
-    await until('the worker stops before it binds the account', () => isStopped(stale));
-    await start();
+    await workers.stopped(stale);
+    await workers.start();
     const taken = "SELECT FROM trivet.operation WHERE kind = 'volume.publish' AND attempt > 1 AND finished_at IS NULL";
     await until('its successor has begun', async () => (await appliance.database.query(taken)).length > 0);
     stale.signal('SIGCONT');
     const { code, message } = await answer;
     expect(code, message).toBe('200');
-    await until('the stale worker knows', async () => (await leasesLost(stale)) >= 1);
+    await workers.goesOn(stale);
     expect(await lastingMismatches(appliance, WITHIN_MS)).toEqual([]);
   });
 

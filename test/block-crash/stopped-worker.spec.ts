@@ -4,9 +4,9 @@ import { must, type Reply } from '#test/block-crash/block-jobs';
 import { BlockStage, SIZE } from '#test/block-crash/block-stage';
 import { targetsOf } from '#test/block-crash/block-targets';
 import { lastingMismatches } from '#test/block-crash/block-truth';
-import { type DaemonProcess, TestAppliance } from '#test/support/appliance';
+import { TestAppliance } from '#test/support/appliance';
 import { until } from '#test/support/parts';
-import { isStopped, leasesLost } from '#test/support/stopped-worker';
+import { StoppedWorkers } from '#test/support/stopped-worker';
 
 interface Stopped {
   /** Failpoint at which the worker stops itself. */
@@ -110,7 +110,7 @@ const CASES: readonly Stopped[] = [
 
 describe('a worker that is stopped beyond its lease changes nothing when it goes on', () => {
   let appliance: TestAppliance;
-  const workers: DaemonProcess[] = [];
+  const workers = new StoppedWorkers(() => appliance);
   beforeAll(async () => {
     appliance = await TestAppliance.create({
       backend: 'fake',
@@ -119,30 +119,19 @@ describe('a worker that is stopped beyond its lease changes nothing when it goes
     });
     await appliance.gateway();
   });
-  afterEach(async () => {
-    for (const worker of workers.splice(0)) {
-      worker.signal('SIGCONT');
-      await worker.stop('SIGKILL');
-    }
-  });
+  afterEach(() => workers.end());
   afterAll(() => appliance?.close());
-
-  const start = async (at?: string): Promise<DaemonProcess> => {
-    const worker = await appliance.worker(at ? { TRIVET_FAILPOINTS: '1', TRIVET_FAILPOINT: `${at}=stop@1` } : {});
-    workers.push(worker);
-    return worker;
-  };
 
   it.each(CASES.map((one, n) => ({ ...one, n })))('at $at', async ({ at, n, prepare, act, later }) => {
     const stage = new BlockStage(appliance, `case${n}`);
-    const first = await start();
+    const first = await workers.start();
     await prepare?.(stage);
     await first.stop('SIGKILL');
 
-    const stale = await start(at);
+    const stale = await workers.start(at);
     const answer = act(stage);
-    await until(`the worker stops at ${at}`, () => isStopped(stale));
-    await start();
+    await workers.stopped(stale);
+    await workers.start();
     const reply = await answer;
     expect(reply.code, reply.message).toMatch(/^(20[04]|GONE)$/);
     await later?.(stage, reply);
@@ -150,8 +139,7 @@ describe('a worker that is stopped beyond its lease changes nothing when it goes
     expect(await lastingMismatches(appliance)).toEqual([]);
     const before = await state();
 
-    stale.signal('SIGCONT');
-    await until('the stale worker knows', async () => (await leasesLost(stale)) >= 1);
+    await workers.goesOn(stale);
     expect(await lastingMismatches(appliance)).toEqual([]);
     expect(await state()).toEqual(before);
   });
@@ -172,27 +160,25 @@ describe('a worker that is stopped beyond its lease changes nothing when it goes
     'in the discard of a group cut, whose images its successor has made anew, at %s',
     async at => {
       const stage = new BlockStage(appliance, `discard-${at.split(/\W/)[1]}`);
-      const first = await start();
+      const first = await workers.start();
       await group(stage);
       await first.stop('SIGKILL');
       const point = 'snapshot_group.create:commit:answered';
-      const killed = await appliance.worker({ TRIVET_FAILPOINTS: '1', TRIVET_FAILPOINT: `${point}=kill@1` });
+      const killed = await appliance.worker({ TRIVET_FAILPOINT: `${point}=kill@1` });
       const answer = stage.jobs.snapshotGroup(stage.groupId, stage.name);
       await killed.ended();
       // It may stop before it could say that it is ready.
-      const spec = { TRIVET_FAILPOINTS: '1', TRIVET_FAILPOINT: `${at}=stop@1` };
+      const spec = { TRIVET_FAILPOINT: `${at}=stop@1` };
       const ready = appliance.worker(spec).catch(error => error);
       await until('it has begun', () => appliance.process('worker') !== killed);
-      const stale = appliance.process('worker');
-      workers.push(stale);
-      await until('the worker stops before it removes the first cut', () => isStopped(stale));
-      await start();
+      const stale = workers.ends(appliance.process('worker'));
+      await workers.stopped(stale);
+      await workers.start();
       const { code, message } = await answer;
       expect(code, message).toBe('200');
       await appliance.settled();
       const images = stage.files.images();
-      stale.signal('SIGCONT');
-      await until('the stale worker knows', async () => (await leasesLost(stale)) >= 1);
+      await workers.goesOn(stale);
       await ready;
       expect(stage.files.images()).toEqual(images);
       expect(await lastingMismatches(appliance)).toEqual([]);

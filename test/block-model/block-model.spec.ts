@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { Database } from '#platform/database';
-import { restoreFromBin } from '#storage/volumes/recycle-bin';
+import { Database } from '#platform/database/database';
+import { restoreFromBin } from '#storage/block/volumes/recycle-bin';
 import { blockHistoryOf, blockViolations } from '#test/block-crash/block-history';
 import { BlockJobs, hostOf, must } from '#test/block-crash/block-jobs';
 import { targetsOf } from '#test/block-crash/block-targets';

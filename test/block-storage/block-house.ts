@@ -6,26 +6,29 @@ import type { BlockStore } from '#backends/block-backend';
 import { ReflinkBackend } from '#backends/reflink/reflink-backend';
 import { ReflinkExtents } from '#backends/reflink/reflink-extents';
 import { reflinkKind } from '#backends/reflink/reflink-kind';
-import { NotifyDoorbell } from '#operations/doorbell';
-import type { Handler } from '#operations/handler';
-import { Operations } from '#operations/operations';
-import { OperationWorker } from '#operations/worker';
-import { Database } from '#platform/database';
-import { parseKeyring } from '#platform/kek';
-import { SecretBox } from '#platform/secrets';
+import { Operations } from '#operations/accepting/operations';
+import { handlersOf } from '#operations/definitions/define-operation';
+import type { Handler } from '#operations/definitions/handler';
+import { NotifyDoorbell } from '#operations/queue/doorbell';
+import { OperationWorker } from '#operations/workers/worker';
+import { parseKeyring } from '#platform/crypto/kek';
+import { SecretBox } from '#platform/crypto/secrets';
+import { Database } from '#platform/database/database';
 import { uuidv7 } from '#platform/uuid';
-import { blockHandlers } from '#storage/block-handlers';
-import type { BlockParts } from '#storage/block-parts';
-import type { BlockCaller, HostRequest, SnapshotRequest, VolumeRequest } from '#storage/block-storage';
-import { SnapshotGroups } from '#storage/groups/snapshot-groups';
-import { VolumeGroups } from '#storage/groups/volume-groups';
-import { Hosts } from '#storage/hosts/hosts';
-import { PoolKeeper } from '#storage/pools/pool-keeper';
-import { Publications } from '#storage/publications/publications';
-import { Snapshots } from '#storage/snapshots/snapshots';
-import { Volumes } from '#storage/volumes/volumes';
+import type { BlockDependencies } from '#storage/block/block-dependencies';
+import { BLOCK_OPERATIONS } from '#storage/block/block-operations';
+import type { BlockCaller, HostRequest, SnapshotRequest, VolumeRequest } from '#storage/block/block-storage';
+import { SnapshotGroups } from '#storage/block/groups/snapshot-groups';
+import { VolumeGroups } from '#storage/block/groups/volume-groups';
+import { Hosts } from '#storage/block/hosts/hosts';
+import { PoolMonitor } from '#storage/block/pools/pool-monitor';
+import { Publications } from '#storage/block/publications/publications';
+import { replayAndWait } from '#storage/block/publications/replay';
+import { Snapshots } from '#storage/block/snapshots/snapshots';
+import { Volumes } from '#storage/block/volumes/volumes';
 import { removeFolder } from '#test/block-backend/file-harness';
 import { MemoryExporter } from '#test/block-storage/memory-exporter';
+import { type Answers, answers } from '#test/support/answers';
 import { createDatabase, type TestDatabase } from '#test/support/database';
 import { until } from '#test/support/parts';
 
@@ -39,32 +42,32 @@ export interface BlockHouseOptions {
   handlers?: (blocks: { open(): Promise<BlockStore> }, secrets: SecretBox, database: Database) => Handler[];
 }
 
-/** The block leg without processes: one tenant, one backend, mostly with one pool, real images, an exporter in memory. */
+/** The block side without processes: one tenant, one backend, mostly with one pool, real images, an exporter in memory. */
 export class BlockHouse {
-  readonly volumes: Volumes;
+  readonly volumes: Answers<Volumes>;
   readonly hosts: Hosts;
-  readonly publications: Publications;
-  readonly snapshots: Snapshots;
+  readonly publications: Answers<Publications>;
+  readonly snapshots: Answers<Snapshots>;
   readonly volumeGroups: VolumeGroups;
-  readonly snapshotGroups: SnapshotGroups;
+  readonly snapshotGroups: Answers<SnapshotGroups>;
   readonly worker: OperationWorker;
   private readonly closers: (() => unknown)[] = [];
 
   private constructor(
     readonly testDatabase: TestDatabase,
-    readonly parts: BlockParts,
+    readonly parts: BlockDependencies,
     readonly store: BlockStore & { exporter: MemoryExporter },
     readonly poolPath: string,
     readonly tenantId: string,
     readonly backendId: string,
     handlers: Handler[],
   ) {
-    this.volumes = new Volumes(parts);
-    this.hosts = new Hosts(parts);
-    this.publications = new Publications(parts);
-    this.snapshots = new Snapshots(parts);
+    this.volumes = answers(new Volumes(parts));
+    this.hosts = new Hosts(parts, (caller, hostId) => replayAndWait(parts, caller, hostId));
+    this.publications = answers(new Publications(parts));
+    this.snapshots = answers(new Snapshots(parts));
     this.volumeGroups = new VolumeGroups(parts);
-    this.snapshotGroups = new SnapshotGroups(parts);
+    this.snapshotGroups = answers(new SnapshotGroups(parts));
     this.worker = new OperationWorker({
       database: parts.database,
       handlers,
@@ -117,17 +120,18 @@ export class BlockHouse {
       close: () => backend.close(),
     };
     const blocks = { open: async (): Promise<BlockStore> => store };
-    await new PoolKeeper(database, blocks, () => reflinkKind).round(AbortSignal.timeout(10_000));
-    const parts: BlockParts = {
+    await new PoolMonitor(database, blocks, () => reflinkKind).run(AbortSignal.timeout(10_000));
+    const parts: BlockDependencies = {
       database,
       operations,
       secrets,
+      blocks,
       kindOf: () => reflinkKind,
       targetIds: [1, 1_000],
       scsiIdentity: { vendor: 'ACME', product: 'DISK' },
     };
     const handlers = [
-      ...blockHandlers(blocks, secrets, { recycleMs: 60_000 }),
+      ...handlersOf(BLOCK_OPERATIONS, { blocks, secrets, recycleMs: 60_000 }),
       ...(options.handlers?.(blocks, secrets, database) ?? []),
     ];
     const house = new BlockHouse(testDatabase, parts, store, poolPath, tenantId, backendId, handlers);
@@ -197,12 +201,6 @@ export const volumeRequest = (name: string): VolumeRequest => ({
   name,
   sizeBytes: 64n * 1024n ** 2n,
   description: '',
-  folder: '',
-  thick: false,
-  encrypted: false,
-  deduplication: false,
-  limitIops: -1,
-  limitMbps: -1,
   destroyOnDelete: true,
   config: {},
 });

@@ -1,10 +1,10 @@
 import { expect, vi } from 'vitest';
-import { failpointsOf } from '#operations/failpoints';
-import type { Handler } from '#operations/handler';
+import type { Handler } from '#operations/definitions/handler';
 import { StorageError } from '#platform/errors';
-import { configureFailpoints } from '#platform/failpoint';
 import type { BlockHouse } from '#test/block-storage/block-house';
 import { ImageContent } from '#test/block-storage/image-content';
+import { armFailpoints, disarmFailpoints } from '#test/failpoints/failpoints';
+import { failpointsOf } from '#test/failpoints/failpoints-of';
 
 /**
  * An attempt that ends at each of its points, and the one after it, which begins at the first step. Here the attempt ends
@@ -18,11 +18,11 @@ export class EndedAttempts {
   }
 
   endAt(point: string): void {
-    configureFailpoints({ enabled: true, spec: `${point}=error@1` });
+    armFailpoints(`${point}=error@1`);
   }
 
   reset(): void {
-    configureFailpoints({ enabled: true });
+    disarmFailpoints();
     vi.restoreAllMocks();
   }
 

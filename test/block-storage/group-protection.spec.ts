@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { ProtectionScheduler } from '#storage/protection/protection-scheduler';
-import { ProtectionTemplates } from '#storage/protection/templates';
-import { restoreFromBin } from '#storage/volumes/recycle-bin';
+import { ProtectionTemplates } from '#storage/block/protection/templates';
+import { ProtectionScheduler } from '#storage/block/schedules/protection-scheduler';
+import { restoreFromBin } from '#storage/block/volumes/recycle-bin';
 import { BlockHouse } from '#test/block-storage/block-house';
 
 /** HPE knows protection templates of volume groups only: they protect whatever is in the group. */
@@ -73,7 +73,7 @@ it('takes snapshots of each member', async () => {
   await house.testDatabase.query('UPDATE trivet.volume_protection SET next_run_at = now() WHERE volume_id = ANY ($1)', [
     ids,
   ]);
-  await new ProtectionScheduler(house.parts.database).round(AbortSignal.timeout(20_000));
+  await new ProtectionScheduler(house.parts.database).run(AbortSignal.timeout(20_000));
   await house.settled();
   const made = await house.testDatabase.query<{ volume_id: string }>(
     `SELECT volume_id FROM trivet.snapshot WHERE name LIKE 'of-group-hourly-%' AND volume_id = ANY ($1)`,
@@ -85,7 +85,7 @@ it('takes snapshots of each member', async () => {
 it('must exist, and stays as long as a group has it', async () => {
   await expect(group('g7', 'not-there')).rejects.toMatchObject({
     kind: 'invalid_argument',
-    field: 'protection_template',
+    field: 'protectionTemplate',
   });
   await templates.add('kept', [{ name: 'daily', everyMinutes: 1440, atMinutes: 0, retain: 1 }]);
   const { id } = await group('g8', 'kept');

@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { HiddenSnapshots } from '#storage/snapshots/hidden-snapshots';
+import { HiddenSnapshotReaper } from '#storage/block/snapshots/hidden-snapshot-reaper';
 import { BlockHouse } from '#test/block-storage/block-house';
 import { ImageContent } from '#test/block-storage/image-content';
 
-/** What the driver makes to clone a volume, and forgets (docs/callers.md#snapshots-for-clones). */
-const NAME = 'snap-for-clone-2026-11-20T10:32:45+05:30';
+/** What a caller makes to clone a volume, and forgets (docs/callers.md#snapshots-for-clones). */
+const NAME = 'for-a-clone';
+const hide = (volumeId: string, name = NAME) => house.snapshot(volumeId, name, { hidden: true });
 
 let house: BlockHouse;
 let content: ImageContent;
@@ -17,7 +18,7 @@ afterAll(() => house?.close());
 const query = <Row = Record<string, unknown>>(text: string, params: unknown[] = []) =>
   house.testDatabase.query<Row>(text, params);
 const reap = async () => {
-  await new HiddenSnapshots(house.parts.database).round(AbortSignal.timeout(10_000));
+  await new HiddenSnapshotReaper(house.parts.database).run(AbortSignal.timeout(10_000));
   await house.settled();
 };
 const older = (id: string, by: string) =>
@@ -45,8 +46,8 @@ const names = async (filter: { volumeId?: string; name?: string }) => {
 describe('a snapshot for a clone', () => {
   it('is in no list, but is found by its id, and again in the same second', async () => {
     const volumeId = await source('listed');
-    const hidden = await house.snapshot(volumeId, NAME);
-    expect(await house.snapshot(volumeId, NAME)).toEqual(hidden);
+    const hidden = await hide(volumeId);
+    expect(await hide(volumeId)).toEqual(hidden);
     expect(await house.snapshots.get(house.caller(), hidden.id)).toEqual(hidden);
     const seen = await house.snapshot(volumeId, 'seen');
     expect(await names({ volumeId })).toEqual(['seen']);
@@ -63,7 +64,7 @@ describe('a snapshot for a clone', () => {
 
   it('stays while a clone of it lives, whatever its age, and goes with the last one', async () => {
     const volumeId = await source('lives');
-    const { id } = await house.snapshot(volumeId, NAME);
+    const { id } = await hide(volumeId);
     const [one, two] = [await clone('lives-1', id), await clone('lives-2', id)];
     expect(await content.read('volume', one.id, 1)).toEqual([7]);
     await older(id, '2 days');
@@ -80,7 +81,7 @@ describe('a snapshot for a clone', () => {
 
   it('waits an hour for its first clone, and a minute for the next one', async () => {
     const volumeId = await source('waits');
-    const { id } = await house.snapshot(volumeId, NAME);
+    const { id } = await hide(volumeId);
     await older(id, '59 minutes');
     await reap();
     expect(await lives(id)).toBe(true);
@@ -92,7 +93,7 @@ describe('a snapshot for a clone', () => {
     await reap();
     expect(await lives(id)).toBe(false);
 
-    const unused = await house.snapshot(volumeId, NAME);
+    const unused = await hide(volumeId);
     expect(unused.id).not.toBe(id);
     await older(unused.id, '61 minutes');
     await reap();
@@ -101,7 +102,7 @@ describe('a snapshot for a clone', () => {
 
   it('does not wait for a clone in the recycle bin', async () => {
     const volumeId = await source('bin');
-    const { id } = await house.snapshot(volumeId, NAME);
+    const { id } = await hide(volumeId);
     await removeVolume((await clone('bin-clone', id, { destroyOnDelete: false })).id);
     await older(id, '2 minutes');
     await reap();
@@ -110,7 +111,7 @@ describe('a snapshot for a clone', () => {
 
   it('stands neither in the way of its volume, nor of the clone that outlives both', async () => {
     const volumeId = await source('outlived');
-    const { id } = await house.snapshot(volumeId, NAME);
+    const { id } = await hide(volumeId);
     const { id: cloneId } = await clone('outlives', id);
     await removeVolume(volumeId);
     expect(await lives(id)).toBe(false);
@@ -119,7 +120,7 @@ describe('a snapshot for a clone', () => {
 
   it('may be deleted by the driver although it has a clone', async () => {
     const volumeId = await source('tidy');
-    const { id } = await house.snapshot(volumeId, NAME);
+    const { id } = await hide(volumeId);
     await clone('tidy-clone', id);
     await house.snapshots.delete(house.caller(), id);
     expect(await lives(id)).toBe(false);
@@ -128,8 +129,7 @@ describe('a snapshot for a clone', () => {
   it('is reaped once by two workers', async () => {
     const volumeId = await source('twice');
     const made = [];
-    for (let second = 10; second < 15; second++)
-      made.push(await house.snapshot(volumeId, `snap-for-clone-2026-11-20T10:32:${second}Z`));
+    for (let second = 10; second < 15; second++) made.push(await hide(volumeId, `${NAME}-${second}`));
     for (const { id } of made) await older(id, '2 hours');
     await Promise.all([reap(), reap(), reap()]);
     for (const { id } of made) {
@@ -143,7 +143,7 @@ describe('a snapshot for a clone', () => {
 
   it('is never one that a caller may want', async () => {
     const volumeId = await source('wanted');
-    const { id } = await house.snapshot(volumeId, 'not-snap-for-clone-really');
+    const { id } = await house.snapshot(volumeId, 'snap-for-clone-2026-11-20T10:32:45+05:30');
     await older(id, '1 year');
     await reap();
     expect(await lives(id)).toBe(true);

@@ -35,7 +35,7 @@ export class MemoryExporter implements Exporter {
     if (!(await this.exists(target.image)))
       throw new StorageError('failed_precondition', `image ${target.image.id} is missing`, { field: 'image' });
     if (new Set(target.initiators.map(({ chap }) => chap === undefined)).size > 1)
-      throw new StorageError('failed_precondition', 'hosts with and without CHAP', { field: 'chap_user' });
+      throw new StorageError('failed_precondition', 'hosts with and without CHAP', { field: 'chap.user' });
     this.targets.set(target.iqn, target);
     return {
       serialNumber: `60000000000000000e0000${target.tid.toString(16).padStart(8, '0')}01`,

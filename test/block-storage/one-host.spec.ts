@@ -33,3 +33,22 @@ it('lets the next host wait until the one before has left', async () => {
   await house.testDatabase.query('DELETE FROM trivet.publication WHERE volume_id = $1', [id]);
   await publish(id, two.uuid);
 });
+
+it('is not said of a volume that two hosts have', async () => {
+  const { id } = await house.volume('shared', { config: { multi_initiator: true } });
+  const hosts = [await house.host('h'), await house.host('i')];
+  for (const { uuid } of hosts) await publish(id, uuid);
+  const edit = () => house.volumes.update(house.caller(), id, { config: { multi_initiator: 'false' } });
+  await expect(edit()).rejects.toMatchObject({
+    kind: 'failed_precondition',
+    field: 'published',
+    message: expect.stringContaining('(h, i)'),
+  });
+  // What says nothing of hosts is changed as ever.
+  await house.volumes.update(house.caller(), id, { config: { other: 'x' }, description: 'both' });
+  const leaves = `DELETE FROM trivet.publication p USING trivet.host h
+                   WHERE h.id = p.host_id AND p.volume_id = $1 AND h.name = 'i'`;
+  await house.testDatabase.query(leaves, [id]);
+  await edit();
+  await expect(publish(id, hosts[1]!.uuid)).rejects.toMatchObject({ kind: 'failed_precondition', field: 'published' });
+});

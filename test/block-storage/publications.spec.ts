@@ -2,11 +2,11 @@ import { rmSync, statSync, truncateSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { BlockBackend, BlockStore } from '#backends/block-backend';
 import type { TargetSpec } from '#backends/exporter';
+import { sql } from '#platform/database/sql';
 import { StorageError } from '#platform/errors';
-import { sql } from '#platform/sql';
 import { uuidv7 } from '#platform/uuid';
-import { ExportKeeper } from '#storage/publications/replay';
-import { BlockAudit } from '#storage/volumes/block-audit';
+import { BlockDriftCheck } from '#storage/block/drift/block-drift';
+import { ExportSupervisor } from '#storage/block/publications/replay';
 import { BlockHouse, hostRequest } from '#test/block-storage/block-house';
 import { until } from '#test/support/parts';
 import { targetName } from '#test/support/target-name';
@@ -29,9 +29,9 @@ describe('publications', () => {
   const identity = async (volumeId: string) => house.store.exporter.targets.get(targetName(volumeId))?.identity;
   const published = async (id: string) => (await house.volumes.get(house.caller(), id)).published;
   const keep = () =>
-    new ExportKeeper(house.parts.database, { open: async () => house.store }).round(AbortSignal.timeout(10_000));
+    new ExportSupervisor(house.parts.database, { open: async () => house.store }).run(AbortSignal.timeout(10_000));
   const audit = (store: BlockStore = house.store) =>
-    new BlockAudit(house.parts.database, { open: async () => store }, 0).round(AbortSignal.timeout(10_000));
+    new BlockDriftCheck(house.parts.database, { open: async () => store }, 0).run(AbortSignal.timeout(10_000));
   /** The store whose images change while the audit looks at them. */
   const storeWith = (changes: (volumes: BlockBackend) => Partial<BlockBackend>): BlockStore => {
     const { volumes } = house.store;
@@ -126,7 +126,7 @@ describe('publications', () => {
     const { id } = await house.volume('picky');
     await house.host('fc', { iqns: [], wwpns: ['5001438001234567'] });
     const fc = house.publications.publish(house.caller(), id, { host: 'uuid-of-fc', accessProtocol: 'fc' });
-    await expect(fc).rejects.toMatchObject({ kind: 'invalid_argument', field: 'access_protocol' });
+    await expect(fc).rejects.toMatchObject({ kind: 'invalid_argument', field: 'accessProtocol' });
     await expect(publish(id, 'uuid-of-fc')).rejects.toMatchObject({ kind: 'invalid_argument' });
     await expect(publish(id, 'nobody')).rejects.toMatchObject({ kind: 'not_found' });
     await expect(publish('01980000-0000-7000-8000-000000000000', 'uuid-of-fc')).rejects.toMatchObject({
@@ -223,7 +223,7 @@ describe('publications', () => {
     await house.host('first', { chap: { user: 'shared', password: 'first-secret-16c' } });
     await expect(
       house.host('second', { chap: { user: 'shared', password: 'other-secret-16c' } }),
-    ).rejects.toMatchObject({ kind: 'already_exists', field: 'chap_user' });
+    ).rejects.toMatchObject({ kind: 'already_exists', field: 'chap.user' });
     await house.host('plain');
     const { id } = await house.volume('mixed');
     await publish(id, 'uuid-of-first');
@@ -261,7 +261,7 @@ describe('publications', () => {
     const account = { user: 'left-account', password: 'a-secret-of-16ch' };
     await expect(house.host('left', { chap: account })).rejects.toMatchObject({
       kind: 'failed_precondition',
-      field: 'chap_user',
+      field: 'chap.user',
       message: expect.stringContaining('unpublish'),
     });
     await settled();
@@ -418,6 +418,28 @@ describe('publications', () => {
     await until('the target is back', () => initiators(id) !== undefined);
   });
 
+  it('serves on what is larger than promised, says so, and has it by an expansion', async () => {
+    const { id, sizeBytes } = await house.volume('given-up');
+    const { uuid } = await house.host('patient');
+    await publish(id, uuid);
+    await settled();
+    const path = house.store.volumes.pathOf({ pool: 'default', kind: 'volume', id, folder: '' });
+    // As a worker leaves it whose expansion somebody gave up between the file and the target.
+    truncateSync(path, Number(sizeBytes) * 2);
+    await audit();
+    await settled();
+    const row = () => house.testDatabase.query('SELECT condition FROM trivet.volume WHERE id = $1', [id]);
+    expect(await row()).toEqual([{ condition: null }]);
+    expect(initiators(id)).toBeDefined();
+    expect(await findings('lost_image')).not.toContainEqual({ subject: 'volume given-up' });
+    expect(await findings('larger_image')).toEqual([{ subject: 'volume given-up' }]);
+    await house.volumes.update(house.caller(), id, { sizeBytes: sizeBytes * 2n });
+    expect(statSync(path).size).toBe(Number(sizeBytes) * 2);
+    await audit();
+    expect(await findings('larger_image')).toEqual([]);
+    expect(await row()).toEqual([{ condition: null }]);
+  });
+
   it('applies again what somebody changed at the exporter, and reports targets that nobody knows', async () => {
     const { id } = await house.volume('meddled');
     const { uuid } = await house.host('meddler');
@@ -501,7 +523,23 @@ describe('publications beyond loopback', () => {
       expect(await published).toMatchObject({ discoveryIps: ['192.0.2.1'] });
       const without = house.host('far');
       if (withoutChap) await without;
-      else await expect(without).rejects.toMatchObject({ kind: 'failed_precondition', field: 'chap_user' });
+      else await expect(without).rejects.toMatchObject({ kind: 'failed_precondition', field: 'chap.user' });
+    }
+  });
+
+  it('are at the addresses of the pool that the volume is in', async () => {
+    await house?.close();
+    house = await BlockHouse.create({ portals: ['192.0.2.1:3260'], morePools: ['slow'], withoutChap: true });
+    await house.testDatabase.query("UPDATE trivet.pool SET portals = '{192.0.2.2:3260}' WHERE name = 'slow'", []);
+    await house.host('far');
+    for (const [pool, address] of [
+      ['default', '192.0.2.1'],
+      ['slow', '192.0.2.2'],
+    ] as const) {
+      const { id } = await house.volume(`in-${pool}`, { pool });
+      expect(
+        await house.publications.publish(house.caller(), id, { host: 'uuid-of-far', accessProtocol: 'iscsi' }),
+      ).toMatchObject({ discoveryIps: [address] });
     }
   });
 

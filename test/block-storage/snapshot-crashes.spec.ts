@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { createSnapshotHandler, deleteSnapshotHandler } from '#storage/snapshots/snapshot-handlers';
+import { createSnapshot } from '#storage/block/snapshots/create-snapshot';
+import { deleteSnapshot } from '#storage/block/snapshots/delete-snapshot';
 import { BlockHouse } from '#test/block-storage/block-house';
 import { EndedAttempts, pointsOf, undoingPointsOf, untilDone, untilGone } from '#test/block-storage/ended-attempts';
 
@@ -13,7 +14,7 @@ afterAll(() => house?.close());
 afterEach(() => attempts.reset());
 
 const blocks = { open: async () => house.store };
-const creation = createSnapshotHandler(blocks);
+const creation = createSnapshot.handler({ blocks });
 const volume = async (name: string) => (await house.volume(name, { sizeBytes: 1024n ** 2n })).id;
 const snapshot = (volumeId: string) => untilDone(() => house.snapshot(volumeId, 's'));
 
@@ -47,7 +48,7 @@ describe('snapshot.create, which fails for good, leaves nothing', () => {
 });
 
 describe('snapshot.delete', () => {
-  it.each(pointsOf(deleteSnapshotHandler(blocks), 'retry'))('%s', async point => {
+  it.each(pointsOf(deleteSnapshot.handler({ blocks }), 'retry'))('%s', async point => {
     const { id } = await snapshot(await volume(point));
     await house.outOfIndex();
     attempts.endAt(point);

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { createSnapshotGroupHandler, deleteSnapshotGroupHandler } from '#storage/groups/snapshot-group-handlers';
+import { createSnapshotGroup } from '#storage/block/groups/create-snapshot-group';
+import { deleteSnapshotGroup } from '#storage/block/groups/delete-snapshot-group';
 import { BlockHouse } from '#test/block-storage/block-house';
 import { EndedAttempts, pointsOf, undoingPointsOf, untilDone, untilGone } from '#test/block-storage/ended-attempts';
 
@@ -13,7 +14,7 @@ afterAll(() => house?.close());
 afterEach(() => attempts.reset());
 
 const blocks = { open: async () => house.store };
-const creation = createSnapshotGroupHandler(blocks);
+const creation = createSnapshotGroup.handler({ blocks });
 const group = async (name: string) => {
   const { id } = await house.volumeGroups.create(house.caller(), { name, description: '', config: {} });
   const volumes: string[] = [];
@@ -72,7 +73,7 @@ describe('snapshot_group.create, which fails for good, leaves nothing', () => {
 
 describe('snapshot_group.delete', () => {
   // Its steps are those of a snapshot's deletion: here only where one image is gone already.
-  it.each(pointsOf(deleteSnapshotGroupHandler(blocks)).filter(point => /removeImage|end:/.test(point)))(
+  it.each(pointsOf(deleteSnapshotGroup.handler({ blocks })).filter(point => /removeImage|end:/.test(point)))(
     '%s',
     async point => {
       const { id } = await group(point);

@@ -240,7 +240,7 @@ describe.each([
       for (const unknown of ['', 'x', NOBODY])
         await expect(house.volumeGroups.get(house.caller(), unknown)).rejects.toMatchObject({ kind: 'not_found' });
       for (const unknown of ['x', NOBODY])
-        await expect(member('nowhere', unknown)).rejects.toMatchObject({ kind: 'not_found', field: 'volume_group_id' });
+        await expect(member('nowhere', unknown)).rejects.toMatchObject({ kind: 'not_found', field: 'volumeGroupId' });
       const parallel = await Promise.all(Array.from({ length: 10 }, () => volumeGroup('parallel')));
       expect(new Set(parallel.map(({ id }) => id)).size).toBe(1);
     });
@@ -254,7 +254,7 @@ describe.each([
       ]);
       await expect(removeIt()).rejects.toMatchObject({ kind: 'failed_precondition', field: 'volumes' });
       await house.volumes.update(house.caller(), volumes[0]!.id, { volumeGroupId: null });
-      await expect(removeIt()).rejects.toMatchObject({ kind: 'failed_precondition', field: 'snapshot_groups' });
+      await expect(removeIt()).rejects.toMatchObject({ kind: 'failed_precondition', field: 'snapshotGroups' });
       await remove(made.id);
       await removeIt();
       await expect(removeIt()).rejects.toMatchObject({ kind: 'not_found' });

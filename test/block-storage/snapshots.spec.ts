@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { SnapshotView } from '#storage/block-storage';
+import type { SnapshotView } from '#storage/block/block-storage';
 import { BlockHouse, volumeRequest } from '#test/block-storage/block-house';
 import { ImageContent } from '#test/block-storage/image-content';
 import { until } from '#test/support/parts';
@@ -151,8 +151,8 @@ describe('lists', () => {
 });
 
 describe('a creation is refused', () => {
-  const refused = async (volumeId: string, error: Record<string, unknown>, config: SnapshotView['config'] = {}) => {
-    await expect(house.snapshot(volumeId, 'refused', { config })).rejects.toMatchObject(error);
+  const refused = async (volumeId: string, error: Record<string, unknown>, asked: { force?: boolean } = {}) => {
+    await expect(house.snapshot(volumeId, 'refused', asked)).rejects.toMatchObject(error);
     await house.settled();
     expect(await query("SELECT FROM trivet.snapshot WHERE volume_id = $1 AND state <> 'gone'", [volumeId])).toEqual([]);
     const left = (await house.images()).filter(({ kind }) => kind === 'temporary');
@@ -196,7 +196,7 @@ describe('a creation is refused', () => {
     vi.spyOn(house.store.volumes, 'predictCut').mockResolvedValue({ extents: 12_345, more: false, stallMs: 2_500 });
     await refused(id, { kind: 'failed_precondition', message: expect.stringMatching(/2500 ms.*12345 extents/) });
     // Whoever asks for it all the same would get a torn copy.
-    await refused(id, { kind: 'failed_precondition' }, { force: 'true' });
+    await refused(id, { kind: 'failed_precondition' }, { force: true });
     await house.publications.unpublish(house.caller(), id, uuid);
     expect(await house.snapshot(id, 'quiet')).toMatchObject({ ready: true });
   });

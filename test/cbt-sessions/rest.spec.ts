@@ -4,7 +4,7 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SnapshotSessionsModule } from '#cbt/sessions.module';
 import { CspModule } from '#csp/csp.module';
-import { Health } from '#platform/health';
+import { Health } from '#platform/health/health';
 import { SessionHouse, type SessionTenant } from '#test/cbt-sessions/session-house';
 import { MemoryBlockStorage } from '#test/csp/memory-block-storage';
 import { MemorySessions } from '#test/csp/memory-sessions';
@@ -39,7 +39,7 @@ beforeAll(async () => {
   app = await createHttp({
     health: new Health(),
     imports: [
-      CspModule.register({ useFactory: () => ({ storage: new MemoryBlockStorage(), sessions: logins }) }),
+      CspModule.register({ useFactory: () => ({ storage: new MemoryBlockStorage().storage, sessions: logins }) }),
       SnapshotSessionsModule.register({ useFactory: () => ({ sessions: house.service(), logins, service }) }),
     ],
   });

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { Database } from '#platform/database';
-import { parseKeyring } from '#platform/kek';
-import { SecretBox } from '#platform/secrets';
-import type { Statement } from '#platform/sql';
+import { parseKeyring } from '#platform/crypto/kek';
+import { SecretBox } from '#platform/crypto/secrets';
+import { Database } from '#platform/database/database';
+import type { Statement } from '#platform/database/sql';
 import { uuidv7 } from '#platform/uuid';
-import type { SessionOwner } from '#storage/sessions/snapshot-session';
-import { SnapshotSessionService } from '#storage/sessions/snapshot-session-service';
+import type { SessionOwner } from '#storage/block/sessions/snapshot-session';
+import { SnapshotSessionService } from '#storage/block/sessions/snapshot-session-service';
 import { createDatabase, type TestDatabase } from '#test/support/database';
 
 export interface SessionTenant extends SessionOwner {

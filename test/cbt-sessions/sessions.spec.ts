@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isUuid, uuidv7 } from '#platform/uuid';
-import { SessionKeeper } from '#storage/sessions/session-keeper';
-import { MAX_SESSIONS } from '#storage/sessions/snapshot-session';
+import { SnapshotSessionManager } from '#storage/block/sessions/session-manager';
+import { MAX_SESSIONS } from '#storage/block/sessions/snapshot-session';
 import { SessionHouse, type SessionTenant } from '#test/cbt-sessions/session-house';
 
 let house: SessionHouse;
@@ -345,7 +345,7 @@ describe('a session whose process died before it was decided', () => {
     const old = await service.create(acme, { name: 'old', snapshots: ['monday'] });
     await expire(old.id);
     await expect(service.get(acme, 'old')).rejects.toMatchObject({ kind: 'not_found' });
-    await new SessionKeeper(house.database, house.service()).round(AbortSignal.timeout(20_000));
+    await new SnapshotSessionManager(house.database, house.service()).run(AbortSignal.timeout(20_000));
     const states = await house.query("SELECT name, state FROM trivet.snapshot_session WHERE name IN ('left-5', 'old')");
     expect(states).toEqual([{ name: 'left-5', state: 'ready' }]);
     expect(await secretsOf(old.id)).toEqual([]);

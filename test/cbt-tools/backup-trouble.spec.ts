@@ -31,7 +31,7 @@ describe('what a backup has stored', () => {
     await house.backup('flipped', folder, '--verify');
     await disk.write(2 * MIB, 2, 8_192);
     const check = (...options: string[]) => runTool(['backup', 'check', folder, ...options]);
-    expect(await check()).toMatchObject({ code: 0, stdout: expect.stringContaining('1 points') });
+    expect(await check()).toMatchObject({ code: 0, stdout: expect.stringContaining('1 point,') });
 
     const data = join(folder, 'point-000001.data');
     const found = `point-000001.data: ${MIB} to ${MIB + 65_536} of the image`;
@@ -40,7 +40,7 @@ describe('what a backup has stored', () => {
     expect(JSON.parse((await check('--json')).stdout)).toMatchObject({
       damages: [{ point: 1, file: 'point-000001.data', offset: MIB, length: 65_536 }],
     });
-    const verified = await runTool(['backup', 'flipped', folder, '--verify', ...house.login]);
+    const verified = await runTool(['backup', 'create', 'flipped', folder, '--verify', ...house.login]);
     expect(verified).toMatchObject({ code: 1, stderr: expect.stringContaining(found) });
     expect(readdirSync(folder)).not.toContain('point-000002.json');
     flip(data);
@@ -48,7 +48,7 @@ describe('what a backup has stored', () => {
     const sums = join(folder, 'point-000001.sums');
     flip(sums);
     expect(await check()).toMatchObject({ code: 1, stdout: expect.stringContaining('point-000001.sums') });
-    const built = await runTool(['backup', 'flipped', folder, ...house.login]);
+    const built = await runTool(['backup', 'create', 'flipped', folder, ...house.login]);
     expect(built).toMatchObject({ code: 1, stderr: expect.stringMatching(/point-000001.sums: .*damaged.*--full/) });
     flip(sums);
     expect((await house.backup('flipped', folder, '--verify')).point).toMatchObject({ number: 2, kind: 'incremental' });
@@ -61,7 +61,7 @@ describe('what a backup has stored', () => {
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4k', 'full-disk', disk]);
     try {
       writeFileSync(join(disk, 'others'), Buffer.alloc(4_096));
-      const restored = await runTool(['restore', folder, join(disk, 'image')]);
+      const restored = await runTool(['backup', 'restore', folder, join(disk, 'image')]);
       expect(restored).toMatchObject({ code: 74, stderr: expect.stringContaining('ENOSPC') });
       expect(readdirSync(disk)).toEqual(['others']);
     } finally {
@@ -78,7 +78,7 @@ describe('a backup of a volume whose snapshot would stall its writers', () => {
     const mine = await house.driver.createSnapshot(volume.id, 'mine');
     house.double.isFragmented = true;
     try {
-      const refused = await runTool(['backup', 'fragmented', folder, ...house.login]);
+      const refused = await runTool(['backup', 'create', 'fragmented', folder, ...house.login]);
       expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/5800 ms\n.*--force.*--snapshot/) });
       const first = await house.backup('fragmented', folder, '--snapshot', 'mine');
       expect(first.point).toMatchObject({ kind: 'full', snapshot: { id: mine.id }, ranges: 1 });
@@ -93,7 +93,7 @@ describe('a backup of a volume whose snapshot would stall its writers', () => {
         [['--snapshot', 'mine', '--delete-snapshot'], 'stays', 65],
       ];
       for (const [options, message, code = 1] of cases)
-        expect(await runTool(['backup', 'fragmented', folder, ...options, ...house.login])).toMatchObject({
+        expect(await runTool(['backup', 'create', 'fragmented', folder, ...options, ...house.login])).toMatchObject({
           code,
           stderr: expect.stringContaining(message),
         });
@@ -110,7 +110,7 @@ describe('a backup that is interrupted', () => {
     const { volume, disk } = await house.attached('resumed', 8 * MIB);
     for (let at = 0; at < 8; at++) await disk.write(at * MIB, at + 1, 4_096);
     house.double.breaks.push({ after: 2, code: status.PERMISSION_DENIED });
-    const broken = await runTool(['backup', 'resumed', folder, ...house.login]);
+    const broken = await runTool(['backup', 'create', 'resumed', folder, ...house.login]);
     expect(broken).toMatchObject({ code: 1, stderr: expect.stringContaining('ended at offset') });
     expect(await clones()).toEqual([]);
     await disk.write(0, 99, 4_096);
@@ -125,7 +125,7 @@ describe('a backup that is interrupted', () => {
     const expected = Buffer.alloc(8 * MIB);
     for (let at = 0; at < 8; at++) expected.fill(at + 1, at * MIB, at * MIB + 4_096);
     const target = join(house.work, 'resumed-1');
-    expect((await runTool(['restore', folder, target, '--point', '1'])).code).toBe(0);
+    expect((await runTool(['backup', 'restore', folder, target, '--point', '1'])).code).toBe(0);
     expect(readFileSync(target).equals(expected)).toBe(true);
     expect((await runTool(['backup', 'check', folder])).code).toBe(0);
     expect((await house.driver.snapshotsOf(volume.id)).map(({ name }) => name)).toEqual([expect.stringMatching(/-2$/)]);
@@ -137,7 +137,7 @@ describe('a backup that is interrupted', () => {
     const { volume, disk } = await house.attached('anew', 8 * MIB);
     for (let at = 0; at < 8; at++) await disk.write(at * MIB, at + 1, 4_096);
     house.double.breaks.push({ after: 2, code: status.PERMISSION_DENIED });
-    expect((await runTool(['backup', 'anew', folder, ...house.login])).code).toBe(1);
+    expect((await runTool(['backup', 'create', 'anew', folder, ...house.login])).code).toBe(1);
     expect(readdirSync(folder)).toContain('point-000001.part.json');
     const { point, stderr } = await house.backup('anew', folder, '--full', '--verify');
     expect(stderr).not.toContain('completing');
@@ -155,7 +155,7 @@ describe('a backup that is interrupted', () => {
     await disk.write(MIB, 8, 4_096);
     // It waits in the middle of its stream, its clone published.
     const stuck = house.double.hold();
-    const { child, ended } = startTool(['backup', name, folder, ...house.login]);
+    const { child, ended } = startTool(['backup', 'create', name, folder, ...house.login]);
     await stuck;
     expect(await clones()).toHaveLength(1);
     child.kill(signal);
@@ -177,7 +177,7 @@ describe('a backup that is interrupted', () => {
     for (let at = 0; at < 8; at++) await disk.write(at * MIB, at + 1, 4_096);
     const refused = async (calls: RegExp) => {
       house.double.refuses = calls;
-      const outcome = await runTool(['backup', 'unread', folder, ...house.login]).finally(() => {
+      const outcome = await runTool(['backup', 'create', 'unread', folder, ...house.login]).finally(() => {
         house.double.refuses = undefined;
       });
       expect(outcome).toMatchObject({ code: 1, stderr: expect.stringContaining('refused by the test') });
@@ -187,7 +187,7 @@ describe('a backup that is interrupted', () => {
     const unread = () => refused(/^PUT .*\/publish$/);
     expect(await unread()).toEqual([]);
     house.double.breaks.push({ after: 2, code: status.PERMISSION_DENIED });
-    expect((await runTool(['backup', 'unread', folder, ...house.login])).code).toBe(1);
+    expect((await runTool(['backup', 'create', 'unread', folder, ...house.login])).code).toBe(1);
     expect(await unread()).toEqual([expect.stringMatching(/-1$/)]);
     const { point, stderr } = await house.backup('unread', folder);
     expect(stderr).toContain('completing point 1');
@@ -204,7 +204,7 @@ describe('a backup that is interrupted', () => {
     const folder = join(house.work, 'cloning');
     const { volume, disk } = await house.attached('cloning', 4 * MIB);
     const creation = house.double.holdCall(/^POST .*\/volumes$/);
-    const { child, ended, said } = startTool(['backup', 'cloning', folder, ...house.login]);
+    const { child, ended, said } = startTool(['backup', 'create', 'cloning', folder, ...house.login]);
     await creation.come;
     expect(await house.driver.snapshotsOf(volume.id)).toHaveLength(1);
     child.kill('SIGTERM');
@@ -222,7 +222,7 @@ describe('a backup that is interrupted', () => {
     const folder = join(house.work, 'stored');
     const { volume, disk } = await house.attached('stored', 4 * MIB);
     const removal = double.holdCall(/^DELETE .*\/hosts\//);
-    const { child, ended, said } = startTool(['backup', 'stored', folder, ...house.login]);
+    const { child, ended, said } = startTool(['backup', 'create', 'stored', folder, ...house.login]);
     await removal.come;
     double.isDown = true;
     double.refused = 0;
@@ -245,7 +245,7 @@ describe('a backup that is interrupted', () => {
     const folder = join(house.work, 'away');
     const { disk } = await house.attached('away', 4 * MIB);
     const stuck = double.hold();
-    const { child, ended, said } = startTool(['backup', 'away', folder, ...house.login]);
+    const { child, ended, said } = startTool(['backup', 'create', 'away', folder, ...house.login]);
     await stuck;
     double.isDown = true;
     double.refused = 0;
@@ -274,7 +274,7 @@ describe('a backup that is interrupted', () => {
     const { disk } = await house.attached('restarted', 4 * MIB);
     for (let at = 0; at < 4; at++) await disk.write(at * MIB, 7, 4_096);
     const stuck = double.hold();
-    const { ended } = startTool(['backup', 'restarted', join(house.work, 'restarted'), ...house.login]);
+    const { ended } = startTool(['backup', 'create', 'restarted', join(house.work, 'restarted'), ...house.login]);
     await stuck;
     double.isDown = true;
     double.expire();
@@ -306,7 +306,7 @@ describe('a backup that could not be completed either', () => {
     for (let at = 0; at < 8; at++) await disk.write(at * MIB, at + 1, 4_096);
     if (code !== undefined) house.double.breaks.push({ after: 1, code });
     house.double.surplus = surplus;
-    const refused = await runTool(['backup', name, folder, ...house.login]).finally(() => {
+    const refused = await runTool(['backup', 'create', name, folder, ...house.login]).finally(() => {
       house.double.surplus = 0;
     });
     expect(refused).toMatchObject({

@@ -31,7 +31,7 @@ describe('a backup', () => {
     expect((await house.backup('fallback', folder)).point).toMatchObject({ kind: 'incremental', data: { bytes: 16 } });
     expect((await house.backup('fallback', folder, '--full')).point).toMatchObject({ number: 4, kind: 'full' });
     const target = join(house.work, 'restored-fallback');
-    expect((await runTool(['restore', folder, target, '--point', '3'])).code).toBe(0);
+    expect((await runTool(['backup', 'restore', folder, target, '--point', '3'])).code).toBe(0);
     const expected = Buffer.alloc(8 * MIB);
     expected.fill(1, MIB, MIB + 4_096);
     expect(readFileSync(target).equals(expected)).toBe(true);
@@ -63,9 +63,9 @@ describe('a backup', () => {
   it('goes into a folder one at a time', async () => {
     const folder = await house.backedUp('locked');
     const stuck = house.double.hold();
-    const { child, ended } = startTool(['backup', 'locked', folder, ...house.login]);
+    const { child, ended } = startTool(['backup', 'create', 'locked', folder, ...house.login]);
     await stuck;
-    const { code, stderr } = await runTool(['backup', 'locked', folder, ...house.login]);
+    const { code, stderr } = await runTool(['backup', 'create', 'locked', folder, ...house.login]);
     expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining('another backup into') });
     child.kill('SIGKILL');
     await ended;
@@ -81,7 +81,7 @@ describe('a backup', () => {
     await disk.write(2 * MIB, 8, 4_096);
     house.double.blindFrom = 2 * MIB;
     try {
-      const outcome = await runTool(['backup', 'blind', folder, '--verify', ...house.login]);
+      const outcome = await runTool(['backup', 'create', 'blind', folder, '--verify', ...house.login]);
       expect(outcome.code).toBe(1);
       expect(outcome.stderr).toContain('some changed blocks were not reported');
     } finally {
@@ -100,14 +100,18 @@ describe('a backup', () => {
     const folder = await house.backedUp('told');
     await house.driver.createVolume('another', MIB);
     const cases: [string[], string, code?: number][] = [
-      [['backup', 'nowhere', join(house.work, 'x'), ...house.login], 'there is no volume nowhere'],
-      [['backup', 'another', folder, ...house.login], 'choose another folder'],
-      [['backup', 'told', house.work, ...house.login], 'neither empty nor a folder of backups'],
-      [['restore', folder, join(house.work, 'y'), '--point', '9'], 'has no point 9; it has 1'],
-      [['restore', folder, join(house.work, 'y'), '--point', 'x'], 'expected the number of a point', 65],
-      [['restore', folder, join(house.work, 'password')], 'is there already'],
-      [['restore', house.work, join(house.work, 'y')], 'holds no backups'],
-      [['backup', 'told', folder], 'who logs in?', 65],
+      [['backup', 'create', 'nowhere', join(house.work, 'x'), ...house.login], 'there is no volume nowhere'],
+      [['backup', 'create', 'another', folder, ...house.login], 'choose another folder'],
+      [['backup', 'create', 'told', house.work, ...house.login], 'neither empty nor a folder of backups'],
+      [['backup', 'restore', folder, join(house.work, 'y'), '--point', '9'], 'has no point 9; it has 1'],
+      [
+        ['backup', 'restore', folder, join(house.work, 'y'), '--point', 'x'],
+        '--point x: expected a whole number from 1',
+        2,
+      ],
+      [['backup', 'restore', folder, join(house.work, 'password')], 'is there already'],
+      [['backup', 'restore', house.work, join(house.work, 'y')], 'holds no backups'],
+      [['backup', 'create', 'told', folder], 'who logs in?', 65],
     ];
     for (const [args, message, wanted = 1] of cases) {
       const { code, stderr } = await runTool(args);
@@ -126,13 +130,13 @@ describe('a store', () => {
     bad[bad.length - 1]! ^= 1;
     for (const content of [bad, good.subarray(0, -1), good.subarray(0, 4)]) {
       writeFileSync(file, content);
-      const { code, stderr } = await runTool(['restore', folder, target]);
+      const { code, stderr } = await runTool(['backup', 'restore', folder, target]);
       expect(code).toBe(1);
       expect(stderr).toMatch(/(damaged|cut off|no record).*backup check/);
       expect(readdirSync(house.work).filter(name => name.startsWith('from-damaged'))).toEqual([]);
     }
     writeFileSync(file, good);
-    expect((await runTool(['restore', folder, target])).code).toBe(0);
+    expect((await runTool(['backup', 'restore', folder, target])).code).toBe(0);
   });
 
   it('forgets what an interrupted backup left in it', async () => {
@@ -150,10 +154,10 @@ describe('a store that is pruned', () => {
     readdirSync(folder)
       .filter(name => name.startsWith('point-'))
       .sort();
-  const prune = (folder: string, keep: number) => runTool(['prune', folder, '--keep', String(keep)]);
+  const prune = (folder: string, keep: number) => runTool(['backup', 'prune', folder, '--keep', String(keep)]);
   const restored = async (folder: string, point: number) => {
     const target = join(house.work, 'of-a-pruned-one');
-    const { code, stderr } = await runTool(['restore', folder, target, '--point', String(point)]);
+    const { code, stderr } = await runTool(['backup', 'restore', folder, target, '--point', String(point)]);
     expect(code, stderr).toBe(0);
     const image = readFileSync(target);
     rmSync(target);
@@ -192,7 +196,7 @@ describe('a store that is pruned', () => {
     writeFileSync(join(folder, 'point-000001.data'), files.get('point-000001.data')!);
     // What an earlier attempt left.
     for (const name of ['point-000002.full.data', 'point-000002.image.tmp']) writeFileSync(join(folder, name), 'x');
-    expect(await prune(folder, 2)).toMatchObject({ code: 0, stdout: expect.stringContaining('removed 1 points') });
+    expect(await prune(folder, 2)).toMatchObject({ code: 0, stdout: expect.stringContaining('removed 1 point,') });
     const left = ['2.full.data', '2.json', '2.sums', '3.data', '3.json', '3.sums'].map(name => `point-00000${name}`);
     expect(names(folder)).toEqual(left);
     for (const point of [2, 3]) expect((await restored(folder, point)).equals(images[point - 1]!)).toBe(true);
@@ -213,8 +217,8 @@ describe('a store that is pruned', () => {
 
   it('is a folder of backups, of which some stay', async () => {
     const cases: [string[], string, code: number][] = [
-      [['prune', join(house.work, 'nowhere'), '--keep', '1'], 'holds no backups', 1],
-      [['prune', house.work, '--keep', '0'], 'expected a number from 1 on', 65],
+      [['backup', 'prune', join(house.work, 'nowhere'), '--keep', '1'], 'holds no backups', 1],
+      [['backup', 'prune', house.work, '--keep', '0'], '--keep 0: expected a whole number from 1', 2],
     ];
     for (const [args, message, code] of cases)
       expect(await runTool(args)).toMatchObject({ code, stderr: expect.stringContaining(message) });
@@ -229,14 +233,14 @@ describe('changes', () => {
     const first = await house.driver.createSnapshot(volume.id, 'first');
     await disk.write(2 * MIB, 7, 4_096);
     const second = await house.driver.createSnapshot(volume.id, 'second');
-    const { stdout } = await runTool(['changes', first.id, '--json', ...house.login]);
+    const { stdout } = await runTool(['snapshot', 'changes', first.id, '--json', ...house.login]);
     expect(JSON.parse(stdout)).toEqual({
       snapshot: first.id,
       base: null,
       ranges: [{ offset: MIB, length: 8_192 }],
       totals: { capacityBytes: 4 * MIB, ranges: 1, bytes: 8_192 },
     });
-    const shown = await runTool(['changes', second.id, '--base', first.id, ...house.login]);
+    const shown = await runTool(['snapshot', 'changes', second.id, '--base', first.id, ...house.login]);
     expect(shown.stdout).toContain(`${2 * MIB}`);
     expect(shown.stdout).toContain(`1 ranges, 4 KiB of 4 MiB (0.098 %) changed since ${first.id}`);
     const example = (...asked: string[]) =>
@@ -249,10 +253,10 @@ describe('changes', () => {
     expect((await example(second.id, first.id)).stdout).toBe(`${2 * MIB} 4096\n`);
     // Who has seen enough is no error.
     const main = join(PACKAGE_ROOT, 'dist', 'apps', 'cli', 'src', 'main.js');
-    const args = ['changes', first.id, '--json', ...house.login].map(arg => `'${arg}'`).join(' ');
+    const args = ['snapshot', 'changes', first.id, '--json', ...house.login].map(arg => `'${arg}'`).join(' ');
     const piped = `set -o pipefail; '${process.execPath}' '${main}' ${args} | true`;
     expect((await promisify(execFile)('bash', ['-c', piped])).stderr).toBe('');
-    const refused = await runTool(['changes', 'nothing', ...house.login]);
+    const refused = await runTool(['snapshot', 'changes', 'nothing', ...house.login]);
     expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('snapshot nothing does not exist') });
     await disk.close();
   });

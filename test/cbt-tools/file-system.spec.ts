@@ -41,7 +41,7 @@ describe('a volume with a file system', () => {
       expect(house.double.opened.some(({ from }) => from > 0)).toBe(true);
       for (const [n, image] of kept.entries()) {
         const target = join(house.work, `restored-${n}`);
-        const outcome = await runTool(['restore', folder, target, '--point', String(n + 1)]);
+        const outcome = await runTool(['backup', 'restore', folder, target, '--point', String(n + 1)]);
         expect(outcome.code, outcome.stderr).toBe(0);
         expect(outcome.stdout).toContain('its checksum');
         expect(readFileSync(target).equals(readFileSync(image))).toBe(true);

@@ -1,6 +1,15 @@
 import { execFile, execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { closeSync, ftruncateSync, openSync, readFileSync, statSync, writeFileSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  copyFileSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -35,6 +44,23 @@ const files = (id: string) =>
     .trim()
     .split('\n');
 const sum = (path: string) => createHash('sha256').update(readFileSync(path)).digest('hex');
+
+describe('an image that lies in the pool', () => {
+  it('is the volume of a claim that names it, whole and at once, and stays', async () => {
+    const file = image('legacy.img', 40 * MIB, { 0: 'boot', [7 * MIB + 70_000]: 'data' });
+    const inPool = join(house.appliance.poolPath, 'import', 'legacy.img');
+    copyFileSync(file, inPool);
+    const config = { import_volume_name: 'legacy.img' };
+    const claimed = await house.driver.createVolume('pvc-of-image', 40 * MIB, config);
+    const [found] = files(claimed.id);
+    expect(sum(found!)).toBe(sum(file));
+    expect((await house.driver.createVolume('pvc-of-image', 40 * MIB, config)).id).toBe(claimed.id);
+    const none = house.driver.createVolume('pvc-of-none', MIB, { import_volume_name: 'none.img' });
+    await expect(none).rejects.toMatchObject({ status: 400 });
+    await house.driver.deleteVolume(claimed.id, true);
+    expect(sum(inPool)).toBe(sum(file));
+  });
+});
 
 describe('an image that Trivet does not know', () => {
   it('becomes a volume with every byte and its holes, which importVolumeName of a StorageClass finds', async () => {

@@ -1,13 +1,15 @@
+import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { type ClientReadableStream, status } from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CbtClient, statusOf } from '#test/cbt/client';
 import { checkFileSystem, FileSystem } from '#test/cbt-tools/file-system';
 import { enlargeSteps, Resident } from '#test/cbt-tools/large-steps';
-import { runTool } from '#test/cbt-tools/run-tool';
+import { runTool, toolArgs } from '#test/cbt-tools/run-tool';
 import { MIB, ToolHouse } from '#test/cbt-tools/tool-house';
 import { until } from '#test/support/parts';
 
@@ -36,7 +38,7 @@ describe('a volume behind the appliance alone', () => {
       }
       for (const [n, image] of kept.entries()) {
         const target = join(house.work, `restored-${n}`);
-        const { code, stderr } = await runTool(['restore', folder, target, '--point', String(n + 1)]);
+        const { code, stderr } = await runTool(['backup', 'restore', folder, target, '--point', String(n + 1)]);
         expect(code, stderr).toBe(0);
         expect(readFileSync(target).equals(readFileSync(image))).toBe(true);
         checkFileSystem(target);
@@ -56,7 +58,7 @@ describe('a volume behind the appliance alone', () => {
     await disk.write(MIB, 7, 4_096);
     await house.backup('older', folder);
     const before = readdirSync(folder).map(name => `${name} ${statSync(join(folder, name)).mtimeMs}`);
-    const refused = await runTool(['backup', 'older', folder, '--snapshot', 'old', ...house.login]);
+    const refused = await runTool(['backup', 'create', 'older', folder, '--snapshot', 'old', ...house.login]);
     expect(refused).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(/old cannot follow point 1.*was taken after old\n.*--full/),
@@ -78,7 +80,7 @@ describe('a volume behind the appliance alone', () => {
     await disk.write(2 * MIB, 7, 4_096);
     await house.driver.createSnapshot(volume.id, 'named-second');
     const changes = async (...asked: string[]) => {
-      const { code, stdout, stderr } = await runTool(['changes', ...asked, '--json', ...house.login]);
+      const { code, stdout, stderr } = await runTool(['snapshot', 'changes', ...asked, '--json', ...house.login]);
       expect(code, stderr).toBe(0);
       return JSON.parse(stdout).ranges;
     };
@@ -87,10 +89,25 @@ describe('a volume behind the appliance alone', () => {
     expect(await changes('named-second', '--base', 'named-first')).toEqual(delta);
     await house.driver.deleteSnapshot(first.id);
     expect(await changes('named-second', '--base', first.id)).toEqual(delta);
-    const refused = await runTool(['changes', 'named-first', ...house.login]);
+    const refused = await runTool(['snapshot', 'changes', 'named-first', ...house.login]);
     expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('snapshot named-first does not exist') });
     await disk.close();
   });
+
+  it.each([{ options: [] }, { options: ['--json'] }])(
+    'lets a reader leave early, as head does: $options',
+    async ({ options }) => {
+      const name = `left${options.join()}`;
+      const { volume, disk } = await house.attached(name, 4 * MIB);
+      await disk.write(MIB, 7, 8_192);
+      await disk.close();
+      await house.driver.createSnapshot(volume.id, name);
+      const tool = toolArgs('snapshot', 'changes', name, ...options, ...house.login);
+      const pipe = ['-c', '{ "$@"; echo "ended with $?" >&2; } | true', 'sh', process.execPath, ...tool];
+      const env = { PATH: '/usr/bin:/bin', NODE_NO_WARNINGS: '1', TRIVET_HOME: '/nonexistent' };
+      expect((await promisify(execFile)('sh', pipe, { env })).stderr).toBe('ended with 0\n');
+    },
+  );
 });
 
 describe('fifty readers that stand still', () => {

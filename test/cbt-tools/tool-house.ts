@@ -65,7 +65,7 @@ export class ToolHouse {
 
   /** One that must succeed. */
   async backup(volume: string, folder: string, ...options: string[]) {
-    const outcome = await runTool(['backup', volume, folder, '--json', ...options, ...this.login]);
+    const outcome = await runTool(['backup', 'create', volume, folder, '--json', ...options, ...this.login]);
     expect(outcome.code, outcome.stderr).toBe(0);
     return { ...outcome, point: JSON.parse(outcome.stdout) };
   }

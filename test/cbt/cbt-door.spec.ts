@@ -4,15 +4,16 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { loadConfig } from '#platform/config';
-import { Health } from '#platform/health';
-import { createLogger } from '#platform/log';
-import { Shutdown } from '#platform/shutdown';
+import { loadConfig } from '#platform/config/config';
+import { Health } from '#platform/health/health';
+import { createLogger } from '#platform/logging/log';
+import { Shutdown } from '#platform/process/shutdown';
 import { CbtClient, collect } from '#test/cbt/client';
+import { S1, SNAPSHOTS, TENANT, TOKEN } from '#test/cbt/in-process-server';
 import { MemoryChanges, MemorySnapshotSessions, synthetic } from '#test/cbt/memory-changes';
-import { S1, SNAPSHOTS, TENANT, TOKEN } from '#test/cbt/room';
 import { message } from '#test/cbt/wire';
-import { type CbtDoors, openCbtDoors } from '../../apps/gateway/src/cbt-door.js';
+import { type CbtListeners, openCbtListeners } from '../../apps/gateway/src/cbt-listeners.js';
+import { GatewayTasks } from '../../apps/gateway/src/gateway-tasks.js';
 
 const CSI = '/csi.v1.SnapshotMetadata/GetMetadataAllocated';
 const SIDECAR = '/snapshotmetadata.SnapshotMetadata/GetMetadataAllocated';
@@ -20,7 +21,7 @@ const SIDECAR = '/snapshotmetadata.SnapshotMetadata/GetMetadataAllocated';
 describe('the doors of the gateway', () => {
   let home: string;
   let path: string;
-  let doors: CbtDoors;
+  let doors: CbtListeners;
   let shutdown: Shutdown;
   let active: boolean;
   const clients: CbtClient[] = [];
@@ -48,13 +49,15 @@ describe('the doors of the gateway', () => {
     sessions.add(TOKEN, TENANT, 'acme', SNAPSHOTS);
     const health = new Health();
     health.setStarted();
-    const context = { config, health, shutdown, log: createLogger('test') };
-    doors = await openCbtDoors(context, {
+    const context = { app: 'gateway', config, health, shutdown, log: createLogger('test') };
+    doors = await openCbtListeners(context, {
       changes,
       sessions,
       tenant: async () => ({ tenantId: TENANT, active }),
       isActive: async () => active,
+      tasks: new GatewayTasks(shutdown),
     });
+    await health.readiness();
   });
   afterEach(async () => {
     for (const client of clients.splice(0)) client.close();

@@ -3,7 +3,7 @@ import { createConnection } from 'node:net';
 import type { ClientReadableStream } from '@grpc/grpc-js';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { CbtClient, statusOf } from '#test/cbt/client';
-import { S1, TOKEN } from '#test/cbt/room';
+import { S1, TOKEN } from '#test/cbt/in-process-server';
 import { ServerProcess } from '#test/cbt/server-process';
 import { message } from '#test/cbt/wire';
 

@@ -5,8 +5,7 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ChangesModule } from '#cbt/changes.module';
 import { StorageError } from '#platform/errors';
-import { Health } from '#platform/health';
-import { synthetic } from '#test/cbt/memory-changes';
+import { Health } from '#platform/health/health';
 import {
   CAPACITY,
   DELETED,
@@ -19,7 +18,8 @@ import {
   TOKEN,
   UNCOVERED,
   UNKNOWN,
-} from '#test/cbt/room';
+} from '#test/cbt/in-process-server';
+import { synthetic } from '#test/cbt/memory-changes';
 import { createHttp } from '../../apps/gateway/src/http.js';
 
 const LOGIN = 'login-token';
@@ -174,7 +174,7 @@ describe('changed blocks over REST', () => {
     const stalling = await open(`${S1}/allocated`);
     stalling.on('error', () => {});
     await vi.waitFor(() => expect(room.changes.closed).toBe(2), { timeout: 5_000 });
-    expect(room.log.lines.at(-1)).toContain('RESOURCE_EXHAUSTED');
+    expect(room.log.text.at(-1)).toContain('RESOURCE_EXHAUSTED');
     stalling.destroy();
   });
 
@@ -196,6 +196,6 @@ describe('changed blocks over REST', () => {
   it('leave no token in the log', async () => {
     await read(`${S1}/allocated`, { authorization: `Bearer ${TOKEN}` });
     await vi.waitFor(() => expect(room.log.lines.length).toBe(1));
-    expect(room.log.lines.join()).not.toContain(TOKEN);
+    expect(room.log.text.join()).not.toContain(TOKEN);
   });
 });

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { pump } from '#cbt/pump';
+import { openRoom, type Room, S1 } from '#test/cbt/in-process-server';
 import { synthetic } from '#test/cbt/memory-changes';
 import { type Door, PlainReader } from '#test/cbt/plain-reader';
-import { openRoom, type Room, S1 } from '#test/cbt/room';
 
 const COUNT = 20_000_000;
 /** How many times the time without a sign of life a reader has that takes nothing. */
@@ -31,7 +31,7 @@ describe.each<Door>(['socket', 'tls'])('a reader by %s that takes no message', d
     const began = performance.now();
     await ended();
     expect(performance.now() - began).toBeGreaterThan(LIVING * 200 - 300);
-    expect(room.log.lines.at(-1)).toMatch(/"code":"RESOURCE_EXHAUSTED".*nothing was read for \d+ ms; go on/);
+    expect(room.log.text.at(-1)).toMatch(/"code":"RESOURCE_EXHAUSTED".*nothing was read for \d+ ms; go on/);
     await reader.closed;
     expect(reader.request.rstCode).toBe(11);
   });
@@ -60,7 +60,7 @@ describe.each<Door>(['socket', 'tls'])('a reader by %s that takes no message', d
     const tookMs = performance.now() - began;
     expect(tookMs).toBeGreaterThan(490);
     expect(tookMs).toBeLessThan(2 * 500);
-    expect(room.log.lines.at(-1)).toContain('RESOURCE_EXHAUSTED');
+    expect(room.log.text.at(-1)).toContain('RESOURCE_EXHAUSTED');
     expect(room.changes.closed).toBe(1);
     reader.thaw();
     const { code, details, end } = await reader.takeAll();
@@ -108,6 +108,6 @@ describe('a slow reader', () => {
     }
     expect(messages).toBeGreaterThanOrEqual(400_000 / 8_192);
     expect(performance.now() - started).toBeGreaterThan(1_000);
-    await vi.waitFor(() => expect(room.log.lines.at(-1)).toContain('"ranges":400000'));
+    await vi.waitFor(() => expect(room.log.text.at(-1)).toContain('"ranges":400000'));
   });
 });

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import type { ClientReadableStream } from '@grpc/grpc-js';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { CbtClient, collect, rangesOf } from '#test/cbt/client';
+import { openRoom, type Room, S1, TENANT, TOKEN } from '#test/cbt/in-process-server';
 import { synthetic } from '#test/cbt/memory-changes';
-import { openRoom, type Room, S1, TENANT, TOKEN } from '#test/cbt/room';
 
 const CSI = '/csi.v1.SnapshotMetadata/GetMetadataAllocated';
 const TLS = '/snapshotmetadata.SnapshotMetadata/GetMetadataAllocated';
@@ -76,7 +76,7 @@ describe('a long stream', () => {
     dropped.cancel();
     other.close();
     await allClosed();
-    expect(room.log.lines.at(-1)).toContain('CANCELLED');
+    expect(room.log.text.at(-1)).toContain('CANCELLED');
   });
 
   it('ends at the deadline of its caller, also when the source does not heed it', async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, collect } from '#test/cbt/client';
-import { CAPACITY, DELETED, openRoom, type Room, S1, S2, UNKNOWN } from '#test/cbt/room';
+import { CAPACITY, DELETED, openRoom, type Room, S1, S2, UNKNOWN } from '#test/cbt/in-process-server';
 import type { Value } from '#test/cbt/wire';
 
 const ALLOCATED = '/csi.v1.SnapshotMetadata/GetMetadataAllocated';

@@ -1,8 +1,8 @@
 import { emptyBatch, type RangeBatch } from '#backends/extent-source';
 import type { ChangedBlocks, ChangedRanges, ChangesQuery, SnapshotKey } from '#changes/changed-blocks';
 import { invalid, StorageError } from '#platform/errors';
-import { coveringSession } from '#storage/sessions/covered';
-import type { SnapshotSession, SnapshotSessions } from '#storage/sessions/snapshot-session';
+import { coveringSession } from '#storage/block/sessions/covered';
+import type { SnapshotSession, SnapshotSessions } from '#storage/block/sessions/snapshot-session';
 
 export type Range = readonly [offset: number, length: number];
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2';
 import { type AddressInfo, connect as connectSocket, createServer, type Server, type Socket } from 'node:net';
-import { type Room, S1, TOKEN, testCertificate } from '#test/cbt/room';
+import { type Room, S1, TOKEN, testCertificate } from '#test/cbt/in-process-server';
 import { message, metadataOf } from '#test/cbt/wire';
 
 export type Door = 'socket' | 'tls';

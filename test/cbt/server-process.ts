@@ -1,8 +1,8 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { NODE_FLAGS } from '#platform/node-flags';
 import { PACKAGE_ROOT } from '#platform/package-root';
+import { NODE_FLAGS } from '#platform/process/node-flags';
 import type { Size, StreamServer } from '#test/cbt/stream-server';
 
 /** The server of stream-server.ts. */

@@ -1,7 +1,7 @@
 /** A room whose snapshot has many ranges, in a process of its own; says on request how large that has become at most. */
 
+import { openRoom, S1, testCertificate } from '#test/cbt/in-process-server';
 import { synthetic } from '#test/cbt/memory-changes';
-import { openRoom, S1, testCertificate } from '#test/cbt/room';
 
 export interface StreamServer {
   socketPath: string;

@@ -57,7 +57,7 @@ export interface Metadata {
 
 const first = (fields: ReturnType<typeof parse>, field: number): bigint => (fields.get(field)?.[0] as bigint) ?? 0n;
 
-/** A response of any face: all have the same numbers. */
+/** A response of any service: all have the same numbers. */
 export function metadataOf(bytes: Buffer): Metadata {
   const fields = parse(bytes);
   const ranges = (fields.get(3) ?? []).map((range): [bigint, bigint] => {

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { Pins } from '#changes/pins';
-import { ForgetGone } from '#storage/forget-gone';
-import { BlockAudit } from '#storage/volumes/block-audit';
+import { BlockDriftCheck } from '#storage/block/drift/block-drift';
+import { forgetGone } from '#storage/shared/forget-gone';
 import { BLOCK, ChangesHouse, collect, type Taken } from '#test/changes/changes-house';
 import { parts, until } from '#test/support/parts';
 
@@ -85,7 +85,7 @@ describe('the anchor', () => {
     await house.index();
     await house.delete(s1.id);
     const { database, house: blocks } = house;
-    await new BlockAudit(database, { open: async () => blocks.store }, 0).round(AbortSignal.timeout(20_000));
+    await new BlockDriftCheck(database, { open: async () => blocks.store }, 0).run(AbortSignal.timeout(20_000));
     expect(there(s1)).toBe(true);
     expect(await house.query("SELECT subject FROM trivet.finding WHERE kind = 'orphan_image'")).toEqual([]);
   });
@@ -95,7 +95,7 @@ describe('the anchor', () => {
     await house.index();
     await house.delete(s1.id);
     await house.query("UPDATE trivet.snapshot SET updated_at = now() - interval '31 days' WHERE id = $1", [s1.id]);
-    await new ForgetGone(house.database).round();
+    await forgetGone(house.database).run(new AbortController().signal);
     const s2 = await written('s2', 2);
     await house.index();
     expect(await house.expectDelta(s1, s2)).toBe('index');

@@ -1,12 +1,13 @@
 import { open, readFile } from 'node:fs/promises';
 import type { ImageRef } from '#backends/block-backend';
 import { FALLOC_FL_KEEP_SIZE, fallocate } from '#backends/linux/libc';
-import { changeHandlers } from '#changes/change-handlers';
+import { CHANGE_OPERATIONS } from '#changes/change-operations';
 import type { ChangedRanges, SnapshotKey } from '#changes/changed-blocks';
 import { ChangedBlocksService } from '#changes/changed-blocks-service';
-import { IndexKeeper } from '#changes/index-keeper';
 import { IndexRetention } from '#changes/index-retention';
-import { ImageReleaser } from '#storage/snapshots/image-releaser';
+import { IndexScheduler } from '#changes/index-scheduler';
+import { handlersOf } from '#operations/definitions/define-operation';
+import { ImageReleaser } from '#storage/block/snapshots/image-releaser';
 import { BlockHouse, type BlockHouseOptions } from '#test/block-storage/block-house';
 import { until } from '#test/support/parts';
 
@@ -26,7 +27,7 @@ export interface Taken {
   data: Buffer;
 }
 
-/** The block leg with its change index, driven round by round; the data of each snapshot are the oracle. */
+/** The block side with its change index, driven round by round; the data of each snapshot are the oracle. */
 export class ChangesHouse {
   readonly changes: ChangedBlocksService;
 
@@ -36,7 +37,10 @@ export class ChangesHouse {
 
   static async create(options: BlockHouseOptions = {}): Promise<ChangesHouse> {
     return new ChangesHouse(
-      await BlockHouse.create({ handlers: (blocks, _, database) => changeHandlers(database, blocks), ...options }),
+      await BlockHouse.create({
+        handlers: (blocks, _, database) => handlersOf(CHANGE_OPERATIONS, { database, blocks }),
+        ...options,
+      }),
     );
   }
 
@@ -103,7 +107,7 @@ export class ChangesHouse {
   /** As a worker does it, until every cut is indexed or broken. */
   async index(): Promise<void> {
     await until('all cuts are indexed', async () => {
-      await new IndexKeeper(this.database).round(AbortSignal.timeout(10_000));
+      await new IndexScheduler(this.database).run(AbortSignal.timeout(10_000));
       const open = "SELECT FROM trivet.snapshot WHERE cut IS NOT NULL AND index_state = 'pending'";
       return (await this.query(open)).length === 0;
     });
@@ -112,7 +116,7 @@ export class ChangesHouse {
 
   /** Images that nobody needs are unlinked. */
   async release(): Promise<void> {
-    await new ImageReleaser(this.database).round(AbortSignal.timeout(10_000));
+    await new ImageReleaser(this.database).run(AbortSignal.timeout(10_000));
     await this.house.settled();
   }
 
@@ -122,7 +126,7 @@ export class ChangesHouse {
       const [{ n } = { n: 0 }] = await this.query<{ n: number }>('SELECT count(*)::int AS n FROM trivet.operation');
       if (n === before) return;
       before = n;
-      await new IndexRetention(this.database, { retentionMs }).round(AbortSignal.timeout(10_000));
+      await new IndexRetention(this.database, { retentionMs }).run(AbortSignal.timeout(10_000));
       await this.house.settled();
     }
   }

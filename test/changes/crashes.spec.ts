@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { changeHandlers } from '#changes/change-handlers';
-import { IndexKeeper } from '#changes/index-keeper';
+import { CHANGE_OPERATIONS } from '#changes/change-operations';
+import { IndexScheduler } from '#changes/index-scheduler';
+import { handlersOf } from '#operations/definitions/define-operation';
 import { StorageError } from '#platform/errors';
 import { EndedAttempts, pointsOf } from '#test/block-storage/ended-attempts';
 import { BLOCK, ChangesHouse, collect, type Taken } from '#test/changes/changes-house';
@@ -18,7 +19,7 @@ beforeAll(async () => {
 afterEach(() => attempts.reset());
 afterAll(() => house?.close());
 
-const handlers = changeHandlers(undefined as never, undefined as never);
+const handlers = handlersOf(CHANGE_OPERATIONS, {} as never);
 const points = (kind: string, ...without: string[]) =>
   pointsOf(
     handlers.find(one => one.kind === kind),
@@ -114,7 +115,7 @@ describe('changes.index', () => {
       );
     if (when === 'begin') {
       await house.query("UPDATE trivet.queue SET paused = true WHERE class = 'index'");
-      await new IndexKeeper(house.database).round(AbortSignal.timeout(10_000));
+      await new IndexScheduler(house.database).run(AbortSignal.timeout(10_000));
       await remove();
       expect(await ofIt()).toMatchObject([{ state: 'pending' }]);
       await house.query("UPDATE trivet.queue SET paused = false WHERE class = 'index'");

@@ -1,5 +1,5 @@
-import { configureFailpoints } from '#platform/failpoint';
 import { BLOCK, type ChangesHouse, collect, type Taken } from '#test/changes/changes-house';
+import { armFailpoints, disarmFailpoints } from '#test/failpoints/failpoints';
 
 /** A random number below n; the same for the same seed (mulberry32). */
 export function randomOf(seed: number): (below: number) => number {
@@ -145,11 +145,11 @@ export class History {
   private async crashed(): Promise<void> {
     const point = CRASHES[this.random(CRASHES.length)]!;
     this.told.push(`index, ended at ${point}`);
-    configureFailpoints({ enabled: true, spec: `${point}=error@1` });
+    armFailpoints(`${point}=error@1`);
     try {
       await this.house.index();
     } finally {
-      configureFailpoints({ enabled: true });
+      disarmFailpoints();
     }
   }
 

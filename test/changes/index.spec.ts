@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { IndexKeeper } from '#changes/index-keeper';
+import { IndexScheduler } from '#changes/index-scheduler';
 import { readIndexWork } from '#changes/index-work';
-import { Cancelled } from '#operations/lease';
+import { Cancelled } from '#operations/leases/lease';
 import type { LeasedOperation } from '#operations/operation';
 import { BLOCK, ChangesHouse, collect, type Taken } from '#test/changes/changes-house';
 import { parts, until } from '#test/support/parts';
@@ -80,7 +80,7 @@ describe('steps of one volume that wait', () => {
     const later = { tenantId, resourceId: ids[1]! } as LeasedOperation;
     const begun = house.database.withTenant(tenantId, tx => readIndexWork(tx, later));
     await expect(begun).rejects.toBeInstanceOf(Cancelled);
-    await new IndexKeeper(house.database).round(AbortSignal.timeout(10_000));
+    await new IndexScheduler(house.database).run(AbortSignal.timeout(10_000));
     const pending = "SELECT FROM trivet.snapshot WHERE volume_id = $1 AND index_state = 'pending'";
     await until('all are indexed', async () => (await house.query(pending, [volume])).length === 0);
     const built = await house.query<{ id: string }>(

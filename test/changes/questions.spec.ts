@@ -4,7 +4,7 @@ import { uuidv7 } from '#platform/uuid';
 import { BLOCK, ChangesHouse, collect, type Taken } from '#test/changes/changes-house';
 import { parts, until } from '#test/support/parts';
 
-/** The rules that do not depend on a face: which snapshots there are, their order, offsets, capacity. */
+/** The rules that do not depend on a service: which snapshots there are, their order, offsets, capacity. */
 const BYTES = 1024 ** 2;
 
 let house: ChangesHouse;
@@ -62,7 +62,7 @@ describe('a snapshot', () => {
   it("of another tenant is none, and a temporary one's neither", async () => {
     const query = { tenantId: uuidv7(), from: 0, signal: AbortSignal.timeout(5_000) };
     expect(await asked(house.changes.allocated({ ...query, target: id(s1) }))).toEqual(['not_found', undefined]);
-    const { id: hidden } = await house.house.snapshot(volume, 'snap-for-clone-x');
+    const { id: hidden } = await house.house.snapshot(volume, 'for-a-clone', { hidden: true });
     expect(await asked(house.allocated({ id: hidden }))).toEqual(['not_found', undefined]);
   });
 

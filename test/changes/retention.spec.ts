@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { ForgetGone } from '#storage/forget-gone';
+import { forgetGone } from '#storage/shared/forget-gone';
 import { BLOCK, ChangesHouse, type Taken } from '#test/changes/changes-house';
 import { parts } from '#test/support/parts';
 
@@ -79,7 +79,7 @@ describe('a deleted snapshot', () => {
     });
     await expect(house.allocated({ id: s3.id })).rejects.toMatchObject({ kind: 'not_found' });
     // Its row stays for as long again, else nobody could say so.
-    await new ForgetGone(house.database).round();
+    await forgetGone(house.database).run(new AbortController().signal);
     await expect(house.delta({ id: s3.id }, { id: s4.id })).rejects.toMatchObject({ kind: 'failed_precondition' });
     for (const [base, target] of [
       [s1, s2],

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { StepLost, storedRanges } from '#changes/stored-ranges';
+import { requireSchema } from '#platform/schema/schema-version';
 import { BLOCK, ChangesHouse } from '#test/changes/changes-house';
 import { fillStep, scattered } from '#test/changes/synthetic-ranges';
 import { parts } from '#test/support/parts';
@@ -29,7 +30,7 @@ async function readSlowly(from: number, ahead: boolean): Promise<number[]> {
   const found: number[] = [];
   const signal = AbortSignal.timeout(30_000);
   for await (const { count, offsets } of storedRanges(house.database, step.tenant_id, step, from, signal, ahead)) {
-    for (let n = 0; n < 3; n++) await house.database.ping();
+    for (let n = 0; n < 3; n++) await requireSchema(house.database);
     found.push(...offsets.subarray(0, count));
   }
   return found;

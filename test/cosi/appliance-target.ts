@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { CreateBucketCommand, ListBucketsCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
@@ -7,6 +8,7 @@ import { AdminOps } from '#backends/rgw/admin-ops';
 import { HttpTransport } from '#backends/rgw/http-transport';
 import { unleased } from '#platform/lease-signal';
 import { PACKAGE_ROOT } from '#platform/package-root';
+import { hashOfToken, newToken } from '#tenancy/credentials/secret-tokens';
 import type { CosiSettings, CosiSetup, CosiTarget, StoreControl } from '#test/cosi/target';
 import { TcpProxy } from '#test/deploy/tcp-proxy';
 import { TestAppliance } from '#test/support/appliance';
@@ -26,11 +28,34 @@ const openTarget = (appliance: TestAppliance, prefix: string, control: StoreCont
   close: () => appliance.close(),
 });
 
-/** As an administrator would: by the command line, with the appliance's own settings. */
+/** A token of an administrator of the appliance. */
+async function administratorOf({ database }: TestAppliance): Promise<string> {
+  const [tenantId, userId, token] = [randomUUID(), randomUUID(), newToken()];
+  const [tenant] = await database.query<{ id: string }>(
+    `WITH made AS (INSERT INTO trivet.tenant (id, name) VALUES ($1, 'appliance') ON CONFLICT DO NOTHING RETURNING id)
+     SELECT id FROM made UNION ALL SELECT id FROM trivet.tenant WHERE name = 'appliance'`,
+    [tenantId],
+  );
+  const name = `importer-${userId}`;
+  await database.query(
+    "INSERT INTO trivet.tenant_user (tenant_id, id, name, password, role) VALUES ($1, $2, $3, 'none', 'admin')",
+    [tenant!.id, userId, name],
+  );
+  await database.query(
+    `INSERT INTO trivet.admin_token (tenant_id, id, user_id, kind, name, role, token_hash)
+     VALUES ($1, $2, $2, 'token', 'importer', 'admin', $3)`,
+    [tenant!.id, userId, hashOfToken(token)],
+  );
+  return token;
+}
+
+/** As an administrator would: by the command line, over the API. */
 export async function importBucket(appliance: TestAppliance, name: string): Promise<void> {
-  const main = join(PACKAGE_ROOT, 'dist', 'apps', 'cli', 'src', 'main.js');
-  await promisify(execFile)(process.execPath, [main, 'bucket', 'import', name], {
-    env: { PATH: '/usr/bin:/bin', NODE_NO_WARNINGS: '1', ...appliance.env },
+  const entry = join(PACKAGE_ROOT, 'dist', 'apps', 'cli', 'src', 'main.js');
+  const tokenFile = join(appliance.folder, `importer-${randomUUID()}`);
+  writeFileSync(tokenFile, await administratorOf(appliance), { mode: 0o600 });
+  await promisify(execFile)(process.execPath, [entry, 'bucket', 'import', name], {
+    env: { PATH: '/usr/bin:/bin', TRIVET_ADMIN_URL: appliance.cspUrl, TRIVET_ADMIN_TOKEN_FILE: tokenFile },
   });
 }
 

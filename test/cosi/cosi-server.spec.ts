@@ -2,12 +2,12 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client, credentials, Metadata, status } from '@grpc/grpc-js';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { GRPC_CODES } from '#cosi/cosi-errors';
 import { ERROR_KINDS, StorageError } from '#platform/errors';
-import { registry } from '#platform/metrics';
-import type { Caller } from '#storage/caller';
+import { registry } from '#platform/metrics/metrics';
+import { GRPC_CODES } from '#protocol/grpc-status';
+import type { EndpointCaller } from '#storage/shared/caller';
 import { CosiClient } from '#test/cosi/client';
-import { openRoom, type Room, testEndpoint } from '#test/cosi/room-target';
+import { openRoom, type Room, testEndpoint, WAIT_MS } from '#test/cosi/in-process-target';
 import { at, bytes } from '#test/cosi/wire';
 
 /** Of what is behind us: somebody should look. */
@@ -16,8 +16,8 @@ const BUCKET = { name: 'photos' };
 const CREATE = 'DriverCreateBucket';
 
 /** Holds a method of the domain until it is let go. */
-function hold(room: Room): { entered: Promise<Caller>; letGo: () => void } {
-  const { promise: entered, resolve: enter } = Promise.withResolvers<Caller>();
+function hold(room: Room): { entered: Promise<EndpointCaller>; letGo: () => void } {
+  const { promise: entered, resolve: enter } = Promise.withResolvers<EndpointCaller>();
   const { promise: free, resolve: letGo } = Promise.withResolvers<void>();
   room.storage.before = (_, caller) => {
     enter(caller);
@@ -39,13 +39,13 @@ describe('CosiServer', () => {
   });
 
   describe('the caller', () => {
-    const callerOf = async (call: Promise<unknown>, seen: Promise<Caller>): Promise<Caller> => {
+    const callerOf = async (call: Promise<unknown>, seen: Promise<EndpointCaller>): Promise<EndpointCaller> => {
       const caller = await seen;
       await call;
       return caller;
     };
 
-    it('has the deadline that came with the call, or none', async () => {
+    it('has the deadline that came with the call, or that of every call', async () => {
       const first = hold(room);
       first.letGo();
       const before = Date.now();
@@ -56,7 +56,8 @@ describe('CosiServer', () => {
       const second = hold(room);
       second.letGo();
       const patient = await callerOf(client.call('r1', CREATE, BUCKET, Number.POSITIVE_INFINITY), second.entered);
-      expect(patient.deadline).toBeUndefined();
+      expect(patient.deadline).toBeGreaterThanOrEqual(before + WAIT_MS);
+      expect(patient.deadline).toBeLessThanOrEqual(Date.now() + WAIT_MS);
       expect(patient.signal?.aborted).toBe(false);
     });
 
@@ -130,9 +131,7 @@ describe('CosiServer', () => {
         return Number(match?.[1] ?? 0);
       };
       const before = await count();
-      room.storage.before = (_, caller) => {
-        caller.operationId = 'operation-1';
-      };
+      room.storage.operation = { id: 'operation-1', outcome: { state: 'succeeded', result: null } };
       await client.call('r1', CREATE, BUCKET);
       expect(room.log.lines).toMatchObject([
         {

@@ -1,10 +1,17 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { AccessMode, BucketSpec } from '#backends/object-backend';
+import type { Waited } from '#operations/accepting/operations';
 import { invalid, StorageError } from '#platform/errors';
-import { otherRequest } from '#storage/accesses/accesses';
-import type { Caller } from '#storage/caller';
-import { accessDifferences, type DesiredAccess, desiredAccess, fingerprint } from '#storage/desired-state';
-import type { AccessView, BucketRequest, BucketView, GrantRequest, ObjectStorage } from '#storage/object-storage';
+import { otherRequest } from '#storage/object/accesses/accesses';
+import type {
+  AccessView,
+  BucketRequest,
+  BucketView,
+  GrantRequest,
+  ObjectStorage,
+} from '#storage/object/object-storage';
+import type { EndpointCaller } from '#storage/shared/caller';
+import { accessDifferences, type DesiredAccess, desiredAccess, fingerprint } from '#storage/shared/desired-state';
 
 interface Bucket {
   made: 'ours' | 'foreign' | 'registered';
@@ -25,14 +32,30 @@ const NUMBERS = ['quotaMaxSize', 'quotaMaxObjects'];
 const NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 
 /** The domain and its store in a few maps: the meaning of each method, with nothing durable and nothing running. */
-export class MemoryObjectStorage implements ObjectStorage {
+export class MemoryObjectStorage {
+  readonly storage: ObjectStorage = {
+    buckets: {
+      create: async (...given) => ({ value: await this.createBucket(...given), operation: this.operation }),
+      get: (...given) => this.getBucket(...given),
+      idFor: (...given) => this.bucketIdFor(...given),
+      delete: async (...given) => ({ value: await this.deleteBucket(...given), operation: this.operation }),
+      remove: () => Promise.reject(new Error('for administrators')),
+    },
+    accesses: {
+      grant: async (...given) => ({ value: await this.grantAccess(...given), operation: this.operation }),
+      revoke: async (...given) => ({ value: await this.revokeAccess(...given), operation: this.operation }),
+      remove: () => Promise.reject(new Error('for administrators')),
+    },
+  };
   readonly buckets = new Map<string, Bucket>();
   readonly accesses = new Map<string, Access>();
   down = false;
+  /** What each change says that it waited for. */
+  operation: Waited | undefined;
   /** Runs before each method, e.g. to hold it or to throw. */
-  before: (method: string, caller: Caller) => Promise<void> | void = () => {};
+  before: (method: string, caller: EndpointCaller) => Promise<void> | void = () => {};
 
-  async createBucket(caller: Caller, request: BucketRequest): Promise<BucketView> {
+  async createBucket(caller: EndpointCaller, request: BucketRequest): Promise<BucketView> {
     await this.before('createBucket', caller);
     const { spec, deletePolicy } = this.parse(request);
     const found = this.buckets.get(request.name);
@@ -46,7 +69,7 @@ export class MemoryObjectStorage implements ObjectStorage {
     return this.view(caller, request.name);
   }
 
-  async getBucket(caller: Caller, request: BucketRequest): Promise<BucketView> {
+  async getBucket(caller: EndpointCaller, request: BucketRequest): Promise<BucketView> {
     await this.before('getBucket', caller);
     const asked = Object.keys(request.parameters).length > 0;
     const wanted = asked ? this.parse(request).spec : '';
@@ -55,12 +78,12 @@ export class MemoryObjectStorage implements ObjectStorage {
     return this.view(caller, request.name);
   }
 
-  bucketIdFor(_caller: Caller, request: BucketRequest): string {
+  bucketIdFor(_caller: EndpointCaller, request: BucketRequest): string {
     this.parse(request);
     return request.name;
   }
 
-  async deleteBucket(caller: Caller, bucketId: string): Promise<void> {
+  async deleteBucket(caller: EndpointCaller, bucketId: string): Promise<void> {
     await this.before('deleteBucket', caller);
     const found = this.buckets.get(bucketId);
     if (found?.made !== 'ours') return;
@@ -71,7 +94,7 @@ export class MemoryObjectStorage implements ObjectStorage {
     this.buckets.delete(bucketId);
   }
 
-  async grantAccess(caller: Caller, request: GrantRequest): Promise<AccessView> {
+  async grantAccess(caller: EndpointCaller, request: GrantRequest): Promise<AccessView> {
     await this.before('grantAccess', caller);
     const desired = desiredAccess(request.protocol, request.buckets);
     let access = this.accesses.get(request.name);
@@ -93,7 +116,7 @@ export class MemoryObjectStorage implements ObjectStorage {
     return { accountId: access.id, buckets, credentials: access.credentials };
   }
 
-  async revokeAccess(caller: Caller, accountId: string, bucketIds?: readonly string[]): Promise<void> {
+  async revokeAccess(caller: EndpointCaller, accountId: string, bucketIds?: readonly string[]): Promise<void> {
     await this.before('revokeAccess', caller);
     const entry = [...this.accesses].find(([, access]) => access.id === accountId);
     if (!entry) return;
@@ -113,7 +136,7 @@ export class MemoryObjectStorage implements ObjectStorage {
     return found;
   }
 
-  private view({ endpoint }: Caller, bucketId: string): BucketView {
+  private view({ endpoint }: EndpointCaller, bucketId: string): BucketView {
     return { bucketId, protocols: endpoint.protocols, accessPoint: endpoint.accessPoint };
   }
 

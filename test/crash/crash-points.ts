@@ -1,6 +1,5 @@
-import type { SecretBox } from '#platform/secrets';
-import type { BackendDirectory } from '#storage/backend-directory';
-import { storageHandlers } from '#storage/storage';
+import { handlersOf } from '#operations/definitions/define-operation';
+import { OBJECT_OPERATIONS } from '#storage/object/object-operations';
 import { historyOf, violations } from '#test/crash/history';
 import { isPassing, Jobs } from '#test/crash/jobs';
 import { acceptCase, casesOf, describeKillPoints, inTurn, type KillableLeg } from '#test/crash/kill-points';
@@ -10,7 +9,7 @@ import { TestAppliance } from '#test/support/appliance';
 
 const objectLeg = (redis: boolean): KillableLeg<Stage> => ({
   scenarios: SCENARIOS,
-  handlers: storageHandlers({} as BackendDirectory, {} as SecretBox),
+  handlers: handlersOf(OBJECT_OPERATIONS, {} as never),
   create: () => TestAppliance.create({ backend: 'fake', redis, env: { TRIVET_RECONCILE_MS: '150' } }),
   stage: (appliance, name) => ({
     appliance,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { CallLogRow } from '#backends/fake/fake-control';
 import { type Attempt, type History, violations } from '#test/crash/history';
+import type { CallLogRow } from '#test/fakes/object/fake-control';
 
 const attempt = (change: Partial<Attempt> = {}): Attempt => ({
   operationId: 'op',

@@ -1,4 +1,4 @@
-import type { CallLogRow } from '#backends/fake/fake-control';
+import type { CallLogRow } from '#test/fakes/object/fake-control';
 import type { TestAppliance } from '#test/support/appliance';
 
 /** One claim of one operation, from its lease to whatever ended it. Milliseconds since the epoch. */

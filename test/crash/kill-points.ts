@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ACCEPT_FAILPOINT, failpointsOf } from '#operations/failpoints';
-import type { Handler } from '#operations/handler';
+import type { Handler } from '#operations/definitions/handler';
 import { type Answer, persistWhile } from '#test/crash/persist';
 import { postMortem } from '#test/crash/post-mortem';
+import { ACCEPT_FAILPOINT, failpointsOf } from '#test/failpoints/failpoints-of';
 import type { DaemonProcess, Role, TestAppliance } from '#test/support/appliance';
 import { until } from '#test/support/parts';
 
@@ -38,7 +38,7 @@ export interface KillCase<Stage> {
   at: string;
 }
 
-/** What a leg of the appliance brings along to be killed at each of its points. */
+/** What an interface of the appliance brings along to be killed at each of its points. */
 export interface KillableLeg<Stage> {
   scenarios: readonly Scenario<Stage>[];
   /** Only listed, never run. */
@@ -112,9 +112,7 @@ export function describeKillPoints<Stage>(
 
     const restartWorker = async (at?: string): Promise<void> => {
       await worker?.stop('SIGKILL');
-      worker = await appliance.worker(
-        at ? { TRIVET_FAILPOINTS: '1', TRIVET_FAILPOINT: `${at.replace('@', '=kill@')}` } : {},
-      );
+      worker = await appliance.worker(at ? { TRIVET_FAILPOINT: `${at.replace('@', '=kill@')}` } : {});
       armed = at;
     };
     const stageOf = async (scenario: Scenario<Stage>, name: string): Promise<Stage> => {
@@ -149,7 +147,7 @@ export function describeKillPoints<Stage>(
 
     beforeAll(async () => {
       appliance = await leg.create();
-      worker = await appliance.worker({ TRIVET_FAILPOINTS: '1', TRIVET_FAILPOINT: '*=trace' });
+      worker = await appliance.worker({ TRIVET_FAILPOINT: '*=trace' });
       await appliance.gateway();
       // Unhurt first: which points does each scenario pass?
       for (const [at, scenario] of scenarios.entries()) {
@@ -223,7 +221,7 @@ export function describeKillPoints<Stage>(
 
 const armedGateway = async (appliance: TestAppliance, at: string): Promise<DaemonProcess> => {
   await appliance.process('gateway').stop('SIGKILL');
-  return appliance.gateway({ TRIVET_FAILPOINTS: '1', TRIVET_FAILPOINT: at.replace('@', '=kill@') });
+  return appliance.gateway({ TRIVET_FAILPOINT: at.replace('@', '=kill@') });
 };
 
 async function within<T>(ms: number, what: string, promise: Promise<T>): Promise<T> {

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import type { FakeControl } from '#backends/fake/fake-control';
 import type { Outcome } from '#test/cosi/client';
 import { type Credentials, credentialsOf, type Jobs, mustSucceed } from '#test/crash/jobs';
 import type { Scenario as KillScenario } from '#test/crash/kill-points';
+import type { FakeControl } from '#test/fakes/object/fake-control';
 import type { TestAppliance } from '#test/support/appliance';
 
 /** One run of one scenario: names of its own, so that many share an appliance. */

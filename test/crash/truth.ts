@@ -1,4 +1,4 @@
-import { decodeSealed } from '#platform/secrets';
+import { decodeSealed } from '#platform/crypto/secrets';
 import type { TestAppliance } from '#test/support/appliance';
 
 interface BucketRow {

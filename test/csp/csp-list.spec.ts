@@ -4,13 +4,13 @@ import { createConnection, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { StorageError } from '#platform/errors';
-import { NODE_FLAGS } from '#platform/node-flags';
 import { PACKAGE_ROOT } from '#platform/package-root';
+import { NODE_FLAGS } from '#platform/process/node-flags';
 import { HttpClient } from '#test/csp/client';
 import { expectRefusal } from '#test/csp/conformance/context';
+import { openRoom, type Room } from '#test/csp/in-process-target';
 import type { ListServer } from '#test/csp/list-server';
 import { manyVolumes, PAGE } from '#test/csp/many-volumes';
-import { openRoom, type Room } from '#test/csp/room-target';
 
 const MIB = 1024 * 1024;
 

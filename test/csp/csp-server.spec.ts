@@ -2,11 +2,11 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { HTTP_STATUSES } from '#csp/csp-errors';
 import { DEFAULT_WAITS } from '#csp/csp-options';
 import { ERROR_KINDS, type ErrorKind, StorageError } from '#platform/errors';
-import { registry } from '#platform/metrics';
-import type { BlockCaller } from '#storage/block-storage';
+import { registry } from '#platform/metrics/metrics';
+import type { BlockCaller } from '#storage/block/block-storage';
 import { type Ask, HttpClient } from '#test/csp/client';
 import { CODES, expectRefusal, MIB } from '#test/csp/conformance/context';
-import { openRoom, type Room } from '#test/csp/room-target';
+import { openRoom, type Room } from '#test/csp/in-process-target';
 
 const ROOT = '/containers/v1';
 const TRACE = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
@@ -260,7 +260,7 @@ describe('the CSP room', () => {
 
     it('that are still being copied say so', async () => {
       const { id } = (await create()).body;
-      room.storage.volumes.get(id)!.background = 'InProgress';
+      room.storage.volumes.get(id)!.ready = false;
       const { body } = await ask('GET', `/volumes/${id}`);
       expect(body.config.background_operation_status).toBe('InProgress');
       await ask('POST', '/hosts', { name: 'n', uuid: 'host-1', iqns: [room.initiator] });
@@ -283,9 +283,7 @@ describe('the CSP room', () => {
 
   describe('logs and metrics', () => {
     it('leave a line and a measurement for each call', async () => {
-      room.storage.before = (_, caller) => {
-        caller.operationId = 'operation-1';
-      };
+      room.storage.operation = { id: 'operation-1', outcome: { state: 'succeeded', result: null } };
       const count = async () => {
         const text = await registry.getSingleMetricAsString('trivet_csp_call_duration_seconds');
         return Number(

@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { loadConfig } from '#platform/config';
-import { createLogger } from '#platform/log';
-import { Shutdown } from '#platform/shutdown';
+import { loadConfig } from '#platform/config/config';
+import { createLogger } from '#platform/logging/log';
+import { Shutdown } from '#platform/process/shutdown';
 import { RealDriver } from '#test/csp/driver-client';
-import { openRoom, type Room } from '#test/csp/room-target';
+import { openRoom, type Room } from '#test/csp/in-process-target';
 import { freePort } from '#test/support/free-port';
 import { listenHttps } from '../../apps/gateway/src/https.js';
 

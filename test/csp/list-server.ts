@@ -1,7 +1,7 @@
 /** A room with many volumes in a process of its own; says on request how large that has become at most. */
 import 'reflect-metadata';
+import { openRoom } from '#test/csp/in-process-target';
 import { manyVolumes } from '#test/csp/many-volumes';
-import { openRoom } from '#test/csp/room-target';
 
 export interface ListServer {
   url: string;

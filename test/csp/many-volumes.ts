@@ -1,4 +1,4 @@
-import type { VolumeView } from '#storage/block-storage';
+import type { VolumeView } from '#storage/block/block-storage';
 
 export const PAGE = 100;
 
@@ -18,6 +18,7 @@ const view = (n: number): VolumeView => ({
   thick: false,
   destroyOnDelete: false,
   config: { padding: 'x'.repeat(2_000) },
+  ready: true,
   createdAt: new Date(),
 });
 

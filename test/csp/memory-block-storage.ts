@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { BlockCapabilities } from '#backends/block-backend';
+import type { Waited } from '#operations/accepting/operations';
 import { invalid, StorageError } from '#platform/errors';
 import type {
   BlockCaller,
@@ -17,8 +18,8 @@ import type {
   VolumeGroupView,
   VolumeRequest,
   VolumeView,
-} from '#storage/block-storage';
-import { checkSize } from '#storage/volumes/volume-checks';
+} from '#storage/block/block-storage';
+import { checkSize } from '#storage/block/volumes/volume-checks';
 
 type Volume = VolumeView & { scope: string; hosts: Set<string>; serial: string; baseId?: string };
 type Snapshot = SnapshotView & { scope: string; hidden: boolean; groupId?: string };
@@ -30,10 +31,51 @@ const requireBlocks = (sizeBytes: bigint): void => {
 };
 const DEFAULT_SIZE = 10n * 1024n ** 3n;
 const PAGE = 100;
-const HIDDEN = /^snap-for-clone-/;
 
 /** What the domain means by each method, in a few maps: nothing durable, nothing running, no backend. */
-export class MemoryBlockStorage implements BlockStorage {
+export class MemoryBlockStorage {
+  readonly storage: BlockStorage = {
+    hosts: {
+      put: (...given) => this.putHost(...given),
+      get: (...given) => this.getHost(...given),
+      list: (...given) => this.listHosts(...given),
+      delete: (caller, hostId) => this.deleteHost(caller as BlockCaller, hostId),
+    },
+    volumes: {
+      get: (...given) => this.getVolume(...given),
+      find: (...given) => this.findVolume(...given),
+      list: (...given) => this.listVolumes(...given),
+      create: async (...given) => ({ value: await this.createVolume(...given), operation: this.operation }),
+      import: async (...given) => ({ value: await this.importVolume(...given) }),
+      update: async (...given) => ({ value: await this.updateVolume(...given), operation: this.operation }),
+      delete: async (...given) => ({ value: await this.deleteVolume(...given), operation: this.operation }),
+    },
+    publications: {
+      publish: async (...given) => ({ value: await this.publish(...given), operation: this.operation }),
+      unpublish: async (...given) => ({ value: await this.unpublish(...given), operation: this.operation }),
+    },
+    snapshots: {
+      list: (...given) => this.listSnapshots(...given),
+      get: (...given) => this.getSnapshot(...given),
+      create: async (...given) => ({ value: await this.createSnapshot(...given), operation: this.operation }),
+      delete: async (...given) => ({ value: await this.deleteSnapshot(...given), operation: this.operation }),
+    },
+    volumeGroups: {
+      list: (...given) => this.listVolumeGroups(...given),
+      get: (...given) => this.getVolumeGroup(...given),
+      create: (...given) => this.createVolumeGroup(...given),
+      delete: (...given) => this.deleteVolumeGroup(...given),
+    },
+    snapshotGroups: {
+      list: (...given) => this.listSnapshotGroups(...given),
+      get: (...given) => this.getSnapshotGroup(...given),
+      create: async (...given) => ({ value: await this.createSnapshotGroup(...given), operation: this.operation }),
+      delete: async (...given) => ({ value: await this.deleteSnapshotGroup(...given), operation: this.operation }),
+    },
+    recycleBin: {
+      restore: () => Promise.reject(new Error('for administrators')),
+    },
+  };
   readonly volumes = new Map<string, Volume>();
   readonly snapshots = new Map<string, Snapshot>();
   readonly hosts = new Map<string, Host>();
@@ -42,6 +84,8 @@ export class MemoryBlockStorage implements BlockStorage {
   /** Of all volumes together. */
   capacity = 2n ** 63n;
   accessProtocols: readonly string[] = ['iscsi'];
+  /** What each change says that it waited for. */
+  operation: Waited | undefined;
   /** Runs before each method, e.g. to hold it or to throw. */
   before: (method: string, caller: BlockCaller) => Promise<void> | void = () => {};
 
@@ -100,18 +144,19 @@ export class MemoryBlockStorage implements BlockStorage {
     const found = (await this.findVolume(caller, request.name)) as Volume | undefined;
     if (found) {
       const { source } = request;
-      const baseId = source && ('volumeId' in source ? source.volumeId : source.snapshotId);
+      const named = source && 'volumeName' in source && source.volumeName === found.cloneOf;
+      const baseId = named ? found.baseId : source && Object.values(source)[0];
       const sameSize = (request.sizeBytes ?? found.sizeBytes) === found.sizeBytes;
-      if (sameSize && found.baseId === baseId && found.thick === request.thick) return found;
+      if (sameSize && found.baseId === baseId && found.thick === (request.thick ?? false)) return found;
       throw new StorageError('already_exists', `volume ${request.name} already exists with other parameters`);
     }
     const origin = this.originOf(caller, request);
     const sizeBytes = request.sizeBytes ?? origin?.sizeBytes ?? DEFAULT_SIZE;
     requireBlocks(sizeBytes);
     if (origin && sizeBytes < origin.sizeBytes) throw invalid('size', 'must not be smaller than the source');
-    if (request.encrypted) throw invalid('config.encrypted', 'this backend cannot encrypt');
+    if (request.encrypted) throw invalid('encrypted', 'this backend cannot encrypt');
     const pool = request.pool ?? 'default';
-    if (pool !== 'default') throw invalid('config.pool', `there is no pool ${pool}`);
+    if (pool !== 'default') throw invalid('pool', `there is no pool ${pool}`);
     if (request.volumeGroupId !== undefined) this.groupOf(caller, request.volumeGroupId);
     this.reserve(sizeBytes);
     const snapshot = origin?.snapshot;
@@ -128,10 +173,11 @@ export class MemoryBlockStorage implements BlockStorage {
       parentVolumeId: origin?.volumeId ?? '',
       cloneOf: origin?.volumeName ?? '',
       pool,
-      folder: request.folder,
-      thick: request.thick,
-      destroyOnDelete: request.destroyOnDelete,
+      folder: request.folder ?? '',
+      thick: request.thick ?? false,
+      destroyOnDelete: request.destroyOnDelete ?? false,
       config: request.config,
+      ready: true,
       createdAt: new Date(),
       hosts: new Set(),
       serial: randomUUID().replaceAll('-', ''),
@@ -147,7 +193,7 @@ export class MemoryBlockStorage implements BlockStorage {
     if (known && known.config.import_volume_name !== imported)
       throw new StorageError('already_exists', `volume ${request.name} exists`);
     const found = (known ?? (await this.findVolume(caller, imported))) as Volume | undefined;
-    if (!found) throw invalid('config.import_volume_name', `no volume is named "${imported}" here`);
+    if (!found) throw invalid('imported', `no volume is named "${imported}" here`);
     if (found.published) throw forbidden(`volume ${imported} is published`, 'published');
     if (request.sizeBytes !== undefined && request.sizeBytes !== found.sizeBytes)
       throw invalid('size', `volume ${imported} has ${found.sizeBytes} bytes`);
@@ -165,7 +211,7 @@ export class MemoryBlockStorage implements BlockStorage {
       throw invalid('size', `must not be smaller than now, ${volume.sizeBytes}`);
     if (changes.volumeGroupId) this.groupOf(caller, changes.volumeGroupId);
     if (changes.limitIops !== undefined && changes.limitIops !== -1)
-      throw invalid('config.limit_iops', 'this backend cannot limit');
+      throw invalid('limitIops', 'this backend cannot limit');
     if (changes.sizeBytes !== undefined) this.reserve(changes.sizeBytes - volume.sizeBytes);
     volume.sizeBytes = changes.sizeBytes ?? volume.sizeBytes;
     volume.description = changes.description ?? volume.description;
@@ -192,8 +238,8 @@ export class MemoryBlockStorage implements BlockStorage {
     const volume = this.volumeOf(caller, volumeId);
     const host = this.hostOf(caller, request.host) ?? missing('host', request.host);
     if (!this.accessProtocols.includes(request.accessProtocol))
-      throw invalid('access_protocol', `this backend has no ${request.accessProtocol} port`);
-    if (volume.background) throw forbidden(`volume ${volume.name} is not complete yet`, 'background');
+      throw invalid('accessProtocol', `this backend has no ${request.accessProtocol} port`);
+    if (!volume.ready) throw forbidden(`volume ${volume.name} is not complete yet`, 'ready');
     const another = [...volume.hosts].some(id => id !== host.id);
     if (another && String(volume.config.multi_initiator) === 'false')
       throw forbidden(`volume ${volume.name} is of one host at a time (multi_initiator: false)`, 'published');
@@ -270,7 +316,7 @@ export class MemoryBlockStorage implements BlockStorage {
     if (found) return found;
     const group = { ...request, id: randomUUID(), createdAt: new Date(), volumes: [], scope: scopeOf(caller) };
     if (request.protectionTemplate === 'no-such-template')
-      throw invalid('protection_template', 'no protection template is named so');
+      throw invalid('protectionTemplate', 'no protection template is named so');
     this.groups.set(group.id, group);
     return group;
   }
@@ -279,7 +325,7 @@ export class MemoryBlockStorage implements BlockStorage {
     const group = await this.getVolumeGroup(caller, groupId);
     if (group.volumes.length > 0) throw forbidden(`group ${group.name} has members`, 'members');
     if ((await this.listSnapshotGroups(caller, { volumeGroupId: groupId })).length > 0)
-      throw forbidden(`group ${group.name} has snapshot groups`, 'snapshot_groups');
+      throw forbidden(`group ${group.name} has snapshot groups`, 'snapshotGroups');
     this.groups.delete(groupId);
   }
 
@@ -337,7 +383,7 @@ export class MemoryBlockStorage implements BlockStorage {
       createdAt: new Date(),
       ready: true,
       inUse: false,
-      hidden: HIDDEN.test(request.name),
+      hidden: request.hidden ?? false,
     };
     this.snapshots.set(snapshot.id, snapshot);
     return snapshot;
@@ -345,12 +391,16 @@ export class MemoryBlockStorage implements BlockStorage {
 
   private originOf(caller: BlockCaller, { source }: VolumeRequest) {
     if (!source) return undefined;
-    if ('volumeId' in source) {
-      const { id, name, sizeBytes } = this.volumeOf(caller, source.volumeId);
+    if ('image' in source) return missing('image', source.image);
+    if (!('snapshotId' in source)) {
+      const { id, name, sizeBytes } =
+        'volumeId' in source ? this.volumeOf(caller, source.volumeId) : this.volumeNamed(caller, source.volumeName);
       return { id, sizeBytes, volumeId: id, volumeName: name };
     }
     const snapshot = this.snapshots.get(source.snapshotId);
     if (snapshot?.scope !== scopeOf(caller)) return missing('snapshot', source.snapshotId);
+    if (source.volumeId !== undefined && source.volumeId !== snapshot.volumeId)
+      throw invalid('source.volumeId', `snapshot ${snapshot.name} is of another volume`);
     snapshot.inUse = true;
     const { id, sizeBytes, volumeId, volumeName } = snapshot;
     return { id, sizeBytes, volumeId, volumeName, snapshot };
@@ -362,6 +412,12 @@ export class MemoryBlockStorage implements BlockStorage {
   private volumeOf(caller: BlockCaller, id: string): Volume {
     const volume = this.volumes.get(id);
     return volume?.scope === scopeOf(caller) ? volume : missing('volume', id);
+  }
+
+  private volumeNamed(caller: BlockCaller, name: string): Volume {
+    const found = [...this.volumes.values()].find(volume => volume.scope === scopeOf(caller) && volume.name === name);
+    if (!found) throw invalid('source.volumeName', `no volume is named "${name}" here`);
+    return found;
   }
 
   private hostOf = (caller: BlockCaller, given: string): Host | undefined =>

@@ -7,7 +7,7 @@ import {
   type Session,
   type SessionBackend,
   type SessionDirectory,
-} from '#tenancy/session-directory';
+} from '#tenancy/logins/session-directory';
 
 export interface MemoryUser {
   password: string;

@@ -103,7 +103,7 @@ describe.skipIf(!chromiumPath())('the dashboard', () => {
     ['volumes-phone-dark', PHONE_DARK, '/tenants/acme/volumes'],
   ];
 
-  it.runIf(process.env.DASHBOARD_SCREENSHOTS)('is shown in the README', async () => {
+  it.runIf(process.env.DASHBOARD_SCREENSHOTS)('is shown in the documents', async () => {
     mkdirSync(folder, { recursive: true });
     for (const [name, look, path] of shots()) {
       const visitor = await enter(look);

@@ -203,6 +203,23 @@ describe('migrate', () => {
   });
 });
 
+/** Of tests: what test/entry takes, and what was taken before. */
+const OF_TESTS = {
+  TRIVET_FAILPOINT: '*=kill',
+  TRIVET_FAILPOINTS: '1',
+  TRIVET_FAKE_BACKEND_FILE: '/tmp/x',
+  TRIVET_FAKE_BLOCK_FILE: '/tmp/x',
+};
+
+describe.each(['gateway', 'worker', 'migrate'])('%s', role => {
+  it('ends with 78 and one line for each setting of tests', async () => {
+    const run = start(role, { TRIVET_DATABASE_OWNER_URL: database.ownerUrl, ...OF_TESTS });
+    expect(await run.exit, run.stdout()).toBe(78);
+    const lines = Object.keys(OF_TESTS).map(name => `trivet: configuration: ${name}: unknown variable`);
+    expect(run.stderr().trim().split('\n').sort()).toEqual(lines.sort());
+  });
+});
+
 describe.each(['gateway', 'worker'] as const)('%s', role => {
   it('starts, serves health and metrics, and stops with 0 on SIGTERM', async () => {
     const { child, exit, port, stdout, stderr } = await ready(role);

@@ -8,9 +8,9 @@ const built = (file: string): string => JSON.stringify(join(PACKAGE_ROOT, 'dist'
 /** What a daemon holds more after each thread of its pool has hashed passwords, in MiB. */
 function growth(): number {
   const script = `
-    import { runProcess } from ${built('platform/src/boot.js')};
-    import { THREAD_POOL_SIZE } from ${built('platform/src/config.js')};
-    import { CURRENT_COST, Passwords } from ${built('tenancy/src/passwords.js')};
+    import { runProcess } from ${built('platform/src/process/boot.js')};
+    import { THREAD_POOL_SIZE } from ${built('platform/src/config/config.js')};
+    import { CURRENT_COST, Passwords } from ${built('tenancy/src/credentials/passwords.js')};
     await runProcess('test', [], async () => {
       const passwords = new Passwords(CURRENT_COST, THREAD_POOL_SIZE);
       const hashes = () => Promise.all(Array.from({ length: THREAD_POOL_SIZE }, () => passwords.hash('a password')));

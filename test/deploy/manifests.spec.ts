@@ -6,26 +6,25 @@ import { basename, join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { afterAll, describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
-import { type Config, EXIT_CONFIG, loadConfig } from '#platform/config';
-import { registry, startProcessMetrics } from '#platform/metrics';
-import { NODE_FLAGS } from '#platform/node-flags';
-import { oidcSettings } from '#platform/oidc-settings';
+import { type Config, EXIT_CONFIG, loadConfig } from '#platform/config/config';
+import { oidcSettings } from '#platform/config/oidc-settings';
+import { registry, startProcessMetrics } from '#platform/metrics/metrics';
 import { PACKAGE_ROOT } from '#platform/package-root';
-import '#admin/call-metrics';
+import { NODE_FLAGS } from '#platform/process/node-flags';
+import '#admin/requests/call-metrics';
 import '#cbt/cbt-metrics';
 import '#cosi/cosi-metrics';
 import '#csp/csp-metrics';
-import '#platform/block-metrics';
-import '#platform/worker-metrics';
-import { REQUIRED as GATEWAY } from '../../apps/gateway/src/gateway-parts.js';
-import { REQUIRED as WORKER } from '../../apps/worker/src/worker.js';
+import '#platform/metrics/block-metrics';
+import '#platform/metrics/worker-metrics';
+import { REQUIRED as DAEMONS } from '#platform/process/platform.module';
 
 const folder = mkdtempSync(join(tmpdir(), 'trivet-manifests-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 const read = (path: string) => readFileSync(join(PACKAGE_ROOT, path), 'utf8');
 const MIGRATE = ['TRIVET_DATABASE_OWNER_URL', 'TRIVET_KEK_FILE'] as const satisfies (keyof Config)[];
-const REQUIRED: Record<string, readonly (keyof Config)[]> = { gateway: GATEWAY, worker: WORKER, migrate: MIGRATE };
+const REQUIRED: Record<string, readonly (keyof Config)[]> = { gateway: DAEMONS, worker: DAEMONS, migrate: MIGRATE };
 const { version } = JSON.parse(read('package.json')) as { version: string };
 const GRACE_SECONDS = loadConfig([], {}).TRIVET_SHUTDOWN_MS / 1000;
 

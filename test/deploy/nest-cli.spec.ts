@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import {
   appendFileSync,
   cpSync,
@@ -69,10 +70,32 @@ describe("Nest's own commands", () => {
       const built = spawnSync(process.execPath, [nest, 'build', app], { cwd: clone, env, encoding: 'utf8' });
       expect(built.status, built.stdout + built.stderr).toBe(0);
       expect(existsSync(join(clone, 'dist/apps', app, 'src/main.js'))).toBe(true);
-      expect(existsSync(join(clone, 'dist/libs/platform/src/boot.js'))).toBe(true);
+      expect(existsSync(join(clone, 'dist/libs/platform/src/process/boot.js'))).toBe(true);
     },
     150_000,
   );
+
+  it('nest start worker is ready, and a signal stops it in order', async () => {
+    const listen = `127.0.0.1:${await freePort()}`;
+    const worker = spawn(process.execPath, [nest, 'start', 'worker'], {
+      cwd: clone,
+      env: { ...env, TRIVET_WORKER_METRICS_LISTEN: listen },
+      detached: true,
+    });
+    children.push(worker);
+    let output = '';
+    worker.stdout.on('data', chunk => {
+      output += chunk;
+    });
+    const ready = async () => (await fetch(`http://${listen}/readyz`).catch(() => undefined))?.ok;
+    await until('the worker is ready', ready, PATIENCE_MS).catch(error => {
+      throw new Error(`${error.message}\n${output}`);
+    });
+    process.kill(worker.pid!, 'SIGTERM');
+    const ended = await Promise.race([once(worker, 'close'), new Promise(done => setTimeout(done, 35_000, 'late'))]);
+    expect(ended, output).toEqual([0, null]);
+    expect(output).toContain('"msg":"stopped"');
+  }, 150_000);
 
   it('nest start gateway --watch serves, and starts anew after a change', async () => {
     const watch = spawn(process.execPath, [nest, 'start', 'gateway', '--watch'], { cwd: clone, env, detached: true });

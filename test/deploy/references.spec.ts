@@ -21,7 +21,7 @@ describe('references', () => {
   });
 
   it.each([
-    ['libs/a.ts', '/** Held (invariant E11). */', 'rule E11'],
+    ['libs/a.ts', '/** Held (invariant E19). */', 'rule E19'],
     ['libs/a.ts', ' * among others F4 and F5, which', 'rule F5'],
     ['libs/operations/sql/a.sql', '-- invariant P9', 'rule P9'],
     ['libs/a.ts', '  -- What it was (invariant I6).', 'rule I6'],

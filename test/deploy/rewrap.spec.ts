@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Database } from '#platform/database';
-import { Keyring } from '#platform/kek';
-import { decodeSealed, encodeSealed, SecretBox } from '#platform/secrets';
+import { Keyring } from '#platform/crypto/kek';
+import { decodeSealed, encodeSealed, SecretBox } from '#platform/crypto/secrets';
+import { Database } from '#platform/database/database';
 import { uuidv7 } from '#platform/uuid';
-import { rewrapSecrets } from '#tenancy/rewrap';
+import { rewrapSecrets } from '#tenancy/setup/rewrap';
 import { createDatabase, type TestDatabase } from '#test/support/database';
 
 const old = { id: 'old', key: randomBytes(32) };

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { THREAD_POOL_SIZE } from '#platform/config';
+import { THREAD_POOL_SIZE } from '#platform/config/config';
 import { PACKAGE_ROOT } from '#platform/package-root';
 
 /** Threads that the first work for the pool adds. */
@@ -9,7 +9,7 @@ function added(env: Record<string, string>): number {
   const script = `
     import { pbkdf2 } from 'node:crypto';
     import { readdirSync } from 'node:fs';
-    import { widenThreadPool } from ${JSON.stringify(join(PACKAGE_ROOT, 'dist', 'libs', 'platform', 'src', 'config.js'))};
+    import { widenThreadPool } from ${JSON.stringify(join(PACKAGE_ROOT, 'dist', 'libs', 'platform', 'src', 'config', 'config.js'))};
     widenThreadPool();
     const threads = () => readdirSync('/proc/self/task').length;
     const before = threads();

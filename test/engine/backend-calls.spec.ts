@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Circuits } from '#operations/circuit';
-import type { Handler } from '#operations/handler';
-import type { Lease, LeaseKeeper } from '#operations/lease';
-import { LeasedContext } from '#operations/step-context';
+import type { Handler } from '#operations/definitions/handler';
+import type { Lease, LeaseManager } from '#operations/leases/lease';
+import { Circuits } from '#operations/running/circuit';
+import { LeasedContext } from '#operations/running/step-context';
 import { StorageError } from '#platform/errors';
 import { EngineHouse } from '#test/engine/engine-house';
 import { until } from '#test/support/parts';
@@ -20,19 +20,19 @@ const down = () => new StorageError('unavailable', 'make bucket photos: the stor
 const closed = async () =>
   (await house.testDatabase.query('SELECT FROM trivet.backend_circuit WHERE open_until IS NOT NULL')).length === 0;
 
-async function leased(): Promise<{ id: string; keeper: LeaseKeeper; lease: Lease; context: LeasedContext }> {
+async function leased(): Promise<{ id: string; manager: LeaseManager; lease: Lease; context: LeasedContext }> {
   const id = await house.accept(randomUUID());
-  const { keeper } = house.keeper(LEASE_MS);
-  const lease = (await keeper.claim(id))!;
-  const context = new LeasedContext(lease, keeper, new Circuits(house.database, async () => {}), []);
-  return { id, keeper, lease, context };
+  const { manager } = house.manager(LEASE_MS);
+  const lease = (await manager.claim(id))!;
+  const context = new LeasedContext(lease, manager, new Circuits(house.database, async () => {}), []);
+  return { id, manager, lease, context };
 }
 
 describe('one backend call', () => {
   it('has its bound even if the adapter does not heed its signal: the effect is unknown, and the resource busy', async () => {
     const id = await house.accept(randomUUID());
-    const { keeper } = house.keeper(LEASE_MS);
-    keeper.start();
+    const { manager } = house.manager(LEASE_MS);
+    manager.start();
     const deaf: Handler = {
       kind: 'test.work',
       steps: [
@@ -40,14 +40,15 @@ describe('one backend call', () => {
           name: 'call',
           calls: ['deaf'],
           run: async (_, { call }) => {
-            await call('deaf', () => new Promise(() => {}));
+            // A horizon that a busy host does not use up before the attempt has ended.
+            await call('deaf', () => new Promise(() => {}), { boundMs: LEASE_MS * 0.3, horizonMs: 60_000 });
             return undefined;
           },
         },
       ],
       succeed: () => undefined,
     };
-    void house.runner([deaf], keeper).run(id);
+    void house.runner([deaf], manager).run(id);
     await until('the attempt has ended', async () => (await house.row(id)).error, 5_000);
     expect(await house.row(id)).toMatchObject({ state: 'pending', error: { kind: 'timeout' } });
     const slots = `SELECT s.busy_until > e.at AS busy FROM trivet.operation_slot s

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { accept, type NewOperation } from '#operations/accept';
+import { accept, type NewOperation } from '#operations/accepting/accept';
 import type { Ring } from '#operations/operation';
-import type { Tx, Write } from '#platform/database';
-import { type Statement, sql, sqlFile } from '#platform/sql';
+import type { Tx, Write } from '#platform/database/database';
+import { type Statement, sql, sqlFile } from '#platform/database/sql';
 import { uuidv7 } from '#platform/uuid';
-import { EngineHouse, RememberingDoorbell } from '#test/engine/engine-house';
+import { EngineHouse, KINDS, RememberingDoorbell } from '#test/engine/engine-house';
 
 /**
  * A tenant has no more under way at one backend in one class than its cap, however many gateways accept, workers end and
@@ -32,7 +32,7 @@ const places = async (): Promise<number[]> =>
     )
   ).map(({ place }) => place);
 const placeOf = async (id: string) => (await house.row(id)).place;
-const due = (cap: number) => house.database.engine<Ring>(DUE, [cap, REDISPATCH_MS, 500]);
+const due = (cap: number) => house.database.engine<Ring>(DUE, [cap, REDISPATCH_MS, 500, KINDS]);
 const look = (tx: Tx, cap: number) => tx.query<Ring>(LOOK, [house.tenantId, house.backendId, 'fast', [], cap]);
 
 interface Held<T> {
@@ -77,7 +77,7 @@ const takers = {
     held(house.testDatabase.appUrl, async tx => ((await accept(tx, newOperation(), CAP)).ring ? 1 : 0)),
   'a second look': () => held(house.testDatabase.appUrl, async tx => (await look(tx, CAP)).length),
   'a reconciler': () =>
-    held(house.testDatabase.engineUrl, async tx => (await tx.query(DUE, [CAP, REDISPATCH_MS, 500])).length),
+    held(house.testDatabase.engineUrl, async tx => (await tx.query(DUE, [CAP, REDISPATCH_MS, 500, KINDS])).length),
 };
 type Taker = keyof typeof takers;
 const names = Object.keys(takers) as Taker[];
@@ -149,7 +149,7 @@ describe('a place', () => {
     for (let n = 0; n < 20; n++) await house.accept(randomUUID(), { cap: 4 });
     expect(await places()).toEqual([1, 2, 3, 4]);
     const doorbell = new RememberingDoorbell();
-    const runner = house.runner([handler], house.keeper(60_000).keeper, doorbell, 4);
+    const runner = house.runner([handler], house.manager(60_000).manager, doorbell, 4);
     await Promise.all(under.map(id => runner.run(id)));
     expect((await places()).length).toBe(doorbell.rings.length);
     expect(await places()).toEqual([1, 2, 3, 4].slice(0, doorbell.rings.length));
@@ -161,7 +161,7 @@ describe('a place', () => {
     for (let n = 0; n < 4; n++) under.push(await house.accept(randomUUID(), { cap: 4 }));
     for (let n = 0; n < 4; n++) await house.accept(randomUUID(), { cap: 0 });
     const doorbell = new RememberingDoorbell();
-    const runner = house.runner([handler], house.keeper(60_000).keeper, doorbell, 2);
+    const runner = house.runner([handler], house.manager(60_000).manager, doorbell, 2);
     for (const id of [...under].reverse()) await runner.run(id);
     expect(await places()).toEqual([1, 2]);
     expect(doorbell.rings).toHaveLength(2);
@@ -169,10 +169,10 @@ describe('a place', () => {
 
   it('is what a claim asks for: a ring from before is worth nothing', async () => {
     const id = await house.accept(randomUUID(), { cap: 0 });
-    const { keeper } = house.keeper(60_000);
-    expect(await keeper.claim(id)).toBeUndefined();
+    const { manager } = house.manager(60_000);
+    expect(await manager.claim(id)).toBeUndefined();
     await due(1);
-    expect((await keeper.claim(id))?.operation.place).toBe(1);
+    expect((await manager.claim(id))?.operation.place).toBe(1);
   });
 
   it('goes back from who was dispatched before its turn, so that who is before it can run', async () => {
@@ -196,7 +196,7 @@ describe('a place', () => {
     ];
     expect(await Promise.all(behind.map(placeOf))).toEqual([null, null]);
     const doorbell = new RememberingDoorbell();
-    await house.runner([handler], house.keeper(60_000).keeper, doorbell, 3).run(head);
+    await house.runner([handler], house.manager(60_000).manager, doorbell, 3).run(head);
     expect(doorbell.rings.map(ring => ring.operationId).sort()).toEqual([...behind].sort());
     expect(await Promise.all(behind.map(placeOf))).toEqual([1, 1]);
   });
@@ -207,7 +207,7 @@ describe('a place', () => {
     const head = await house.accept(randomUUID(), { cap: 2, slots, request: { resources: [one, two] } });
     for (const [n, resource] of [one, two].entries()) await house.accept(resource, { cap: 2, slots: [slots[n]!] });
     const doorbell = new RememberingDoorbell();
-    await house.runner([handler], house.keeper(60_000).keeper, doorbell, 2).run(head);
+    await house.runner([handler], house.manager(60_000).manager, doorbell, 2).run(head);
     expect(await places()).toEqual([1, 2]);
   });
 });

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Ring } from '#operations/operation';
-import { sqlFile } from '#platform/sql';
+import { sqlFile } from '#platform/database/sql';
 import { uuidv7 } from '#platform/uuid';
-import { EngineHouse, RememberingDoorbell } from '#test/engine/engine-house';
+import { EngineHouse, KINDS, RememberingDoorbell } from '#test/engine/engine-house';
 
 /** What the reconciler and whoever ends an operation hand out, in which order and how much of it (invariant E9). */
 const DUE = sqlFile('operations', 'due');
@@ -18,7 +18,7 @@ beforeEach(async () => {
 afterAll(() => Promise.all(houses.map(one => one.close())));
 
 const due = (cap: number, limit = 500, redispatchMs = REDISPATCH_MS) =>
-  house.database.engine<Ring & { again: boolean }>(DUE, [cap, redispatchMs, limit]);
+  house.database.engine<Ring & { again: boolean }>(DUE, [cap, redispatchMs, limit, KINDS]);
 
 /** Accepted while there was no room: nobody has been told of them. */
 const waiting = async (count: number, options: { tenantId?: string; backendId?: string } = {}): Promise<string[]> => {
@@ -51,8 +51,8 @@ describe('the reconciler', () => {
     await waiting(10);
     expect(await due(4)).toHaveLength(2);
     expect(await due(4)).toEqual([]);
-    const { keeper } = house.keeper(60_000);
-    expect(await keeper.claim(accepted[0]!)).toBeDefined();
+    const { manager } = house.manager(60_000);
+    expect(await manager.claim(accepted[0]!)).toBeDefined();
     expect(await due(4)).toEqual([]);
     expect(await due(5)).toHaveLength(1);
   });
@@ -61,9 +61,9 @@ describe('the reconciler', () => {
     const [lost, taken, abandoned] = await waiting(3);
     expect(ids(await due(10)).sort()).toEqual([lost, taken, abandoned].sort());
     expect(await due(10)).toEqual([]);
-    const { keeper } = house.keeper(60_000);
-    await keeper.claim(taken!);
-    await house.keeper(1).keeper.claim(abandoned!);
+    const { manager } = house.manager(60_000);
+    await manager.claim(taken!);
+    await house.manager(1).manager.claim(abandoned!);
     await house.expired(abandoned!);
     await backdate('true');
     const again = await due(10);
@@ -100,7 +100,7 @@ describe('the reconciler', () => {
   it('takes up the holder that died, although a negation waits behind it', async () => {
     const resource = randomUUID();
     const dead = await house.accept(resource);
-    await house.keeper(1).keeper.claim(dead);
+    await house.manager(1).manager.claim(dead);
     await house.accept(resource, { kind: 'test.undo', negates: ['test.work'] });
     await house.expired(dead);
     await backdate('id = $1', [dead]);
@@ -128,8 +128,8 @@ describe('who ends', () => {
     ];
     await waiting(20);
     const doorbell = new RememberingDoorbell();
-    const { keeper } = house.keeper(60_000);
-    const runner = house.runner([handler], keeper, doorbell, CAP);
+    const { manager } = house.manager(60_000);
+    const runner = house.runner([handler], manager, doorbell, CAP);
     const underWay = async () =>
       (await house.testDatabase.query('SELECT FROM trivet.operation WHERE place IS NOT NULL')).length;
     const ready = [...first];
@@ -150,7 +150,7 @@ describe('who ends', () => {
     const resource = randomUUID();
     const [head, next] = [await house.accept(resource), await house.accept(resource), await house.accept(resource)];
     const doorbell = new RememberingDoorbell();
-    await house.runner([handler], house.keeper(60_000).keeper, doorbell, CAP).run(head!);
+    await house.runner([handler], house.manager(60_000).manager, doorbell, CAP).run(head!);
     expect(ids(doorbell.rings)).toEqual([next]);
   });
 
@@ -162,7 +162,7 @@ describe('who ends', () => {
     const head = await house.accept(resource);
     const next = await behind(resource);
     const doorbell = new RememberingDoorbell();
-    await house.runner([handler], house.keeper(60_000).keeper, doorbell, CAP).run(head);
+    await house.runner([handler], house.manager(60_000).manager, doorbell, CAP).run(head);
     expect(ids(doorbell.rings)).toEqual([next]);
   });
 });

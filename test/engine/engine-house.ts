@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { accept, type NewOperation, type Slot } from '#operations/accept';
-import { Circuits } from '#operations/circuit';
-import type { Doorbell } from '#operations/doorbell';
-import { type Handler, HandlerRegistry } from '#operations/handler';
-import { LeaseKeeper } from '#operations/lease';
+import { accept, type NewOperation, type Slot } from '#operations/accepting/accept';
+import { type Handler, HandlerRegistry } from '#operations/definitions/handler';
+import { LeaseManager } from '#operations/leases/lease';
 import type { LeasedOperation, Ring } from '#operations/operation';
-import { Runner } from '#operations/runner';
-import { Database } from '#platform/database';
+import type { Doorbell } from '#operations/queue/doorbell';
+import { Circuits } from '#operations/running/circuit';
+import { Runner } from '#operations/running/runner';
+import { Database } from '#platform/database/database';
 import { uuidv7 } from '#platform/uuid';
 import { createDatabase, type TestDatabase } from '#test/support/database';
 import { until } from '#test/support/parts';
@@ -26,6 +26,12 @@ export interface OperationRow {
   place: number | null;
 }
 
+/** What the workers of a house know. */
+export const KINDS = [
+  ...['test.work', 'test.held', 'test.undo', 'test.other'],
+  ...['bucket.create', 'bucket.delete', 'bucket.release', 'access.grant', 'access.revoke', 'access.narrow'],
+];
+
 /** A doorbell that only remembers what it was told. */
 export class RememberingDoorbell implements Doorbell {
   readonly rings: Ring[] = [];
@@ -40,7 +46,7 @@ export class RememberingDoorbell implements Doorbell {
 
 /** The engine without processes: one database, one tenant, one backend, and as many workers as a test wants. */
 export class EngineHouse {
-  private readonly keepers: LeaseKeeper[] = [];
+  private readonly keepers: LeaseManager[] = [];
 
   private constructor(
     readonly testDatabase: TestDatabase,
@@ -96,23 +102,23 @@ export class EngineHouse {
   }
 
   /** The leases of one worker; `lost` names the operations that it noticed to have lost. */
-  keeper(ttlMs: number, workerId: string = randomUUID()): { keeper: LeaseKeeper; lost: string[] } {
+  manager(ttlMs: number, workerId: string = randomUUID()): { manager: LeaseManager; lost: string[] } {
     const lost: string[] = [];
-    const keeper = new LeaseKeeper(this.database, workerId, ttlMs, (operation: LeasedOperation) => {
+    const manager = new LeaseManager(this.database, workerId, ttlMs, KINDS, (operation: LeasedOperation) => {
       lost.push(operation.id);
     });
-    this.keepers.push(keeper);
-    return { keeper, lost };
+    this.keepers.push(manager);
+    return { manager, lost };
   }
 
   runner(
     handlers: readonly Handler[],
-    keeper: LeaseKeeper,
+    manager: LeaseManager,
     doorbell: Doorbell = new RememberingDoorbell(),
     cap = 1_000,
   ): Runner {
     const circuits = new Circuits(this.database, async () => {});
-    return new Runner(this.database, new HandlerRegistry(handlers), keeper, circuits, doorbell, cap);
+    return new Runner(this.database, new HandlerRegistry(handlers), manager, circuits, doorbell, cap);
   }
 
   async row(id: string): Promise<OperationRow> {
@@ -144,7 +150,7 @@ export class EngineHouse {
   }
 
   async close(): Promise<void> {
-    for (const keeper of this.keepers) keeper.stop();
+    for (const manager of this.keepers) manager.stop();
     await this.database.close();
     await this.testDatabase.drop();
   }

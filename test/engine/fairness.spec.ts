@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { loadConfig } from '#platform/config';
+import { loadConfig } from '#platform/config/config';
 import type { CosiClient } from '#test/cosi/client';
 import { addTenant, type Door } from '#test/engine/second-tenant';
 import { TestAppliance } from '#test/support/appliance';

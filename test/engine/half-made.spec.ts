@@ -35,7 +35,7 @@ it('a bucket that was never finished and cannot be deleted waits for a person, a
   appliance.fake!.seedObjects(name, 0);
   const [parked] = await appliance.operations("state = 'needs_attention'");
   const main = join(PACKAGE_ROOT, 'dist', 'apps', 'cli', 'src', 'main.js');
-  await promisify(execFile)(process.execPath, [main, 'operation', 'retry', parked!.id], {
+  await promisify(execFile)(process.execPath, [main, 'operation', 'retry', parked!.id, '--offline'], {
     env: { PATH: '/usr/bin:/bin', ...appliance.env },
   });
   await until('the deletion ends', async () => (await states(name)).every(state => state === 'gone'));

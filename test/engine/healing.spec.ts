@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
-import { fakeKind } from '#backends/fake/fake-kind';
 import type { CosiClient, Outcome } from '#test/cosi/client';
+import { fakeKind } from '#test/fakes/object/fake-kind';
 import { TestAppliance } from '#test/support/appliance';
 import { until } from '#test/support/parts';
 

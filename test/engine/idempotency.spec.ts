@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { fakeKind } from '#backends/fake/fake-kind';
 import type { ObjectBackendKind } from '#backends/object-backend';
 import { BackendRegistry, objectBackendKinds } from '#backends/registry';
-import { Database } from '#platform/database';
-import { BackendDirectory } from '#storage/backend-directory';
-import { type BackendPlace, registerBucket } from '#storage/buckets/register-bucket';
-import { readApplianceId } from '#tenancy/appliance';
+import { Database } from '#platform/database/database';
+import { type BackendPlace, registerBucket } from '#storage/object/buckets/register-bucket';
+import { BackendDirectory } from '#storage/shared/backend-directory';
+import { readApplianceId } from '#tenancy/tenants/appliance';
 import type { CosiClient } from '#test/cosi/client';
+import { fakeKind } from '#test/fakes/object/fake-kind';
 import { TestAppliance } from '#test/support/appliance';
 import { until } from '#test/support/parts';
 
@@ -254,14 +254,14 @@ describe('several buckets', () => {
 /** As `trivet bucket import` does. */
 async function register(name: string): Promise<string> {
   const database = await Database.connect({ appUrl: appliance.database.appUrl, applicationName: 'trivet:test' });
-  const kinds = objectBackendKinds({ fakeFile: appliance.env.TRIVET_FAKE_BACKEND_FILE });
-  const registry = new BackendRegistry(kinds, await readApplianceId(database));
+  const registry = new BackendRegistry(objectBackendKinds(), await readApplianceId(database));
   const backends = new BackendDirectory(database, registry, appliance.secrets);
   const [place] = await appliance.database.query<BackendPlace>(
     'SELECT tenant_id AS "tenantId", id AS "backendId" FROM trivet.backend',
   );
   try {
-    return await registerBucket(database, backends, fakeKind as ObjectBackendKind, place!, name);
+    const kind = fakeKind as ObjectBackendKind;
+    return (await registerBucket(database, backends, kind, place!, name)).outcome;
   } finally {
     backends.close();
     await database.close();

@@ -1,14 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { Handler } from '#operations/handler';
-import { isFenceLost } from '#platform/database';
+import type { Handler } from '#operations/definitions/handler';
+import { isFenceLost } from '#platform/database/database';
+import { sql, sqlFile } from '#platform/database/sql';
 import { StorageError } from '#platform/errors';
-import { sqlFile } from '#platform/sql';
 import { EngineHouse, RememberingDoorbell } from '#test/engine/engine-house';
 
 const POINT = sqlFile('operations', 'point');
 const FINISH = sqlFile('operations', 'finish');
 const RENEW = sqlFile('operations', 'renew');
+const LOCK_OPERATION = sql(
+  'test_lock_operation',
+  'SELECT FROM trivet.operation WHERE tenant_id = $1 AND id = $2 FOR UPDATE',
+);
 /** Long enough for a busy machine to act within it, short enough to wait for its end. */
 const SHORT_MS = 400;
 const LONG_MS = 60_000;
@@ -51,8 +55,8 @@ describe('lease bugs that other systems had', () => {
       if (attempts === 1) throw new StorageError('unavailable', 'not now');
       return undefined;
     });
-    const { keeper } = house.keeper(LONG_MS);
-    const runner = house.runner([handler], keeper);
+    const { manager } = house.manager(LONG_MS);
+    const runner = house.runner([handler], manager);
     await runner.run(id);
     expect(await house.row(id)).toMatchObject({ state: 'pending', fence: '1', lease_owner: null });
     await house.due(id);
@@ -64,10 +68,10 @@ describe('lease bugs that other systems had', () => {
   it('b: the owner of an expired lease gets a new fence, and its old one can write nothing', async () => {
     const id = await house.accept(randomUUID());
     const worker = randomUUID();
-    const before = await house.keeper(SHORT_MS, worker).keeper.claim(id);
+    const before = await house.manager(SHORT_MS, worker).manager.claim(id);
     expect(before?.operation.fence).toBe('1');
     await house.expired(id);
-    const after = await house.keeper(LONG_MS, worker).keeper.claim(id);
+    const after = await house.manager(LONG_MS, worker).manager.claim(id);
     expect(after?.operation).toMatchObject({ fence: '2', crashes: 1 });
     await expect(point(id, '1')).rejects.toSatisfy(isFenceLost);
     await expect(finish(id, '1')).rejects.toSatisfy(isFenceLost);
@@ -85,16 +89,31 @@ describe('lease bugs that other systems had', () => {
 
   it('c: renewing keeps no lease alive that its worker has let go without a write', async () => {
     const [left, kept] = [await house.accept(randomUUID()), await house.accept(randomUUID())];
-    const { keeper } = house.keeper(SHORT_MS * 4);
-    const leftLease = await keeper.claim(left);
-    const keptLease = await keeper.claim(kept);
+    const { manager } = house.manager(SHORT_MS * 4);
+    const leftLease = await manager.claim(left);
+    const keptLease = await manager.claim(kept);
     const before = [await house.row(left), await house.row(kept)];
-    keeper.release(leftLease!);
-    await keeper.renew();
+    manager.release(leftLease!);
+    await manager.renew();
     const after = [await house.row(left), await house.row(kept)];
     expect(after[0]!.lease_until).toEqual(before[0]!.lease_until);
     expect(after[1]!.lease_until!.getTime()).toBeGreaterThan(before[1]!.lease_until!.getTime());
     expect(keptLease!.signal.aborted).toBe(false);
+  });
+
+  it('c: renewing waits for no row, and loses none that a commit has at that moment', async () => {
+    const [held, other] = [await house.accept(randomUUID()), await house.accept(randomUUID())];
+    const { manager, lost } = house.manager(LONG_MS);
+    const [heldLease, otherLease] = [await manager.claim(held), await manager.claim(other)];
+    const before = [await house.row(held), await house.row(other)];
+    await house.database.withTenant(house.tenantId, async tx => {
+      await tx.query(LOCK_OPERATION, [house.tenantId, held]);
+      await manager.renew();
+    });
+    const after = [await house.row(held), await house.row(other)];
+    expect(after[0]!.lease_until).toEqual(before[0]!.lease_until);
+    expect(after[1]!.lease_until!.getTime()).toBeGreaterThan(before[1]!.lease_until!.getTime());
+    expect([lost, heldLease!.signal.aborted, otherLease!.signal.aborted]).toEqual([[], false, false]);
   });
 
   it('d: the fence tells acquisitions apart, also of one worker and one operation', async () => {
@@ -102,7 +121,7 @@ describe('lease bugs that other systems had', () => {
     const [one, two] = [randomUUID(), randomUUID()];
     const fences: string[] = [];
     for (const worker of [one, two, one]) {
-      const lease = await house.keeper(fences.length < 2 ? SHORT_MS : LONG_MS, worker).keeper.claim(id);
+      const lease = await house.manager(fences.length < 2 ? SHORT_MS : LONG_MS, worker).manager.claim(id);
       fences.push(lease!.operation.fence);
       if (fences.length < 3) await house.expired(id);
     }
@@ -117,7 +136,7 @@ describe('lease bugs that other systems had', () => {
     const hour = 3_600_000;
     const real = Date.now;
     vi.spyOn(Date, 'now').mockImplementation(() => real() + hour);
-    expect(await house.keeper(LONG_MS).keeper.claim(id)).toBeDefined();
+    expect(await house.manager(LONG_MS).manager.claim(id)).toBeDefined();
     vi.restoreAllMocks();
     const [row] = await house.testDatabase.query<{ left: number }>(
       'SELECT extract(epoch FROM lease_until - now())::float8 * 1000 AS left FROM trivet.operation WHERE id = $1',
@@ -129,26 +148,26 @@ describe('lease bugs that other systems had', () => {
 
   it('e: only a live lease is renewed; the holder of a dead one learns it and stops', async () => {
     const id = await house.accept(randomUUID());
-    const { keeper, lost } = house.keeper(SHORT_MS);
-    const lease = await keeper.claim(id);
+    const { manager, lost } = house.manager(SHORT_MS);
+    const lease = await manager.claim(id);
     await house.expired(id);
-    await keeper.renew();
+    await manager.renew();
     expect(lost).toEqual([id]);
     expect(lease!.signal.aborted).toBe(true);
     expect(lease!.remainingMs()).toBe(0);
     expect((await house.row(id)).live).toBe(false);
-    await expect(keeper.ensure(lease!, 1)).rejects.toThrow(/lease of operation .* is lost/);
+    await expect(manager.ensure(lease!, 1)).rejects.toThrow(/lease of operation .* is lost/);
   });
 
   it('tells a lease that was taken over from its own, although both are live', async () => {
     const id = await house.accept(randomUUID());
     const worker = randomUUID();
-    const stale = house.keeper(SHORT_MS, worker);
-    const lease = await stale.keeper.claim(id);
+    const stale = house.manager(SHORT_MS, worker);
+    const lease = await stale.manager.claim(id);
     await house.expired(id);
-    await house.keeper(LONG_MS, worker).keeper.claim(id);
+    await house.manager(LONG_MS, worker).manager.claim(id);
     const { lease_until } = await house.row(id);
-    await stale.keeper.renew();
+    await stale.manager.renew();
     expect(stale.lost).toEqual([id]);
     expect(lease!.signal.aborted).toBe(true);
     expect((await house.row(id)).lease_until).toEqual(lease_until);
@@ -167,11 +186,11 @@ describe('who may run', () => {
       ];
       ids.push(await house.placed(await house.accept(own, { slots })));
     }
-    const workers = [house.keeper(LONG_MS), house.keeper(LONG_MS)];
+    const workers = [house.manager(LONG_MS), house.manager(LONG_MS)];
     const left = new Set(ids);
     let winners = 0;
     while (left.size > 0) {
-      const claims = await Promise.all([...left].map((id, n) => workers[n % 2]!.keeper.claim(id)));
+      const claims = await Promise.all([...left].map((id, n) => workers[n % 2]!.manager.claim(id)));
       const won = claims.filter(lease => lease !== undefined);
       const held = await house.testDatabase.query<{ n: number }>(
         'SELECT count(*)::int AS n FROM trivet.operation_slot WHERE resource_id = $1 AND held',
@@ -192,7 +211,7 @@ describe('who may run', () => {
   it('refuses a second holder of a slot, whatever the statement', async () => {
     const resource = randomUUID();
     const [first] = [await house.accept(resource), await house.accept(resource)];
-    await house.keeper(LONG_MS).keeper.claim(first!);
+    await house.manager(LONG_MS).manager.claim(first!);
     await expect(
       house.testDatabase.query('UPDATE trivet.operation_slot SET held = true WHERE resource_id = $1', [resource]),
     ).rejects.toMatchObject({ code: '23505', constraint: 'operation_slot_held' });
@@ -205,16 +224,16 @@ describe('who may run', () => {
       await house.accept(resource),
       await house.accept(resource),
     ];
-    const { keeper } = house.keeper(LONG_MS);
-    expect(await keeper.claim(await house.placed(third))).toBeUndefined();
-    expect(await keeper.claim(await house.placed(second))).toBeUndefined();
+    const { manager } = house.manager(LONG_MS);
+    expect(await manager.claim(await house.placed(third))).toBeUndefined();
+    expect(await manager.claim(await house.placed(second))).toBeUndefined();
     const doorbell = new RememberingDoorbell();
-    const runner = house.runner([work(async () => undefined)], keeper, doorbell);
+    const runner = house.runner([work(async () => undefined)], manager, doorbell);
     await runner.run(first);
     expect(doorbell.rings.filter(({ operationId }) => [second, third].includes(operationId))).toEqual([
       { operationId: second, class: 'fast', dispatchNo: 1 },
     ]);
-    expect(await keeper.claim(await house.placed(third))).toBeUndefined();
+    expect(await manager.claim(await house.placed(third))).toBeUndefined();
     await runner.run(await house.placed(second));
     await runner.run(await house.placed(third));
     expect((await house.row(third)).state).toBe('succeeded');
@@ -223,11 +242,11 @@ describe('who may run', () => {
   it('lets a retrying operation keep its place at its own resource', async () => {
     const resource = randomUUID();
     const [first, second] = [await house.accept(resource), await house.accept(resource)];
-    const { keeper } = house.keeper(LONG_MS);
-    const runner = house.runner([work(() => Promise.reject(new StorageError('unavailable', 'not now')))], keeper);
+    const { manager } = house.manager(LONG_MS);
+    const runner = house.runner([work(() => Promise.reject(new StorageError('unavailable', 'not now')))], manager);
     await runner.run(first);
     expect((await house.row(first)).state).toBe('pending');
-    expect(await keeper.claim(await house.placed(second))).toBeUndefined();
+    expect(await manager.claim(await house.placed(second))).toBeUndefined();
   });
 
   it('excludes at a second resource without ordering there', async () => {
@@ -241,12 +260,12 @@ describe('who may run', () => {
     const [a, b] = [randomUUID(), randomUUID()];
     const earlier = await house.accept(a, on(a));
     const later = await house.accept(b, on(b));
-    const { keeper } = house.keeper(LONG_MS);
-    const lease = await keeper.claim(await house.placed(later));
+    const { manager } = house.manager(LONG_MS);
+    const lease = await manager.claim(await house.placed(later));
     expect(lease).toBeDefined();
-    expect(await keeper.claim(await house.placed(earlier))).toBeUndefined();
+    expect(await manager.claim(await house.placed(earlier))).toBeUndefined();
     await finish(later, lease!.operation.fence);
-    expect(await keeper.claim(await house.placed(earlier))).toBeDefined();
+    expect(await manager.claim(await house.placed(earlier))).toBeDefined();
   });
 
   describe('while a call that went unanswered may still take effect', () => {
@@ -273,10 +292,10 @@ describe('who may run', () => {
         await house.accept(beside, { slots: slotsOf(beside) }),
         await house.accept(negation, { kind: 'test.undo', negates: ['test.other'] }),
       ];
-      const { keeper } = house.keeper(LONG_MS);
-      for (const other of others) expect(await keeper.claim(await house.placed(other))).toBeUndefined();
+      const { manager } = house.manager(LONG_MS);
+      for (const other of others) expect(await manager.claim(await house.placed(other))).toBeUndefined();
       await horizon(id, 'now()');
-      for (const other of others) expect(await keeper.claim(other)).toBeDefined();
+      for (const other of others) expect(await manager.claim(other)).toBeDefined();
     });
 
     it('a negation that cancels it waits in its place', async () => {
@@ -285,43 +304,43 @@ describe('who may run', () => {
       const negation = await house.accept(resource, { kind: 'test.undo', negates: ['test.work'] });
       expect((await house.row(id)).state).toBe('cancelled');
       expect((await house.row(negation)).place).toBeNull();
-      expect(await house.keeper(LONG_MS).keeper.claim(await house.placed(negation))).toBeUndefined();
+      expect(await house.manager(LONG_MS).manager.claim(await house.placed(negation))).toBeUndefined();
     });
   });
 
   it('lets a negation overtake what waits and wait for what runs', async () => {
     const resource = randomUUID();
     const running = await house.accept(resource);
-    const { keeper } = house.keeper(LONG_MS);
-    const lease = await keeper.claim(await house.placed(running));
+    const { manager } = house.manager(LONG_MS);
+    const lease = await manager.claim(await house.placed(running));
     const waiting = await house.accept(resource, { kind: 'test.other' });
     const negation = await house.accept(resource, { kind: 'test.undo', negates: ['test.work'] });
-    expect(await keeper.claim(await house.placed(negation))).toBeUndefined();
+    expect(await manager.claim(await house.placed(negation))).toBeUndefined();
     expect(await point(running, lease!.operation.fence)).toEqual([{ cancelled: true }]);
     expect(await finish(running, lease!.operation.fence)).toMatchObject([{ state: 'cancelled' }]);
-    expect(await keeper.claim(await house.placed(waiting))).toBeUndefined();
-    expect(await keeper.claim(await house.placed(negation))).toBeDefined();
+    expect(await manager.claim(await house.placed(waiting))).toBeUndefined();
+    expect(await manager.claim(await house.placed(negation))).toBeDefined();
   });
 
   it('gives a dead holder its turn again although a negation waits, to tell it that it is cancelled', async () => {
     const resource = randomUUID();
     const running = await house.accept(resource);
-    await house.keeper(SHORT_MS).keeper.claim(await house.placed(running));
+    await house.manager(SHORT_MS).manager.claim(await house.placed(running));
     const negation = await house.accept(resource, { kind: 'test.undo', negates: ['test.work'] });
     await house.expired(running);
-    const { keeper } = house.keeper(LONG_MS);
-    expect(await keeper.claim(await house.placed(negation))).toBeUndefined();
-    const runner = house.runner([work(async () => undefined)], keeper);
+    const { manager } = house.manager(LONG_MS);
+    expect(await manager.claim(await house.placed(negation))).toBeUndefined();
+    const runner = house.runner([work(async () => undefined)], manager);
     await runner.run(running);
     expect(await house.row(running)).toMatchObject({ state: 'cancelled', fence: '2' });
-    expect(await keeper.claim(await house.placed(negation))).toBeDefined();
+    expect(await manager.claim(await house.placed(negation))).toBeDefined();
   });
 
   it('parks nothing that a negation has overtaken', async () => {
     const resource = randomUUID();
     const id = await house.accept(resource);
     let negation = '';
-    const { keeper } = house.keeper(LONG_MS);
+    const { manager } = house.manager(LONG_MS);
     const runner = house.runner(
       [
         work(async () => {
@@ -329,12 +348,12 @@ describe('who may run', () => {
           throw new StorageError('failed_precondition', 'somebody must look', { retry: 'person' });
         }),
       ],
-      keeper,
+      manager,
     );
     await runner.run(await house.placed(id));
     expect((await house.row(id)).state).toBe('pending');
     expect(await house.events(id)).toEqual(['accepted', 'attempt', 'cancel_requested', 'retry']);
-    const lease = await keeper.claim(await house.placed(negation));
+    const lease = await manager.claim(await house.placed(negation));
     await finish(negation, lease!.operation.fence);
     await house.due(id);
     await runner.run(await house.placed(id));

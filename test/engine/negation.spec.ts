@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { FaultOrder } from '#backends/fake/fake-control';
 import type { CosiClient, Outcome } from '#test/cosi/client';
+import type { FaultOrder } from '#test/fakes/object/fake-control';
 import { TestAppliance } from '#test/support/appliance';
 import { until } from '#test/support/parts';
 

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { ringChannel } from '#operations/doorbell';
 import { QUEUE_CLASSES } from '#operations/operation';
+import { ringChannel } from '#operations/queue/doorbell';
 import { EngineHouse } from '#test/engine/engine-house';
 import { until } from '#test/support/parts';
 
@@ -31,7 +31,7 @@ it('is sent once, by the end of an operation that is waited for, and says the op
     succeed: () => 'a result that no channel may carry',
     fail: () => {},
   };
-  const runner = house.runner([handler], house.keeper(60_000).keeper);
+  const runner = house.runner([handler], house.manager(60_000).manager);
   const [waited, alone] = [await house.accept(randomUUID()), await house.accept(randomUUID(), { unattended: true })];
   for (const id of [alone, waited]) await runner.run(id);
   for (const id of [alone, waited]) expect((await house.row(id)).state).toBe('succeeded');

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { claiming } from '#operations/accept';
-import { PLANNING } from '#platform/database';
-import { sqlFile } from '#platform/sql';
+import { claiming } from '#operations/accepting/accept';
+import { PLANNING } from '#platform/database/database';
+import { sqlFile } from '#platform/database/sql';
 import { uuidv7 } from '#platform/uuid';
-import { CLAIM_BUCKETS } from '#storage/buckets/bucket-store';
+import { CLAIM_BUCKETS } from '#storage/object/buckets/bucket-store';
 import { EngineHouse } from '#test/engine/engine-house';
 import { wakeText } from '#test/engine/wake-text';
 
@@ -79,15 +79,15 @@ const statements: Record<string, Prepared> = {
   },
   claim: {
     engine: true,
-    types: ['uuid[]', 'uuid', 'int'],
-    params: ({ waiting }) => [[waiting], randomUUID(), 60_000],
+    types: ['uuid[]', 'uuid', 'int', 'text[]'],
+    params: ({ waiting }) => [[waiting], randomUUID(), 60_000, ['test.work']],
   },
   renew: {
     engine: true,
     types: ['uuid', 'int', 'uuid[]', 'bigint[]'],
     params: ({ running, fence }) => [randomUUID(), 60_000, [running], [fence]],
   },
-  due: { engine: true, types: ['int', 'int', 'int'], params: () => [64, 6_000, 500] },
+  due: { engine: true, types: ['int', 'int', 'int', 'text[]'], params: () => [64, 6_000, 500, ['test.work']] },
   point: {
     types: ['uuid', 'uuid[]', 'bigint[]', 'text[]', 'jsonb[]'],
     params: ({ running, fence }) => [house.tenantId, [running], [fence], ['step'], ['{}']],
@@ -177,7 +177,7 @@ describe('planned on empty tables, with a history', () => {
   it.each(names)('%s looks at few rows', async name => {
     const resource = randomUUID();
     const running = await house.accept(resource);
-    const lease = (await house.keeper(60_000).keeper.claim(running))!;
+    const lease = (await house.manager(60_000).manager.claim(running))!;
     const waiting = await house.placed(await house.accept(randomUUID()));
     const ids = { waiting, running, fence: lease.operation.fence, resource };
     const rows = await explain(name, 'ANALYZE, BUFFERS, FORMAT JSON', statements[name]!.params(ids));

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { readEngineFigures } from '#operations/figures';
-import { Database } from '#platform/database';
-import { type Statement, sql, sqlFile } from '#platform/sql';
+import { readEngineFigures } from '#operations/workers/figures';
+import { Database } from '#platform/database/database';
+import { type Statement, sql, sqlFile } from '#platform/database/sql';
 import { EngineHouse } from '#test/engine/engine-house';
 import { wakeText } from '#test/engine/wake-text';
 

@@ -1,38 +1,47 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
-import { Circuits } from '#operations/circuit';
-import { Reconciler } from '#operations/reconciler';
+import type { PeriodicTask } from '#operations/periodic/periodic-task';
+import { Circuits } from '#operations/running/circuit';
+import { operationRetention } from '#operations/workers/operation-retention';
+import { PeriodicTasks } from '#operations/workers/periodic-tasks';
+import { Reconciler } from '#operations/workers/reconciler';
 import { uuidv7 } from '#platform/uuid';
-import { EngineHouse, RememberingDoorbell } from '#test/engine/engine-house';
+import { EngineHouse, KINDS, RememberingDoorbell } from '#test/engine/engine-house';
 import { until } from '#test/support/parts';
 
 let house: EngineHouse;
-let reconciler: Reconciler | undefined;
+let tasks: PeriodicTasks | undefined;
 beforeAll(async () => {
   house = await EngineHouse.create();
 });
-afterEach(() => reconciler?.stop());
+afterEach(() => tasks?.stop());
 afterAll(() => house?.close());
 
-function start(
-  doorbell: RememberingDoorbell,
-  background?: (signal: AbortSignal) => Promise<void>,
-  probe: (tenantId: string, backendId: string) => Promise<void> = async () => {},
-): Reconciler {
-  const circuits = new Circuits(house.database, probe);
-  reconciler = new Reconciler(house.database, doorbell, circuits, () => {}, { everyMs: 20, cap: 10, background });
-  reconciler.start();
-  return reconciler;
+function start(doorbell: RememberingDoorbell, ...more: PeriodicTask[]): PeriodicTasks {
+  const reconciler = new Reconciler(house.database, doorbell, () => {}, { roundMs: 20, cap: 10, kinds: KINDS });
+  tasks = new PeriodicTasks([...more, reconciler], {
+    database: house.database,
+    workerId: uuidv7(),
+    leastMs: 20,
+    registered: async () => {},
+  });
+  tasks.start();
+  return tasks;
 }
 
-it('goes on with what is due, and stops, while its background work hangs on a backend', async () => {
+it('goes on with what is due, and stops, while another task hangs on a backend', async () => {
   const doorbell = new RememberingDoorbell();
   let told: AbortSignal | undefined;
-  const running = start(doorbell, signal => {
-    told = signal;
-    return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+  const running = start(doorbell, {
+    name: 'hanging',
+    everyMs: 0,
+    scope: 'worker',
+    run: signal => {
+      told = signal;
+      return new Promise<void>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+    },
   });
-  await until('the background work began', () => told);
+  await until('it began', () => told);
   const id = await house.accept(randomUUID());
   await house.testDatabase.query('UPDATE trivet.operation SET place = NULL WHERE id = $1', [id]);
   await until('it is rung', () => doorbell.rings.some(({ operationId }) => operationId === id), 5_000);
@@ -52,10 +61,11 @@ it('goes on with what is due, and stops, while a backend whose circuit is open h
   );
   const doorbell = new RememberingDoorbell();
   let probed: string | undefined;
-  const running = start(doorbell, undefined, async (_, backendId) => {
+  const circuits = new Circuits(house.database, async (_, backendId) => {
     probed = backendId;
     await new Promise(() => {});
   });
+  const running = start(doorbell, circuits);
   await until('its probe hangs', () => probed === deaf);
   const id = await house.accept(randomUUID(), { cap: 0 });
   await until('another backend is worked for', () => doorbell.rings.some(ring => ring.operationId === id), 5_000);
@@ -71,11 +81,44 @@ it('forgets old operations as fast as they grow old', async () => {
        FROM generate_series(1, 2500) AS g, LATERAL (SELECT CASE WHEN g > 100 THEN 31 ELSE 29 END AS n) AS age`,
     [house.tenantId, house.backendId],
   );
-  start(new RememberingDoorbell());
+  start(new RememberingDoorbell(), operationRetention(house.database));
   const left = "SELECT count(*)::int AS n FROM trivet.operation WHERE resource_name = 'old'";
   await until(
     'only the younger ones are left',
     async () => (await house.testDatabase.query<{ n: number }>(left))[0]?.n === 100,
     5_000,
   );
+});
+
+it('takes no share of a round from one class for another, however many of its operations nobody answers', async () => {
+  const own = await EngineHouse.create();
+  try {
+    const tenants = 30;
+    await own.testDatabase.query(
+      `WITH made AS (INSERT INTO trivet.tenant (id, name) SELECT gen_random_uuid(), 'silent-' || n FROM generate_series(1, $1) AS n
+                     RETURNING id),
+            stores AS (INSERT INTO trivet.backend (tenant_id, id, name, kind, config)
+                       SELECT id, gen_random_uuid(), 'b', 'fake', '{}' FROM made RETURNING tenant_id, id)
+       INSERT INTO trivet.operation (tenant_id, id, kind, class, backend_id, resource_kind, resource_id, resource_name, request,
+                                     place, dispatch_no, dispatched_at)
+       SELECT tenant_id, gen_random_uuid(), 'test.work', 'index', id, 'thing', gen_random_uuid(), 'indexed', '{}',
+              n, 1, now() - interval '1 hour'
+         FROM stores, generate_series(1, 64) AS n`,
+      [tenants],
+    );
+    const retried = await own.accept(randomUUID(), { cap: 0 });
+    const doorbell = new RememberingDoorbell();
+    const reconciler = new Reconciler(own.database, doorbell, () => {}, { roundMs: 1_000, cap: 64, kinds: KINDS });
+    await reconciler.run();
+    expect(doorbell.rings.map(({ operationId }) => operationId)).toContain(retried);
+    const rung = () => new Set(doorbell.rings.map(({ operationId }) => operationId)).size;
+    // As long as each round comes to others, all have been rung once when there were as many rounds as that takes.
+    while (rung() < tenants * 64 + 1) {
+      const before = rung();
+      await reconciler.run();
+      expect(rung()).toBeGreaterThan(before);
+    }
+  } finally {
+    await own.close();
+  }
 });

@@ -1,15 +1,15 @@
-import { join } from 'node:path';
-import { fakeKind } from '#backends/fake/fake-kind';
 import type { ObjectBackendKind } from '#backends/object-backend';
-import { BullDoorbell, NotifyDoorbell } from '#operations/doorbell';
-import { Operations } from '#operations/operations';
-import { Database } from '#platform/database';
+import { Operations } from '#operations/accepting/operations';
+import { BullDoorbell, NotifyDoorbell } from '#operations/queue/doorbell';
+import { Database } from '#platform/database/database';
 import { isStorageError } from '#platform/errors';
 import { uuidv7 } from '#platform/uuid';
-import type { Caller, Endpoint } from '#storage/caller';
-import type { ObjectStorage } from '#storage/object-storage';
-import { ObjectStorageService } from '#storage/storage';
+import type { ObjectStorage } from '#storage/object/object-storage';
+import { objectStorage } from '#storage/object/object-storage-service';
+import type { Endpoint, EndpointCaller } from '#storage/shared/caller';
+import { fakeKind } from '#test/fakes/object/fake-kind';
 import type { TestAppliance } from '#test/support/appliance';
+import { callerAt } from '#test/support/endpoint-caller';
 
 /** A door of another tenant on a running appliance, in this process: the gateway has one socket, for `default`. */
 export interface Door {
@@ -17,7 +17,7 @@ export interface Door {
   backendId: string;
   endpointId: string;
   storage: ObjectStorage;
-  caller(): Caller;
+  caller(): EndpointCaller;
   /** OK or the kind of error. */
   createBucket(name: string): Promise<string>;
   close(): Promise<void>;
@@ -26,7 +26,7 @@ export interface Door {
 /** Registers a tenant with its own backend row on the same fake store, and opens a door to it. */
 export async function addTenant(appliance: TestAppliance, name: string): Promise<Door> {
   const [tenantId, backendId, endpointId] = [uuidv7(), uuidv7(), uuidv7()];
-  const config = { file: appliance.env.TRIVET_FAKE_BACKEND_FILE ?? join(appliance.folder, 'fake.db') };
+  const config = { file: appliance.fakeFile };
   const { query } = appliance.database;
   await query('INSERT INTO trivet.tenant (id, name) VALUES ($1, $2)', [tenantId, name]);
   await query('INSERT INTO trivet.backend (tenant_id, id, name, kind, config) VALUES ($1, $2, $3, $4, $5)', [
@@ -51,12 +51,11 @@ export async function openDoor(
   const database = await Database.connect({ appUrl: appUrl!, applicationName: 'trivet:test', poolSize: 4 });
   const doorbell = redis === 'none' ? new NotifyDoorbell(database) : new BullDoorbell(redis!, appliance.redisPrefix);
   const operations = new Operations(database, doorbell, Number(cap));
-  const storage = new ObjectStorageService({
+  const storage = objectStorage({
     database,
     operations,
     secrets: appliance.secrets,
     kindOf: () => fakeKind as ObjectBackendKind,
-    waitMs: 25_000,
   });
   const endpoint: Endpoint = {
     id: ids.endpointId,
@@ -70,14 +69,14 @@ export async function openDoor(
     grantMismatch: 'already_exists',
     accessModeNumbers: 'auto',
   };
-  const caller = (): Caller => ({ endpoint });
+  const caller = (): EndpointCaller => callerAt(endpoint);
   return {
     ...ids,
     storage,
     caller,
     createBucket: async name => {
       try {
-        await storage.createBucket(caller(), { name, protocols: [], parameters: {} });
+        await storage.buckets.create(caller(), { name, protocols: [], parameters: {} });
         return 'OK';
       } catch (error) {
         if (isStorageError(error)) return error.kind;

@@ -65,7 +65,7 @@ describe('SIGTERM to a worker', () => {
   it('hands back what does not end in time; another worker goes on when the open call can take no effect any more', async () => {
     // A call has 0.6 of the lease until nothing can come of it: 12 s.
     const env = { TRIVET_LEASE_MS: '20000', TRIVET_RECONCILE_MS: '1000' };
-    const stopping = await appliance.worker({ ...env, TRIVET_SHUTDOWN_MS: '1000' });
+    const stopping = await appliance.worker({ ...env, TRIVET_SHUTDOWN_MS: '3000' });
     appliance.fake!.addFault({ method: 'createBucket', resource: 'handed', mode: 'delay', delayMs: 17_000 });
     const running = create('handed');
     await begun('handed');

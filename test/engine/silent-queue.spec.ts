@@ -2,10 +2,10 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { queueName, type RingJob } from '#operations/doorbell';
-import type { Handler } from '#operations/handler';
-import { OperationWorker } from '#operations/worker';
-import { redispatchTotal } from '#platform/metrics';
+import type { Handler } from '#operations/definitions/handler';
+import { queueName, type RingJob } from '#operations/queue/doorbell';
+import { OperationWorker } from '#operations/workers/worker';
+import { redispatchTotal } from '#platform/metrics/metrics';
 import { EngineHouse } from '#test/engine/engine-house';
 import { parts, until } from '#test/support/parts';
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { TestAppliance } from '#test/support/appliance';
+import { until } from '#test/support/parts';
 
 describe.each([
   { name: 'with Redis', redis: true },
@@ -38,7 +39,11 @@ describe.each([
       'access.revoke succeeded',
       'bucket.delete succeeded',
     ]);
-    const metrics = await appliance.process('worker').metrics();
+    // Its caller is answered by the commit, before the worker counts it.
+    const metrics = await until('the last one is counted', async () => {
+      const text = await appliance.process('worker').metrics();
+      return text.includes('trivet_operations_inflight{kind="bucket.delete"} 0\n') ? text : undefined;
+    });
     for (const kind of ['bucket.create', 'access.grant', 'access.revoke', 'bucket.delete']) {
       expect(metrics).toContain(`trivet_operations_total{kind="${kind}",result="succeeded"} 1\n`);
       expect(metrics).toContain(`trivet_operation_duration_seconds_count{kind="${kind}"} 1\n`);

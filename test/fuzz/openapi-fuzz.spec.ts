@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ROUTES } from '#admin/contract/index';
-import { configureLogging } from '#platform/log';
+import { configureLogging } from '#platform/logging/log';
 import type { AdminHouse } from '#test/admin/admin-house';
 import { ExampleThings } from '#test/admin/example-things';
 import { fill, type Things } from '#test/admin/tenant-things';
@@ -29,7 +29,7 @@ const rank = ({ id, method }: Operation): number => LAST.indexOf(id) * 10 + ORDE
 
 /** What is made for the requests to name. */
 const MADE =
-  'user token backend sharedBackend endpoint bucket access volume binnedVolume snapshot host publication template session operation'.split(
+  'user token backend sharedBackend objectBackend foreignBucket endpoint bucket access volume binnedVolume snapshot host publication template session operation'.split(
     ' ',
   );
 const CLASSES = ['fast', 'copy', 'destroy', 'index'];

@@ -1,6 +1,6 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
-import { PROBLEMS, type ProblemCode } from '#admin/problems';
+import { PROBLEMS, type ProblemCode } from '#admin/problems/problems';
 import type { FuzzRequest } from '#test/fuzz/fuzz-request';
 import type { OpenApiDocument, Operation } from '#test/fuzz/openapi-document';
 import type { Schema } from '#test/fuzz/schema-arbitrary';

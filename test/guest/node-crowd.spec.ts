@@ -6,13 +6,13 @@ import type { NodeDevice } from '#test/guest/hpe-node';
 import { GUEST_MS, hasGuest, MIB, NodeStage } from '#test/guest/node-stage';
 
 const VOLUMES = 20;
-const README = readFileSync(join(PACKAGE_ROOT, 'README.md'), 'utf8');
+const VOLUMES_PAGE = readFileSync(join(PACKAGE_ROOT, 'docs', 'volumes.md'), 'utf8');
 
 describe.skipIf(!hasGuest())(`${VOLUMES} claims on a Linux node`, () => {
   let stage: NodeStage;
   beforeAll(async () => {
-    // Of what README gives to those who want the true name, to its last word.
-    const [, exception = ''] = /conf\.d\/trivet\.conf`:\n\n((?: {4}.*\n)+)/.exec(README) ?? [];
+    // Of what docs/volumes.md gives to those who want the true name, to its last word.
+    const [, exception = ''] = /conf\.d\/trivet\.conf`:\n\n((?: {4}.*\n)+)/.exec(VOLUMES_PAGE) ?? [];
     expect(exception).toContain('blacklist_exceptions');
     stage = await NodeStage.open({
       portals: 1,

@@ -24,9 +24,11 @@ describe.skipIf(!parts().debian)('Debian 13', { timeout: 900_000 }, () => {
     await walkReadme(debian, { as: ROOT, clone: '/srv/trivet', npm: '9.2.0', skipped: [] });
   });
 
-  it('passes the tests of object stores on its Ceph', async () => {
+  it('passes the tests of object stores on its Ceph, and of the queue on its Redis', async () => {
     expect(await debian.must('radosgw --version')).toMatch(/ 18\.\d/);
-    const command = './trivet test --no-install --project parts object-backend object-storage';
+    expect(await debian.must('redis-server --version')).toMatch(/ v=8\./);
+    const tests = 'object-backend object-storage cosi/appliance-rgw doorbell silent-queue';
+    const command = `./trivet test --no-install --project parts ${tests}`;
     const said = await debian.must(`TRIVET_REQUIRE=postgres,redis,rgw ${command}`, { at: '/srv/trivet' });
     expect(said).toMatch(/^\d{2,} passed, 0 failed, \d+ skipped$/m);
   });

@@ -109,8 +109,8 @@ describe.skipIf(!parts().xfs || !hasTgt())('up with block volumes', () => {
     expect(said).toMatch(/demo: done, and nothing is left behind\n$/);
     expect(said).not.toContain('skipped');
     expect(JSON.parse(await home.must('volume', 'list', '--json'))).toEqual({ items: [], next: null });
-    expect(JSON.parse(await home.must('volume', 'bin', '--json'))).toEqual([]);
-    expect(JSON.parse(await home.must('host', 'list', '--json'))).toEqual([]);
+    expect(JSON.parse(await home.must('volume', 'bin', '--json'))).toEqual({ items: [], next: null });
+    expect(JSON.parse(await home.must('host', 'list', '--json'))).toEqual({ items: [], next: null });
     const findings = (await home.must('doctor')).trim().split('\n');
     expect(findings.filter(line => !/^(ok|warn {2}(disk|memory|time server))/.test(line))).toEqual([]);
     for (const name of ['pool default', 'tgtd.default', 'certificate', 'block tools', 'portal 127.0.0.1'])

@@ -14,7 +14,7 @@ import { OwnPostgres } from '#test/support/postgres-server';
 import { OwnRedis } from '#test/support/redis-server';
 import type { Finding } from '../../apps/cli/src/doctor/check.js';
 import { Home } from '../../apps/cli/src/home.js';
-import { HOME_MARK } from '../../apps/cli/src/supervisor/process.js';
+import { HOME_MARK } from '../../apps/cli/src/processes/process.js';
 
 const MAIN = join(PACKAGE_ROOT, 'dist', 'apps', 'cli', 'src', 'main.js');
 
@@ -206,6 +206,24 @@ describe('trivet doctor', () => {
       .sort((a, b) => a.name.localeCompare(b.name));
     expect(found).toEqual([told('odd', 5), told('odd-in-the-bin', 513), told('odd-of-another', 1_000)]);
     expect(report).toMatchObject({ code: 0, ok: true });
+  });
+
+  it('pools of one name that two backends of a tenant have', async () => {
+    const { query } = appliance.database;
+    const tenant = 'with-one-pool-twice';
+    await query('INSERT INTO trivet.tenant (id, name) VALUES (gen_random_uuid(), $1)', [tenant]);
+    for (const name of ['near', 'far'])
+      await query(
+        `INSERT INTO trivet.backend (tenant_id, id, name, kind, config)
+         SELECT id, gen_random_uuid(), $2, 'reflink', '{"pools": [{"name": "fast", "path": "/srv/fast"}]}' FROM trivet.tenant WHERE name = $1`,
+        [tenant, name],
+      );
+    const { findings } = await doctor({ TRIVET_POOLS: `default=${folder}` });
+    const found = findings.find(({ name }) => name === 'pool fast');
+    expect(found).toMatchObject({
+      level: 'warn',
+      detail: expect.stringContaining('one tenant has it in far and near'),
+    });
   });
 
   it('a setting that is wrong', async () => {

@@ -254,6 +254,7 @@ describe('the script trivet', () => {
       ),
     );
     expect(calls()).toEqual([INSTALL]);
+    expect(existsSync(join(clone, 'node_modules', '.trivet', 'package-lock.json')), 'no stamp').toBe(false);
     rmSync(join(folder, 'calls.nodeless'));
     expect((await trivet(['up'])).code).toBe(0);
     expect(calls()).toEqual([INSTALL, 'hydrate', BUILD]);

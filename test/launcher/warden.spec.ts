@@ -13,7 +13,7 @@ import {
   type ProcessId,
   pids,
   signal,
-} from '../../apps/cli/src/supervisor/process.js';
+} from '../../apps/cli/src/processes/process.js';
 
 const WARDEN = join(PACKAGE_ROOT, 'dist', 'apps', 'cli', 'src', 'testing', 'warden.js');
 const folder = mkdtempSync(join(tmpdir(), 'warden-'));

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import type { FaultMode } from '#backends/fake/fake-faults';
 import type { Outcome } from '#test/cosi/client';
 import type { Mode } from '#test/cosi/conformance/context';
 import { type Credentials, credentialsOf, type Jobs, persist } from '#test/crash/jobs';
+import type { FaultMode } from '#test/fakes/object/fake-faults';
 import type { ObjectModel } from '#test/model/object-model';
 import type { TestAppliance } from '#test/support/appliance';
 

@@ -1,11 +1,11 @@
 /** A worker that makes one call and stops itself on the way: its whole request comes as JSON in the first argument. */
 import type { ObjectBackend } from '#backends/object-backend';
 import { rgwKind } from '#backends/rgw/rgw-kind';
-import { configureFailpoints } from '#platform/failpoint';
 import { leaseSignal } from '#platform/lease-signal';
+import { armFailpoints } from '#test/failpoints/failpoints';
 
 const { config, credentials, owner, method, args, leaseMs, failpoint } = JSON.parse(process.argv[2]!);
-configureFailpoints({ enabled: true, spec: failpoint });
+armFailpoints(failpoint);
 const backend = rgwKind.open(rgwKind.parseConfig(config), credentials, owner);
 const until = performance.now() + leaseMs;
 const signal = leaseSignal(AbortSignal.timeout(60_000), () => {

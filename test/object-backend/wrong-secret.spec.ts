@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AdminOps } from '#backends/rgw/admin-ops';
 import { HttpTransport } from '#backends/rgw/http-transport';
 import { unleased } from '#platform/lease-signal';
-import { reportBackends } from '#storage/pools/pool-report';
+import { reportBackends } from '#storage/block/pools/pool-report';
 import { AdminHouse } from '#test/admin/admin-house';
 import { sidecarOf } from '#test/admin/resource-calls';
 import { rgwParts } from '#test/object-backend/rgw-harness';
@@ -66,7 +66,7 @@ describe.skipIf(rgw === undefined)('credentials that a real RGW refuses', () => 
     const { id } = (await house.call(house.acme.viewer, 'GET', `${ROOT}/${backend}`)).body;
     const caller = await sidecarOf(house, house.acme, { id, kind: 'rgw' });
     return (name: string) =>
-      house.parts.storage.createBucket(caller, { name: `${name}-${uid}`, protocols: ['s3'], parameters: {} });
+      house.parts.storage.buckets.create(caller, { name: `${name}-${uid}`, protocols: ['s3'], parameters: {} });
   };
 
   it.each([
@@ -80,10 +80,12 @@ describe.skipIf(rgw === undefined)('credentials that a real RGW refuses', () => 
     expect(health).toMatchObject({ circuit: 'closed', since: expect.any(String) });
     expect(health.reason).toMatch(new RegExp(`^credentials: .*\\(it answered 403 ${code}\\)$`));
     expect(Date.parse(health.since)).toBeGreaterThan(from);
-    const { body } = await house.call(house.acme.viewer, 'GET', '/overview');
-    expect(body.backends).toContainEqual(
-      expect.objectContaining({ name, health: 'down', detail: health.reason, since: health.since }),
-    );
+    // It may be some seconds old.
+    const shown = await until('the overview has it', async () => {
+      const { body } = await house.call(house.acme.viewer, 'GET', '/overview');
+      return body.backends.find((backend: { name: string }) => backend.name === name);
+    });
+    expect(shown).toMatchObject({ health: 'down', detail: health.reason, since: health.since });
     const report = (await reportBackends(house.database)).find(each => each.name === name);
     expect(report?.health).toMatchObject({ state: 'down', reason: health.reason });
     // Asked again it is the same, and since the same time.
@@ -116,6 +118,6 @@ describe.skipIf(rgw === undefined)('credentials that a real RGW refuses', () => 
     expect(await isNow('rotated', 'up')).toMatchObject({ reason: null });
     // What was accepted meanwhile is carried out by itself.
     await house.appliance.settled();
-    expect(await bucket('second')).toMatchObject({ bucketId: `second-${uid}` });
+    expect(await bucket('second')).toMatchObject({ value: { bucketId: `second-${uid}` } });
   });
 });

@@ -6,16 +6,15 @@ import { unleased } from '#platform/lease-signal';
 import type { Outcome } from '#test/cosi/client';
 import { credentialsOf, Jobs, mustSucceed } from '#test/crash/jobs';
 import { openRgwHarness, type RgwHarness, rgwParts } from '#test/object-backend/rgw-harness';
-import { type DaemonProcess, TestAppliance } from '#test/support/appliance';
-import { until } from '#test/support/parts';
-import { isStopped, leasesLost } from '#test/support/stopped-worker';
+import { TestAppliance } from '#test/support/appliance';
+import { StoppedWorkers } from '#test/support/stopped-worker';
 
 let appliance: TestAppliance;
 let jobs: Jobs;
 /** Looks at the store past the appliance. */
 let store: RgwHarness;
 const bucket = `stale-${randomBytes(4).toString('hex')}`;
-const workers: DaemonProcess[] = [];
+const workers = new StoppedWorkers(() => appliance);
 
 beforeAll(async () => {
   appliance = await TestAppliance.create({
@@ -27,20 +26,11 @@ beforeAll(async () => {
   jobs = new Jobs(appliance.client());
 });
 afterAll(async () => {
-  for (const worker of workers.slice(0, -1)) {
-    worker.signal('SIGCONT');
-    await worker.stop('SIGKILL');
-  }
+  await workers.end(1);
   await jobs?.delete(bucket);
   await appliance?.close();
   await store?.close();
 });
-
-async function start(env: Record<string, string> = {}): Promise<DaemonProcess> {
-  const worker = await appliance.worker(env);
-  workers.push(worker);
-  return worker;
-}
 
 /** As the bucket's owner reads it. */
 async function policy(): Promise<string | undefined> {
@@ -64,15 +54,15 @@ const workload = (outcome: Outcome): S3Client => {
 
 // A revocation once waited for a person here, since "somebody else" had changed the bucket: our own stopped worker.
 it('a grant that a stopped worker still sends is refused by the store, and the revocation of its successor holds', async () => {
-  const first = await start();
+  const first = await workers.start();
   await mustSucceed(() => jobs.create(bucket, { deletePolicy: 'purge' }));
   const kept = await mustSucceed(() => jobs.grant('kept', [[bucket, 'READ_WRITE']]));
   await first.stop('SIGKILL');
 
-  const stale = await start({ TRIVET_FAILPOINTS: '1', TRIVET_FAILPOINT: 'rgw.PUT-policy:signed=stop@1' });
+  const stale = await workers.start('rgw.PUT-policy:signed');
   const answer = jobs.grant('app', [[bucket, 'READ_WRITE']]);
-  await until('the worker stops before it writes the policy', () => isStopped(stale));
-  await start();
+  await workers.stopped(stale);
+  await workers.start();
   const outcome = await answer;
   const app = workload(outcome);
   await app.send(new PutObjectCommand({ Bucket: bucket, Key: 'a', Body: 'hello' }));
@@ -81,8 +71,7 @@ it('a grant that a stopped worker still sends is refused by the store, and the r
   await appliance.settled();
   const before = await policy();
 
-  stale.signal('SIGCONT');
-  await until('the stale worker knows', async () => (await leasesLost(stale)) >= 1);
+  await workers.goesOn(stale);
   expect(await policy()).toBe(before);
   await expect(app.send(new GetObjectCommand({ Bucket: bucket, Key: 'a' }))).rejects.toMatchObject({
     $metadata: { httpStatusCode: 403 },

@@ -16,7 +16,7 @@ describe.each([
   let volume: string;
   let workers: DaemonProcess[] = [];
   beforeAll(async () => {
-    appliance = await TestAppliance.create({ backend: 'fake', block: 'fake', redis, env: { TRIVET_FAILPOINTS: '1' } });
+    appliance = await TestAppliance.create({ backend: 'fake', block: 'fake', redis });
     await appliance.gateway();
     const worker = await appliance.worker();
     await until('the pool was looked at', async () => (await query('SELECT FROM trivet.pool')).length === 1);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { Snapshots } from '#storage/snapshots/snapshots';
+import { Snapshots } from '#storage/block/snapshots/snapshots';
 import { BlockHouse } from '#test/block-storage/block-house';
 
 let house: BlockHouse;
@@ -23,14 +23,14 @@ it('lets a volume go that has only snapshots of its protection template, and tak
     `INSERT INTO trivet.protection_run (tenant_id, template_id, volume_id, schedule, period, snapshot_id)
      SELECT tenant_id, id, $2, 'daily', now(), $3 FROM trivet.protection_template
       WHERE tenant_id = $1 AND name = 'Retain-30Daily'`,
-    [house.tenantId, id, made.id],
+    [house.tenantId, id, made.value.id],
   );
   expect(await holding(id)).toBe(1);
   await expect(house.volumes.delete(house.caller(), id, { force: false })).rejects.toMatchObject({
     field: 'snapshots',
   });
-  await snapshots.delete(house.caller(), own.id);
+  await snapshots.delete(house.caller(), own.value.id);
   expect(await holding(id)).toBe(0);
   await house.volumes.delete(house.caller(), id, { force: false });
-  await expect(snapshots.get(house.caller(), made.id)).rejects.toMatchObject({ kind: 'not_found' });
+  await expect(snapshots.get(house.caller(), made.value.id)).rejects.toMatchObject({ kind: 'not_found' });
 });

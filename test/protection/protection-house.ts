@@ -1,9 +1,9 @@
-import { Database, type Tx } from '#platform/database';
+import { Database, type Tx } from '#platform/database/database';
 import { uuidv7 } from '#platform/uuid';
-import type { Schedule } from '#storage/protection/periods';
-import { protect } from '#storage/protection/protect';
-import { ProtectionScheduler } from '#storage/protection/protection-scheduler';
-import { ProtectionTemplates } from '#storage/protection/templates';
+import type { Schedule } from '#storage/block/protection/periods';
+import { protect } from '#storage/block/protection/protect';
+import { ProtectionTemplates } from '#storage/block/protection/templates';
+import { ProtectionScheduler } from '#storage/block/schedules/protection-scheduler';
 import { EngineHouse } from '#test/engine/engine-house';
 
 export interface SnapshotRow {
@@ -95,7 +95,7 @@ export class ProtectionHouse {
   }
 
   round(signal = new AbortController().signal): Promise<void> {
-    return new ProtectionScheduler(this.engine.database).round(signal);
+    return new ProtectionScheduler(this.engine.database).run(signal);
   }
 
   /** As if a week had passed for the schedules of the volume: what was made is a week older, the next run is due. */

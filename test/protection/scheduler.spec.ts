@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { configureFailpoints } from '#platform/failpoint';
-import { periodAt } from '#storage/protection/periods';
-import { protect } from '#storage/protection/protect';
+import { periodAt } from '#storage/block/protection/periods';
+import { protect } from '#storage/block/protection/protect';
+import { armFailpoints, disarmFailpoints } from '#test/failpoints/failpoints';
 import { ProtectionHouse, weekly } from '#test/protection/protection-house';
 
 /** One snapshot a period, whatever happens (invariant E10). Time passes by SQL: what is due stands in Postgres. */
@@ -12,7 +12,7 @@ beforeAll(async () => {
   await house.templates.add('mine', [WEEKLY]);
 });
 afterEach(async () => {
-  configureFailpoints({ enabled: false });
+  disarmFailpoints();
   await house.empty();
 });
 afterAll(() => house?.close());
@@ -112,9 +112,9 @@ describe('schedulers', () => {
   it('that end before the commit leave nothing, and the next one takes it', async () => {
     const volume = await house.volume('mine');
     await house.aWeekPasses(volume);
-    configureFailpoints({ enabled: true, spec: 'protection:before-accept=error' });
+    armFailpoints('protection:before-accept=error');
     await house.round();
-    configureFailpoints({ enabled: false });
+    disarmFailpoints();
     expect(await house.snapshots(volume)).toEqual([]);
     expect(await house.query('SELECT FROM trivet.protection_run')).toEqual([]);
     await house.query('UPDATE trivet.volume_protection SET next_run_at = now()');
@@ -125,9 +125,9 @@ describe('schedulers', () => {
   it('that end right after the commit are not repeated by the next one', async () => {
     const volume = await house.volume('mine');
     await house.aWeekPasses(volume);
-    configureFailpoints({ enabled: true, spec: 'protection:accepted=error' });
+    armFailpoints('protection:accepted=error');
     await house.round();
-    configureFailpoints({ enabled: false });
+    disarmFailpoints();
     await house.round();
     await house.settle();
     await house.query('UPDATE trivet.volume_protection SET next_run_at = now()');

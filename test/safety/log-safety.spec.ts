@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { encodeSealed } from '#platform/secrets';
-import { ensureLauncherToken } from '#tenancy/launcher-token';
+import { encodeSealed } from '#platform/crypto/secrets';
+import { ensureLauncherToken } from '#tenancy/tokens/launcher-token';
 import { adminJob } from '#test/safety/admin-job';
 import { TestAppliance } from '#test/support/appliance';
 import { CSP_PASSWORD } from '#test/support/block-folders';
@@ -255,7 +255,7 @@ describe('the search', () => {
   });
 
   it('finds none in the arguments or the environment names of any process', () => {
-    expect([...commandLines].some(line => line.includes(join('apps', 'worker')))).toBe(true);
+    expect([...commandLines].some(line => line.includes(join('entry', 'worker')))).toBe(true);
     for (const line of commandLines) expect(found(line), line.replaceAll('\0', ' ').slice(0, 80)).toEqual([]);
   });
 

@@ -4,18 +4,20 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { FakeControl } from '#backends/fake/fake-control';
-import { FakeBlockControl } from '#backends/fake-block/fake-block-control';
 import { objectBackendKinds } from '#backends/registry';
-import { loadConfig } from '#platform/config';
-import { parseKeyring } from '#platform/kek';
-import { NODE_FLAGS } from '#platform/node-flags';
+import { loadConfig } from '#platform/config/config';
+import { parseKeyring } from '#platform/crypto/kek';
+import { SecretBox } from '#platform/crypto/secrets';
 import { PACKAGE_ROOT } from '#platform/package-root';
-import { SecretBox } from '#platform/secrets';
-import { setUp } from '#tenancy/setup';
+import { NODE_FLAGS } from '#platform/process/node-flags';
+import { backendsOf, setUp } from '#tenancy/setup/setup';
 import { CosiClient } from '#test/cosi/client';
 import { RealDriver } from '#test/csp/driver-client';
+import { FakeBlockControl } from '#test/fakes/block/fake-block-control';
+import { FakeControl } from '#test/fakes/object/fake-control';
 import { BlockFolders, type BlockKind, CSP_PASSWORD } from '#test/support/block-folders';
+import '#test/fakes/kinds';
+import { withFakes } from '#test/fakes/with-fakes';
 import { compileCache } from '#test/support/compile-cache';
 import { createDatabase, type TestDatabase } from '#test/support/database';
 import { freePort } from '#test/support/free-port';
@@ -36,7 +38,7 @@ export interface ApplianceOptions {
   rgwEndpoint?: string;
 }
 
-/** One gateway or worker as it runs in production: from dist, with an environment and nothing else. */
+/** One gateway or worker as it runs in production, beside what test/entry gives it: from dist, with an environment. */
 export class DaemonProcess {
   readonly output: string[] = [];
   private readonly exit: Promise<{ code: number | null; signal: string | null }>;
@@ -107,6 +109,8 @@ export class TestAppliance {
     readonly database: TestDatabase,
     readonly env: Record<string, string>,
     readonly redisPrefix: string,
+    /** Of the backend `fake`, which every appliance of tests has. */
+    readonly fakeFile: string,
     readonly fake: FakeControl | undefined,
     readonly socketPath: string,
     readonly secrets: SecretBox,
@@ -136,7 +140,6 @@ export class TestAppliance {
       TRIVET_HOME: folder,
       COSI_ENDPOINT: `unix://${socketPath}`,
       TRIVET_COSI_BACKEND: options.backend,
-      TRIVET_FAKE_BACKEND_FILE: fakeFile,
       TRIVET_HTTPS_LISTEN: 'none',
       TRIVET_CBT_LISTEN: 'none',
       // Short enough that a test sees a crash recovered within seconds.
@@ -154,14 +157,17 @@ export class TestAppliance {
     const block = options.block && (await BlockFolders.make(folder, options.block));
     Object.assign(env, block?.env, options.env);
     const secrets = new SecretBox(parseKeyring(kek, kekFile));
+    const owner = { ...env, TRIVET_DATABASE_OWNER_URL: database.ownerUrl };
+    const config = loadConfig(['TRIVET_DATABASE_OWNER_URL'], owner);
     await setUp(
-      loadConfig(['TRIVET_DATABASE_OWNER_URL'], { ...env, TRIVET_DATABASE_OWNER_URL: database.ownerUrl }),
+      config,
       secrets,
-      kind => objectBackendKinds({ fakeFile }).some(known => known.kind === kind),
+      kind => objectBackendKinds().some(known => known.kind === kind),
+      withFakes(backendsOf(config), { object: fakeFile, block: block?.fakeFile }),
     );
     const fake = options.backend === 'fake' ? new FakeControl(fakeFile) : undefined;
     const fakeBlock = block?.fakeFile === undefined ? undefined : new FakeBlockControl(block.fakeFile);
-    return new TestAppliance(folder, database, env, redisPrefix, fake, socketPath, secrets, block, fakeBlock);
+    return new TestAppliance(folder, database, env, redisPrefix, fakeFile, fake, socketPath, secrets, block, fakeBlock);
   }
 
   /** A running pair, ready. */
@@ -212,7 +218,7 @@ export class TestAppliance {
     return this.block!.poolPath;
   }
 
-  /** What is on disk for the block leg. */
+  /** What is on disk for the block side. */
   get blockFolders(): BlockFolders {
     return this.block!;
   }
@@ -250,8 +256,8 @@ export class TestAppliance {
   }
 
   private spawn(role: Role, env: Record<string, string>, port: number): DaemonProcess {
-    const main = join(PACKAGE_ROOT, 'dist', 'apps', role, 'src', 'main.js');
-    const child = spawn(process.execPath, [...NODE_FLAGS, main], {
+    const entry = join(PACKAGE_ROOT, 'dist', 'test', 'entry', `${role}.js`);
+    const child = spawn(process.execPath, [...NODE_FLAGS, entry], {
       env: { PATH: '/usr/bin:/bin', NODE_NO_WARNINGS: '1', ...compileCache(), ...this.env, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });

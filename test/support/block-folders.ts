@@ -40,7 +40,6 @@ export class BlockFolders {
       TRIVET_TGT_DIR: tgtPath,
       TRIVET_CSP_PASSWORD_FILE: passwordFile,
     };
-    if (fakeFile) env.TRIVET_FAKE_BLOCK_FILE = fakeFile;
     return new BlockFolders(poolPath, tgtPath, portal, fakeFile, env);
   }
 

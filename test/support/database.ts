@@ -1,9 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import pg from 'pg';
-import { MIGRATIONS } from '#platform/database';
-import { migrate } from '#platform/migrate';
+import { MIGRATIONS } from '#platform/migrations/all';
 import { PACKAGE_ROOT } from '#platform/package-root';
+import { migrate } from '#platform/schema/migrate';
 import { type Parts, parts } from '#test/support/parts';
 
 type Server = Parts['postgres'];
@@ -52,6 +52,8 @@ export interface TestDatabase {
   superuserUrl: string;
   /** Looks at the truth past every policy. */
   query<Row = Record<string, unknown>>(text: string, params?: unknown[]): Promise<Row[]>;
+  /** As a dump does: resolves to what puts the database back to now. Every connection ends, each time. */
+  keep(): Promise<() => Promise<void>>;
   drop(): Promise<void>;
 }
 
@@ -66,14 +68,33 @@ export async function createDatabase(server: Server = parts().postgres): Promise
   const { superuserUrl, appUrl, engineUrl, ownerUrl } = server;
   const pool = new pg.Pool({ connectionString: inDatabase(superuserUrl, name), max: 2 });
   pool.on('error', () => {});
+  const kept = `${name}_kept`;
+  const alone = (work: (client: pg.Client) => Promise<unknown>) =>
+    superuser(server, 'postgres', async client => {
+      await client.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`);
+      await client.query('SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1', [name]);
+      await work(client);
+    });
   return {
     appUrl: inDatabase(appUrl, name),
     engineUrl: inDatabase(engineUrl, name),
     ownerUrl: inDatabase(ownerUrl, name),
     superuserUrl: inDatabase(superuserUrl, name),
     query: async (text, params) => (await pool.query(text, params)).rows,
+    keep: async () => {
+      await alone(async client => {
+        await client.query(`CREATE DATABASE ${kept} TEMPLATE ${name} OWNER trivet_owner`);
+        await client.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`);
+      });
+      return () =>
+        alone(async client => {
+          await client.query(`DROP DATABASE ${name} WITH (FORCE)`);
+          await client.query(`ALTER DATABASE ${kept} RENAME TO ${name}`);
+        });
+    },
     drop: async () => {
       await pool.end();
+      await superuser(server, 'postgres', client => client.query(`DROP DATABASE IF EXISTS ${kept} WITH (FORCE)`));
       await superuser(server, 'postgres', client => client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`));
     },
   };

@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Provider from 'oidc-provider';
-import { REDIRECT_PATH } from '#platform/oidc-settings';
+import { REDIRECT_PATH } from '#platform/config/oidc-settings';
 import { freePort } from '#test/support/free-port';
 
 const CLIENT_ID = 'trivet';

@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, statfsSync, truncateSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { until } from '#test/support/parts';
 
 const run = promisify(execFile);
 
@@ -33,8 +34,16 @@ export class OwnFileSystem {
     this.mounted = true;
   }
 
+  /** A worker that just looks at it keeps it busy for that long. */
   async unmount(): Promise<void> {
-    await run('umount', [this.path]);
+    await until('nobody uses the file system', () =>
+      run('umount', [this.path]).then(
+        () => true,
+        error => {
+          if (!/busy/.test(String(error))) throw error;
+        },
+      ),
+    );
     this.mounted = false;
   }
 

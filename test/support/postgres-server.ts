@@ -6,7 +6,7 @@ import { type Parts, until } from '#test/support/parts';
 import { Home } from '../../apps/cli/src/home.js';
 import { postgresPart, superuserUrl } from '../../apps/cli/src/parts/postgres.js';
 import { Ports } from '../../apps/cli/src/ports.js';
-import type { ProcessSpec } from '../../apps/cli/src/supervisor/supervised-process.js';
+import type { ProcessSpec } from '../../apps/cli/src/processes/supervised-process.js';
 
 /** A PostgreSQL of a test's own, set up as the launcher sets up its own, which the test may end and start again. */
 export class OwnPostgres {

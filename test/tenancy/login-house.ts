@@ -1,13 +1,13 @@
 import { argon2 } from 'node:crypto';
 import { promisify } from 'node:util';
-import { Database } from '#platform/database';
-import type { Statement } from '#platform/sql';
+import { Database } from '#platform/database/database';
+import type { Statement } from '#platform/database/sql';
 import { uuidv7 } from '#platform/uuid';
-import { type Derive, Passwords } from '#tenancy/passwords';
-import type { Role } from '#tenancy/roles';
-import type { LoginRequest } from '#tenancy/session-directory';
-import { Sessions } from '#tenancy/sessions';
-import { Users } from '#tenancy/users';
+import { type Derive, Passwords } from '#tenancy/credentials/passwords';
+import type { LoginRequest } from '#tenancy/logins/session-directory';
+import { Sessions } from '#tenancy/logins/sessions';
+import type { Role } from '#tenancy/users/roles';
+import { Users } from '#tenancy/users/users';
 import { createDatabase, type TestDatabase } from '#test/support/database';
 
 /** argon2id as it is, made cheap: tests log in often. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { LoginThrottled } from '#tenancy/session-directory';
+import { LoginThrottled } from '#tenancy/logins/session-directory';
 import { LoginHouse, request } from '#test/tenancy/login-house';
 
 /** Guessing gets slower and slower, for an account and for an address; whoever knows the password is let in. */

@@ -2,9 +2,11 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import pg from 'pg';
 import type { DataSource } from 'typeorm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { MIGRATIONS, source } from '#platform/database';
+import { source } from '#platform/database/database';
 import { Admin1795564800000 } from '#platform/migrations/0006-admin';
 import { TargetIdentity1795910400000 } from '#platform/migrations/0011-target-identity';
+import { MIGRATIONS } from '#platform/migrations/all';
+import type { Migration } from '#platform/migrations/locks';
 import { parts } from '#test/support/parts';
 
 /** A database with nothing in it, in which each migration is done and undone. */
@@ -59,12 +61,13 @@ const catalogue = async (): Promise<string[]> => (await looker.query(CATALOGUE))
 
 async function run(migration: (typeof MIGRATIONS)[number], way: 'up' | 'down'): Promise<void> {
   const runner = owner.createQueryRunner();
+  const one: Migration = new migration();
   try {
-    await runner.startTransaction();
-    await new migration()[way](runner);
-    await runner.commitTransaction();
+    if (one.transaction !== false) await runner.startTransaction();
+    await one[way]!(runner);
+    if (runner.isTransactionActive) await runner.commitTransaction();
   } catch (error) {
-    await runner.rollbackTransaction();
+    if (runner.isTransactionActive) await runner.rollbackTransaction();
     throw error;
   } finally {
     await runner.release();

@@ -5,7 +5,7 @@ import { until } from '#test/support/parts';
 
 /**
  * A limit is kept by the tables in the transaction that accepts: whoever makes something, and however many at once. All of
- * it is done here over the legs, with real processes; the admin leg: test/admin/quotas.spec.ts.
+ * it is done here over the interfaces, with real processes; the admin interface: test/admin/quotas.spec.ts.
  */
 const GIB = 1024 ** 3;
 let appliance: TestAppliance;

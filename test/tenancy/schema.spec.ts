@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { PACKAGE_ROOT } from '#platform/package-root';
-import { schemaText } from '#platform/schema-sql';
+import { schemaText } from '#platform/schema/schema-sql';
 import { createDatabase, type TestDatabase } from '#test/support/database';
 
 let database: TestDatabase;

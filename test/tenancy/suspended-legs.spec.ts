@@ -17,7 +17,7 @@ import { freePort } from '#test/support/free-port';
 import { until } from '#test/support/parts';
 
 /**
- * A suspended tenant is refused on every leg, by a gateway that was not told: what it remembers of logins and what it
+ * A suspended tenant is refused on every interface, by a gateway that was not told: what it remembers of logins and what it
  * streams must not outlive the suspension by more than two seconds. COSI, call by call: suspended.spec.ts.
  */
 const WITHIN_MS = 2_000;

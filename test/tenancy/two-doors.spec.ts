@@ -8,10 +8,10 @@ import { HttpClient } from '#test/csp/client';
 import { until } from '#test/support/parts';
 
 /**
- * Promise P7 at the doors of drivers and backup software: every RPC of COSI and every route of CSP, and the faces of
+ * Promise P7 at the doors of drivers and backup software: every RPC of COSI and every route of CSP, and the services of
  * changed blocks that know their caller by the door. Tenant beta calls about what acme has, and about what nobody has;
  * the two answers are the same but for the names that it sent. acme has everything afterwards. Faces that know their caller
- * by a session's token: test/cbt/cbt-faces.spec.ts; the sessions themselves: test/cbt-sessions/rest.spec.ts.
+ * by a session's token: test/cbt/cbt-services.spec.ts; the sessions themselves: test/cbt-sessions/rest.spec.ts.
  */
 let things: ExampleThings;
 let house: AdminHouse;

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Database } from '#platform/database';
-import { Sessions } from '#tenancy/sessions';
+import { Database } from '#platform/database/database';
+import { Sessions } from '#tenancy/logins/sessions';
 import { CommandHome } from '#test/support/command-home';
 import { request } from '#test/tenancy/login-house';
 
@@ -53,7 +53,7 @@ describe('migrate', () => {
   });
 
   it('never takes a changed password back, and says so where nobody knows it', async () => {
-    const { stdout } = await trivet(['user', 'passwd', 'csp']);
+    const { stdout } = await trivet(['user', 'passwd', 'csp', '--offline']);
     const password = shown(stdout);
     expect(credentials().csp).toEqual({ username: 'csp', password });
     expect((await trivet(['migrate'])).stdout).toBe('the schema is up to date\n');
@@ -67,54 +67,57 @@ describe('migrate', () => {
   });
 });
 
-describe('trivet user', () => {
+describe('trivet user --offline', () => {
   it('add makes a password and shows it once, or reads one; list shows who there is', async () => {
-    const made = await trivet(['user', 'add', 'backup', '--role', 'viewer']);
+    const made = await trivet(['user', 'create', 'backup', '--role', 'viewer', '--offline']);
     expect(made.code).toBe(0);
     expect(await mayLogIn('backup', shown(made.stdout))).toBe(true);
-    const read = await trivet(['user', 'add', 'given', '--password-stdin'], 'a given password\n');
+    const read = await trivet(['user', 'create', 'given', '--password-stdin', '--offline'], 'a given password\n');
     expect(read.stdout).toBe('given may log in as operator\n');
     expect(await mayLogIn('given', 'a given password')).toBe(true);
-    const rows = JSON.parse((await trivet(['user', 'list', '--json'])).stdout) as Record<string, unknown>[];
-    expect(rows).toMatchObject([
-      { login: 'backup', role: 'viewer', state: 'active', tokens: 1 },
-      { login: 'csp', role: 'operator', state: 'active' },
-      { login: 'given', role: 'operator', state: 'active', tokens: 1 },
+    const rows = JSON.parse((await trivet(['user', 'list', '--json', '--offline'])).stdout) as { items: unknown[] };
+    expect(rows.items).toMatchObject([
+      { username: 'backup', role: 'viewer', state: 'active', tokens: 0 },
+      { username: 'csp', role: 'operator', state: 'active' },
+      { username: 'given', role: 'operator', state: 'active', tokens: 0 },
     ]);
-    expect((await trivet(['user', 'list'])).stdout).toMatch(
-      /^LOGIN +ROLE +STATE +TOKENS +API TOKENS +CREATED\nbackup +viewer +active/,
+    expect((await trivet(['user', 'list', '--offline'])).stdout).toMatch(
+      /^LOGIN +ROLE +STATE +API TOKENS +CREATED\nbackup +viewer +active/,
     );
   });
 
   it('passwd and disable end the tokens; enable lets in again', async () => {
     const { token } = await sessions.login(request('given', 'a given password'));
-    await trivet(['user', 'passwd', 'given', '--password-stdin'], 'another password');
+    await trivet(['user', 'passwd', 'given', '--password-stdin', '--offline'], 'another password');
     const anew = new Sessions({ database, isBlockKind: () => true, ttlMs: 60_000 });
     expect(await anew.authenticate(token)).toBeUndefined();
     expect(await mayLogIn('given', 'a given password')).toBe(false);
     expect(await mayLogIn('given', 'another password')).toBe(true);
-    await trivet(['user', 'disable', 'given']);
+    await trivet(['user', 'disable', 'given', '--offline']);
     expect(await mayLogIn('given', 'another password')).toBe(false);
-    await trivet(['user', 'enable', 'given']);
+    await trivet(['user', 'enable', 'given', '--offline']);
     expect(await mayLogIn('given', 'another password')).toBe(true);
   });
 
   it('serves other tenants by name', async () => {
     await home.database.query("INSERT INTO trivet.tenant (id, name) VALUES (gen_random_uuid(), 'acme')");
-    const { stdout } = await trivet(['user', 'add', 'csp', '--tenant', 'acme', '--password-stdin'], 'password of acme');
+    const { stdout } = await trivet(
+      ['user', 'create', 'csp', '--tenant', 'acme', '--password-stdin', '--offline'],
+      'password of acme',
+    );
     expect(stdout).toContain('csp@acme may log in');
     expect(await mayLogIn('csp@acme', 'password of acme')).toBe(true);
     expect(await mayLogIn('csp', 'password of acme')).toBe(false);
   });
 
   it.each([
-    [['user', 'add', 'Upper', '--password-stdin'], 'name: expected', 65],
-    [['user', 'add', 'a b', '--password-stdin'], 'name: expected', 65],
-    [['user', 'add', 'csp', '--password-stdin'], 'has a user csp already', 1],
-    [['user', 'add', 'x', '--tenant', 'nowhere'], 'there is no tenant nowhere', 1],
-    [['user', 'add', 'x', '--role', 'root'], 'Allowed choices are viewer, operator, admin', 65],
-    [['user', 'passwd', 'nobody', '--password-stdin'], 'has no user nobody', 1],
-    [['user', 'disable', 'nobody'], 'has no user nobody', 1],
+    [['user', 'create', 'Upper', '--password-stdin', '--offline'], 'name: expected', 65],
+    [['user', 'create', 'a b', '--password-stdin', '--offline'], 'name: expected', 65],
+    [['user', 'create', 'csp', '--password-stdin', '--offline'], 'has a user csp already', 1],
+    [['user', 'create', 'x', '--tenant', 'nowhere', '--offline'], 'there is no tenant nowhere', 1],
+    [['user', 'create', 'x', '--role', 'root', '--offline'], '--role root: expected one of viewer, operator, admin', 2],
+    [['user', 'passwd', 'nobody', '--password-stdin', '--offline'], 'has no user nobody', 1],
+    [['user', 'disable', 'nobody', '--offline'], 'has no user nobody', 1],
   ])('refuses %j in one line', async (args, message, refused) => {
     const { code, stderr, stdout } = await trivet(args, 'long enough');
     expect(code).toBe(refused);
@@ -124,7 +127,7 @@ describe('trivet user', () => {
   });
 
   it('refuses a password that is too short', async () => {
-    const { code, stderr } = await trivet(['user', 'add', 'y', '--password-stdin'], 'short\n');
+    const { code, stderr } = await trivet(['user', 'create', 'y', '--password-stdin', '--offline'], 'short\n');
     expect(code).toBe(65);
     expect(stderr).toContain('expected 8 to 256 characters, got 5');
   });
@@ -133,7 +136,9 @@ describe('trivet user', () => {
 describe('passwords and tokens', () => {
   it('stand in no table, no log, no command line and no environment', async () => {
     const { token } = await sessions.login(request('given', 'another password'));
-    const { password } = (await trivet(['user', 'passwd', 'csp'])).stdout.match(/once\): (?<password>\S+)/)!.groups!;
+    const { password } = (await trivet(['user', 'passwd', 'csp', '--offline'])).stdout.match(
+      /once\): (?<password>\S+)/,
+    )!.groups!;
     const canaries = [
       token,
       password!,

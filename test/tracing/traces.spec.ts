@@ -90,7 +90,7 @@ describe('traces', () => {
   });
 
   it('go on in another worker when the first one was killed with its spans', async () => {
-    const at = { TRIVET_FAILPOINTS: '1', TRIVET_FAILPOINT: 'bucket.create:createBucket:answered=kill@1' };
+    const at = { TRIVET_FAILPOINT: 'bucket.create:createBucket:answered=kill@1' };
     const killed = await appliance.worker(at);
     const { traceId, spanId, header } = caller();
     const created = createBucket('traced-crash', header);

@@ -1,7 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type BackendHealthState, type CircuitState, STALE_SECONDS } from '#storage/backends/backend-health';
-import type { BackendReport } from '#storage/pools/pool-report';
+import type { BackendReport } from '#storage/block/pools/pool-report';
+import { type BackendHealthState, type CircuitState, STALE_SECONDS } from '#storage/shared/backend-health';
+import { withDatabase } from './database.js';
 import type { Home } from './home.js';
 import { readEnvironmentFile } from './supervisor/apps.js';
 
@@ -45,18 +46,9 @@ export async function registeredBackends(home: Home): Promise<BackendState[] | u
   return reports?.map(stateOf);
 }
 
-async function readReports(url: string): Promise<BackendReport[]> {
-  // Slow to load, and of no use to a home that is down.
-  const [{ Database }, { reportBackends }] = await Promise.all([
-    import('#platform/database'),
-    import('#storage/pools/pool-report'),
-  ]);
-  const database = await Database.connect({ appUrl: url, poolSize: 1, applicationName: 'trivet:status' });
-  try {
-    return await reportBackends(database);
-  } finally {
-    await database.close();
-  }
+async function readReports(appUrl: string): Promise<BackendReport[]> {
+  const { reportBackends } = await import('#storage/block/pools/pool-report');
+  return withDatabase({ appUrl, app: 'status' }, reportBackends);
 }
 
 export function stateOf({ tenant, name, kind, config, health, pools, waiting }: BackendReport): BackendState {

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { ADMIN_USER, APPLIANCE_TENANT, CSP_USER, DEFAULT_TENANT, showLoginName } from '#tenancy/login-name';
-import { generatePassword } from '#tenancy/passwords';
+import { ADMIN_USER, APPLIANCE_TENANT, CSP_USER, DEFAULT_TENANT, showLoginName } from '#tenancy/credentials/login-name';
+import { generatePassword } from '#tenancy/credentials/passwords';
 import { type Home, writeWhole } from './home.js';
 
 /** What clients of the appliance log in with; mode 0600. Scripts read it by these keys. */

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { portals as parsePortals } from '#platform/block-settings';
-import { isLocal, servesNodes } from '#storage/pools/portals';
+import { portals as parsePortals } from '#platform/config/block-settings';
+import { isLocal, servesNodes } from '#storage/block/pools/portals';
 import { ADMIN_LOGIN } from './credentials.js';
 import type { Home } from './home.js';
 import type { State } from './state.js';

@@ -13,9 +13,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Home, LauncherError } from './home.js';
+import { mountsBelow } from './processes/mounts.js';
 import { environmentFile, isSecret } from './supervisor/apps.js';
 import { lockHome } from './supervisor/home-lock.js';
-import { mountsBelow } from './supervisor/mounts.js';
 
 let folder: string;
 const outside: string[] = [];

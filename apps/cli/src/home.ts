@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
-import { EXIT_CONFIG, EXIT_FULL } from '#platform/config';
+import { EXIT_CONFIG, EXIT_FULL } from '#platform/config/config';
 import { makeFolders } from '#platform/make-folders';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { type Environment, environment } from './environment.js';

@@ -1,24 +1,19 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
-import { BackendRegistry, objectBackendKinds } from '#backends/registry';
-import { type Config, ConfigError, loadConfig } from '#platform/config';
-import { Database } from '#platform/database';
-import { loadKeyring } from '#platform/kek';
-import { SecretBox } from '#platform/secrets';
-import { BackendDirectory } from '#storage/backend-directory';
-import { readApplianceId } from '#tenancy/appliance';
-import type { Actor } from '#tenancy/audit-log';
+import { ConfigError, loadConfig } from '#platform/config/config';
+import { loadKeyring } from '#platform/crypto/kek';
+import { SecretBox } from '#platform/crypto/secrets';
+import type { Database } from '#platform/database/database';
+import type { Actor } from '#tenancy/audit-log/audit-log';
+import { withDatabase } from './database.js';
 import { settings } from './environment.js';
 import { Home } from './home.js';
 import { readEnvironmentFile } from './supervisor/apps.js';
 
 /** What commands that look into a running appliance work with. */
 export interface Operator {
-  config: Config;
   database: Database;
-  backends: BackendDirectory;
   secrets: SecretBox;
-  kinds: ReturnType<typeof objectBackendKinds>;
 }
 
 export const isDatabaseAddress = (name: string): boolean => /^TRIVET_DATABASE_(\w+_)?URL(_FILE)?$/.test(name);
@@ -51,25 +46,10 @@ export function currentSettings(): Record<string, string> {
 export async function asOperator<T>(work: (operator: Operator) => Promise<T>): Promise<T> {
   const env = currentSettings();
   const config = loadConfig(['TRIVET_DATABASE_URL', 'TRIVET_DATABASE_ENGINE_URL', 'TRIVET_KEK_FILE'], env);
-  const database = await Database.connect({
-    appUrl: config.TRIVET_DATABASE_URL,
-    engineUrl: config.TRIVET_DATABASE_ENGINE_URL,
-    poolSize: 2,
-    applicationName: 'trivet:cli',
-  });
-  try {
-    const kinds = objectBackendKinds({ fakeFile: config.TRIVET_FAKE_BACKEND_FILE });
-    const registry = new BackendRegistry(kinds, await readApplianceId(database));
-    const secrets = new SecretBox(loadKeyring(config.TRIVET_KEK_FILE));
-    const backends = new BackendDirectory(database, registry, secrets);
-    try {
-      return await work({ config, database, backends, secrets, kinds });
-    } finally {
-      backends.close();
-    }
-  } finally {
-    await database.close();
-  }
+  const { TRIVET_DATABASE_URL: appUrl, TRIVET_DATABASE_ENGINE_URL: engineUrl, TRIVET_KEK_FILE: kek } = config;
+  return withDatabase({ appUrl, engineUrl, app: 'cli', poolSize: 2 }, database =>
+    work({ database, secrets: new SecretBox(loadKeyring(kek)) }),
+  );
 }
 
 /** Whoever runs a command on the appliance's host, for the audit log. */

@@ -1,7 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { type Home, writeWhole } from './home.js';
-import { isAlive, type ProcessId } from './supervisor/process.js';
-import type { ProcessState } from './supervisor/supervised-process.js';
+import { Home, LauncherError, writeWhole } from './home.js';
+import { jsonIn } from './json-in.js';
+import { isAlive, type ProcessId } from './processes/process.js';
+import type { ProcessState } from './processes/supervised-process.js';
 
 export type HomeState = 'starting' | 'ready' | 'stopping' | 'stopped' | 'failed';
 
@@ -38,16 +39,22 @@ export interface State {
 }
 
 export function readState(home: Home): State | undefined {
-  if (!existsSync(home.stateFile)) return undefined;
-  try {
-    return JSON.parse(readFileSync(home.stateFile, 'utf8')) as State;
-  } catch {
-    return undefined;
-  }
+  return existsSync(home.stateFile) ? jsonIn(readFileSync(home.stateFile, 'utf8')) : undefined;
 }
 
 export function writeState(home: Home, state: State): void {
   writeWhole(home.stateFile, `${JSON.stringify(state, null, 2)}\n`);
+}
+
+/** Of an appliance that serves. `or`: what helps else. */
+export function requireReady(home: Home | undefined, or: string): { home: Home; state: State } {
+  const state = home && livingState(home);
+  if (home && state?.state === 'ready') return { home, state };
+  throw new LauncherError(
+    state === undefined
+      ? `nothing runs at ${Home.locate()}: ./trivet up --detach, or ${or}`
+      : `the appliance at ${Home.locate()} is ${state.state}, not ready; ./trivet status says more`,
+  );
 }
 
 /** The state of a supervisor that lives; undefined when none does, whatever the file says. */

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import { describe, expect, it } from 'vitest';
-import { loadConfig } from '#platform/config';
+import { loadConfig } from '#platform/config/config';
 import { certificateNames } from './certificate-names.js';
 
 const both = (listen: string) => ({ TRIVET_HTTPS_LISTEN: `${listen}:8743`, TRIVET_CBT_LISTEN: `${listen}:8745` });

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import type { Config } from '#platform/config';
+import type { Config } from '#platform/config/config';
 import { ANYWHERE } from './self-signed.js';
 
 type Settings = Pick<Config, 'TRIVET_HTTPS_LISTEN' | 'TRIVET_CBT_LISTEN' | 'TRIVET_CBT_PUBLIC_ADDRESS'>;

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, wr
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ConfigError } from '#platform/config';
+import { ConfigError } from '#platform/config/config';
 import { certificateSource } from './certificate.js';
 import { makeSelfSigned } from './self-signed.js';
 

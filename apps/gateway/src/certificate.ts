@@ -3,8 +3,8 @@ import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:
 import { isIP, SocketAddress } from 'node:net';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
-import { ConfigError } from '#platform/config';
-import { createLogger } from '#platform/log';
+import { ConfigError } from '#platform/config/config';
+import { createLogger } from '#platform/logging/log';
 import { makeFolders } from '#platform/make-folders';
 import { makeSelfSigned } from './self-signed.js';
 

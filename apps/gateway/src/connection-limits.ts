@@ -1,6 +1,6 @@
 import { maxHeaderSize, type ServerOptions, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { newInstance, type ProblemCode, problemOf } from '#admin/problems';
+import { newInstance, type ProblemCode, problemOf } from '#admin/problems/problems';
 
 /** How long a connection may be kept by somebody who does not go on; looked at every second or so. */
 export interface ConnectionLimits {

@@ -1,5 +1,5 @@
 import { Controller, Get, Header } from '@nestjs/common';
-import { problemsHtml } from '#admin/problem-docs';
+import { problemsHtml } from '#admin/problems/problem-docs';
 
 const NOTHING_ELSE = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 

@@ -1,5 +1,5 @@
 import { type DynamicModule, Module } from '@nestjs/common';
-import { Health } from '#platform/health';
+import { Health } from '#platform/health/health';
 import { DocsController } from './docs.controller.js';
 import { HealthController } from './health.controller.js';
 

@@ -1,7 +1,7 @@
 import { Controller, Get, Header, Res } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
-import { Health } from '#platform/health';
-import { healthRoutes } from '#platform/health-http';
+import { Health } from '#platform/health/health';
+import { healthRoutes } from '#platform/health/health-http';
 
 type Path = '/livez' | '/readyz' | '/metrics';
 

@@ -1,11 +1,11 @@
 import type { FastifyInstance } from 'fastify';
-import { isTracing, readTraceparent, startSpan } from '#platform/tracing';
+import { isTracing, readTraceparent, startSpan } from '#platform/tracing/tracing';
 
 /** Asked every few seconds by machines, and about no work. */
 const UNTRACED = new Set(['/livez', '/readyz', '/metrics']);
 
 /**
- * A span for each request that a route takes. The header that the rooms read says from then on that they were called
+ * A span for each request that a route takes. The header that the libraries read says from then on that they were called
  * from here, so none of them needs to know about spans.
  */
 export function traceRequests(fastify: FastifyInstance): void {

@@ -4,16 +4,13 @@ import { type AddressInfo, createConnection } from 'node:net';
 import { Body, Controller, Delete, type DynamicModule, Module, Post } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { z } from 'zod';
-import { Health } from '#platform/health';
+import { Health } from '#platform/health/health';
 import { createHttp } from './http.js';
-
-const schema = z.strictObject({ name: z.string() });
 
 @Controller('probe')
 class ProbeController {
   @Post()
-  create(@Body({ schema }) body: z.output<typeof schema>) {
+  create(@Body() body: unknown) {
     return { got: body };
   }
 
@@ -59,12 +56,6 @@ describe('the HTTP door', () => {
     expect((await send('POST', '/probe', '{"name":')).status).toBe(400);
     expect((await send('POST', '/probe', 'name=a', 'application/x-www-form-urlencoded')).status).toBe(415);
     expect((await send('POST', '/probe', 'a', 'text/plain')).status).toBe(415);
-  });
-
-  it('holds bodies against the schema of their route', async () => {
-    expect(await send('POST', '/probe', '{"name":"a"}')).toMatchObject({ status: 201, body: '{"got":{"name":"a"}}' });
-    expect((await send('POST', '/probe', '{"name":"a","other":1}')).status).toBe(400);
-    expect((await send('POST', '/probe', '{}')).status).toBe(400);
   });
 
   it('refuses a body that is too large', async () => {

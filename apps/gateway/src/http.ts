@@ -1,12 +1,12 @@
-import { BadRequestException, NotFoundException, StandardSchemaValidationPipe } from '@nestjs/common';
+import { BadRequestException, NotFoundException } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from 'fastify';
-import { isOfAdmin } from '#admin/early-refusals';
-import { sendProblem } from '#admin/problem.filter';
-import type { ProcessContext } from '#platform/boot';
-import { listenError } from '#platform/health-http';
-import { NestLogger } from '#platform/nest-logger';
+import { answerProblem } from '#admin/problems/problem.filter';
+import { isOfAdmin } from '#admin/requests/early-refusals';
+import { listenError } from '#platform/health/health-http';
+import { NestLogger } from '#platform/logging/nest-logger';
+import type { ProcessContext } from '#platform/process/boot';
 import { CONNECTION_LIMITS, refuseConnection, serverOptions } from './connection-limits.js';
 import { gatewayModule, type HttpParts } from './gateway.module.js';
 import { traceRequests } from './http-tracing.js';
@@ -17,9 +17,12 @@ const BODY_LIMIT = 1024 * 1024;
 
 const HAS_LONG_NUMBER = /\d{16}/;
 
-/** Whole numbers beyond 2^53 come as text, because sizes are kept to the byte. */
-function parseJson(text: string): unknown {
-  if (!HAS_LONG_NUMBER.test(text)) return JSON.parse(text);
+/**
+ * Of drivers whole numbers beyond 2^53 come as text, because sizes are kept to the byte. The admin API has text for those, and
+ * a number where it wants text is none.
+ */
+function parseJson(text: string, url: string): unknown {
+  if (isOfAdmin(url) || !HAS_LONG_NUMBER.test(text)) return JSON.parse(text);
   const exact = (_key: string, value: unknown, context?: { source?: string }): unknown =>
     typeof value === 'number' && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? '')
       ? context?.source
@@ -33,10 +36,10 @@ function parseJson(text: string): unknown {
  */
 function parseJsonBodies(fastify: FastifyInstance): void {
   fastify.removeAllContentTypeParsers();
-  fastify.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => {
+  fastify.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
     if (body.length === 0) return done(null, undefined);
     try {
-      return done(null, parseJson(body.toString()));
+      return done(null, parseJson(body.toString(), request.url));
     } catch {
       return done(new BadRequestException('the body is not valid JSON'), undefined);
     }
@@ -51,7 +54,7 @@ const errors = (code: string, message: string) => ({ errors: [{ code, message }]
 /** A path that cannot be decoded names nothing. */
 const refuseUrl: FastifyServerOptions['frameworkErrors'] = (_error, request, reply) => {
   const error = new NotFoundException('there is no such path');
-  if (isOfAdmin(request.url)) return sendProblem(error, request as FastifyRequest, reply as FastifyReply);
+  if (isOfAdmin(request.url)) return answerProblem(error, request as FastifyRequest, reply as FastifyReply);
   (reply as FastifyReply).status(404).send(errors('Not Found', 'there is no such path'));
 };
 
@@ -71,7 +74,6 @@ export async function createHttp(parts: HttpParts, limits = CONNECTION_LIMITS): 
     logger: new NestLogger(),
     abortOnError: false,
   });
-  app.useGlobalPipes(new StandardSchemaValidationPipe());
   traceRequests(app.getHttpAdapter().getInstance() as unknown as FastifyInstance);
   await app.init();
   parseJsonBodies(app.getHttpAdapter().getInstance() as unknown as FastifyInstance);

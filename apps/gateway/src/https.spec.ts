@@ -6,9 +6,9 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { ConfigError, loadConfig } from '#platform/config';
-import { createLogger } from '#platform/log';
-import { Shutdown } from '#platform/shutdown';
+import { ConfigError, loadConfig } from '#platform/config/config';
+import { createLogger } from '#platform/logging/log';
+import { Shutdown } from '#platform/process/shutdown';
 import { listenHttps, reloadFrom } from './https.js';
 import { makeSelfSigned } from './self-signed.js';
 

@@ -1,8 +1,8 @@
 import type { RequestListener } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import { promisify } from 'node:util';
-import type { ProcessContext } from '#platform/boot';
-import { listenError } from '#platform/health-http';
+import { listenError } from '#platform/health/health-http';
+import type { ProcessContext } from '#platform/process/boot';
 import { type CertificateSource, certificateSource, type KeyPair } from './certificate.js';
 import { certificateNames } from './certificate-names.js';
 import { CONNECTION_LIMITS, refuseConnection, serverOptions } from './connection-limits.js';

@@ -1,7 +1,7 @@
-import '#platform/require-node';
+import '#platform/process/require-node';
 import 'reflect-metadata';
-import { runProcess } from '#platform/boot';
+import { runProcess } from '#platform/process/boot';
+import { REQUIRED } from '#platform/process/platform.module';
 import { startGateway } from './gateway.js';
-import { REQUIRED } from './gateway-parts.js';
 
 await runProcess('gateway', REQUIRED, startGateway);

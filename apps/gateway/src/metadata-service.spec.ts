@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { ConfigError, loadConfig } from '#platform/config';
+import { ConfigError, loadConfig } from '#platform/config/config';
 import { metadataService } from './metadata-service.js';
 
 const door = { port: 8745, caCert: () => 'served' };

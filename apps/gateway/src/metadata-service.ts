@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import type { MetadataService } from '#cbt/sessions-api';
-import { type Config, ConfigError } from '#platform/config';
+import { type Config, ConfigError } from '#platform/config/config';
 import { readersHost } from './certificate-names.js';
 
 const KEEP_MS = 5_000;
 
-/** The door for changed blocks, as it is served: what openCbtDoors gives. */
+/** The door for changed blocks, as it is served: what openCbtListeners gives. */
 export interface ServedDoor {
   port: number;
   /** PEM of the certificate that is served now. */

@@ -1,31 +1,77 @@
-import { type DynamicModule, type FactoryProvider, Module } from '@nestjs/common';
-import { AdminGuard } from '#admin/admin.guard';
-import { ADMIN_OPTIONS, type AdminOptions } from '#admin/admin-options';
-import { AuditController } from '#admin/audit.controller';
-import { BackendsController } from '#admin/backends.controller';
-import { CallMetrics } from '#admin/call-metrics';
-import { EarlyRefusals } from '#admin/early-refusals';
-import { EndpointsController } from '#admin/endpoints.controller';
-import { EventsController } from '#admin/events.controller';
-import { MetaController } from '#admin/meta.controller';
-import { OperationsController } from '#admin/operations.controller';
-import { OverviewController } from '#admin/overview.controller';
-import { RESOURCE_CONTROLLERS } from '#admin/resource-controllers';
-import { SessionController } from '#admin/session.controller';
-import { TenantEndController } from '#admin/tenant-end.controller';
-import { TenantsController } from '#admin/tenants.controller';
-import { TokensController } from '#admin/tokens.controller';
-import { UsersController } from '#admin/users.controller';
-import { WorkersController } from '#admin/workers.controller';
+import { type DynamicModule, Module, type ModuleMetadata } from '@nestjs/common';
+import { SERVED } from '#admin/admin-keys';
+import { EventHub } from '#admin/events/event-hub';
+import { EventSource } from '#admin/events/event-source';
+import { AuditController } from '#admin/operations/audit.controller';
+import { EventsController } from '#admin/operations/events.controller';
+import { MetaController } from '#admin/operations/meta.controller';
+import { OperationsController } from '#admin/operations/operations.controller';
+import { OverviewController } from '#admin/operations/overview.controller';
+import { WorkersController } from '#admin/operations/workers.controller';
+import { Overview } from '#admin/overview/overview';
+import { AdminGuard } from '#admin/requests/admin.guard';
+import { CallMetrics } from '#admin/requests/call-metrics';
+import { EarlyRefusals } from '#admin/requests/early-refusals';
+import { RESOURCE_CONTROLLERS } from '#admin/resources/resource-controllers';
+import { BackendsController } from '#admin/tenants/backends.controller';
+import { EndpointsController } from '#admin/tenants/endpoints.controller';
+import { SessionController } from '#admin/tenants/session.controller';
+import { TenantEndController } from '#admin/tenants/tenant-end.controller';
+import { TenantsController } from '#admin/tenants/tenants.controller';
+import { TokensController } from '#admin/tenants/tokens.controller';
+import { UsersController } from '#admin/tenants/users.controller';
+import { ChangedBlocksModule } from '#changes/changed-blocks.module';
+import { HANDLERS, OperationHandlersModule } from '#changes/operation-handlers.module';
+import { Operations } from '#operations/accepting/operations';
+import { OperationsModule } from '#operations/accepting/operations.module';
+import { OperationAdmin } from '#operations/administration/operation-admin';
+import { OperationKinds } from '#operations/definitions/operation-kinds';
+import { WorkerDirectory } from '#operations/workers/worker-directory';
+import { Database } from '#platform/database/database';
+import { VERSION } from '#platform/process/boot';
+import { provide, provideClass } from '#platform/process/providers';
+import { BackendRegistrationsModule } from '#storage/backends/backend-registrations.module';
+import { BlockModule } from '#storage/block/block.module';
+import { BlockSessionsModule } from '#storage/block/sessions/block-sessions.module';
+import { ObjectModule } from '#storage/object/object.module';
+import { BackendDirectoriesModule } from '#storage/shared/backend-directories.module';
+import { AuditReader } from '#tenancy/audit-log/audit-reader';
+import { Names } from '#tenancy/names';
 
 /** The administrators' REST API. Routes are values in contract/; a controller serves those of one resource. */
 @Module({})
 // biome-ignore lint/complexity/noStaticOnlyClass: the form of a Nest module with options
 export class AdminModule {
-  static register(options: { useFactory: FactoryProvider<AdminOptions>['useFactory'] }): DynamicModule {
+  /** @param imports provide ENDPOINT_SOCKETS, SERVED and TenantQuotas */
+  static register({ imports = [] }: Pick<ModuleMetadata, 'imports'>): DynamicModule {
     return {
       module: AdminModule,
-      providers: [{ provide: ADMIN_OPTIONS, useFactory: options.useFactory }, AdminGuard, EarlyRefusals, CallMetrics],
+      imports: [
+        BackendDirectoriesModule,
+        BackendRegistrationsModule,
+        BlockModule,
+        ChangedBlocksModule,
+        ObjectModule,
+        OperationHandlersModule,
+        OperationsModule,
+        BlockSessionsModule,
+        ...imports,
+      ],
+      providers: [
+        provideClass(OperationKinds, HANDLERS),
+        provideClass(OperationAdmin, Database, OperationKinds, Operations),
+        provide(WorkerDirectory, [Database, SERVED], (database, { tasks }) => new WorkerDirectory(database, tasks)),
+        provideClass(EventSource, Database, AuditReader, Names),
+        provide(EventHub, [EventSource], source => new EventHub(source)),
+        provide(
+          Overview,
+          [Database, WorkerDirectory, Names, SERVED],
+          (database, workers, names, served) => new Overview({ database, workers, names, version: VERSION, ...served }),
+        ),
+        AdminGuard,
+        EarlyRefusals,
+        CallMetrics,
+      ],
       controllers: [
         MetaController,
         SessionController,

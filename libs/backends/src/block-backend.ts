@@ -1,8 +1,11 @@
 import type { Exporter } from '#backends/exporter';
 import type { ExtentSource } from '#backends/extent-source';
+import type { ImageRef } from '#backends/image-ref';
 import type { ApplianceIdentity, BackendCredentials } from '#backends/object-backend';
 import type { Registration } from '#backends/registration';
 import type { LeaseSignal } from '#platform/lease-signal';
+
+export type { ImageRef };
 
 /**
  * The port for block volumes. Desired state lives in Postgres; an adapter makes the pool match it. Rules for every method:
@@ -80,15 +83,6 @@ export interface BlockBackend {
   pathOf(image: ImageRef): string;
 
   close(): void;
-}
-
-export interface ImageRef {
-  pool: string;
-  kind: 'volume' | 'snapshot';
-  /** The incarnation: uuid of the volume's or snapshot's row. */
-  id: string;
-  /** Folder inside the pool; '' is the pool's root. Checked by `parseFolder`. */
-  folder: string;
 }
 
 /** Temporary content of one attempt for one image. */

@@ -1,4 +1,4 @@
-import type { ImageRef } from '#backends/block-backend';
+import type { ImageRef } from '#backends/image-ref';
 import type { LeaseSignal } from '#platform/lease-signal';
 
 /**

@@ -1,4 +1,4 @@
-import type { ImageRef } from '#backends/block-backend';
+import type { ImageRef } from '#backends/image-ref';
 
 /**
  * The port for which ranges of an image hold data, and in which two images differ. Rules for both methods:

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mkdir, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { StorageError } from '#platform/errors';
+import { HostFenceOvertaken, StorageError } from '#platform/errors';
 
 /** A decimal bigint in a name that sorts as text. */
 const DIGITS = 20;
@@ -25,9 +25,7 @@ export class HostFences {
     const highest = [...found, own].sort().at(-1)!;
     if (highest > own) {
       await removeFile(join(folder, own));
-      throw new StorageError('aborted', `${resourceId}: fence ${fence} was overtaken by ${BigInt(highest)}`, {
-        resource: resourceId,
-      });
+      throw new HostFenceOvertaken(resourceId, fence, `${BigInt(highest)}`);
     }
     for (const name of found) if (name < own) await removeFile(join(folder, name));
   }

@@ -1,8 +1,8 @@
 import type { ImageRef } from '#backends/block-backend';
 import type { ExtentSource, RangeBatch } from '#backends/extent-source';
 import { isStorageError } from '#platform/errors';
-import { backendCallDuration, backendCallSpan, backendCallsTotal, countBackendCall } from '#platform/metrics';
-import { isTraced, startSpan } from '#platform/tracing';
+import { backendCallDuration, backendCallSpan, backendCallsTotal, countBackendCall } from '#platform/metrics/metrics';
+import { isTraced, startSpan } from '#platform/tracing/tracing';
 
 const resultOf = (error: unknown) => (isStorageError(error) ? error.kind : 'internal');
 

@@ -1,17 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import type { ImageRef } from '#backends/block-backend';
 import { type ExtentSource, emptyBatch } from '#backends/extent-source';
-import { FakeControl } from '#backends/fake/fake-control';
 import { meteredExtents } from '#backends/metered-extents';
-import { BackendRegistry, objectBackendKinds } from '#backends/registry';
+import type { ObjectBackendKind } from '#backends/object-backend';
+import { BackendRegistry } from '#backends/registry';
 import { StorageError } from '#platform/errors';
 import { unleased } from '#platform/lease-signal';
-import { backendCallDuration, backendCallsTotal } from '#platform/metrics';
+import { backendCallDuration, backendCallsTotal } from '#platform/metrics/metrics';
+import { FakeControl } from '#test/fakes/object/fake-control';
+import { fakeKind } from '#test/fakes/object/fake-kind';
 
 describe('calls to a backend of the registry', () => {
   it('are counted by method and result, and timed', async () => {
     const control = new FakeControl(':memory:metered');
-    const registry = new BackendRegistry(objectBackendKinds({ fakeFile: 'any' }), 'appliance');
+    const registry = new BackendRegistry([fakeKind as ObjectBackendKind], 'appliance');
     const config = { file: ':memory:metered' };
     const row = { tenantId: 't1', backendId: 'b1', version: 1, kind: 'fake', config, credentials: {} };
     const backend = registry.open(row);

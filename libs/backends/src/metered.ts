@@ -3,7 +3,7 @@ import type { Exporter } from '#backends/exporter';
 import { meteredExtents } from '#backends/metered-extents';
 import type { ObjectBackend } from '#backends/object-backend';
 import { isStorageError } from '#platform/errors';
-import { countBackendCall } from '#platform/metrics';
+import { countBackendCall } from '#platform/metrics/metrics';
 
 /** What is counted and timed of a port; `plain` goes through. One that is missing here does not compile. */
 type Methods<Port> = Record<keyof Port, 'counted' | 'plain'>;

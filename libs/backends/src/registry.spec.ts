@@ -1,9 +1,17 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { FakeControl } from '#backends/fake/fake-control';
-import { fakeKind } from '#backends/fake/fake-kind';
-import { BackendRegistry, type BackendRow, objectBackendKinds } from '#backends/registry';
+import type { ObjectBackendKind } from '#backends/object-backend';
+import {
+  addBackendKinds,
+  BackendRegistry,
+  type BackendRow,
+  blockBackendKinds,
+  objectBackendKinds,
+} from '#backends/registry';
 import { unleased } from '#platform/lease-signal';
+import { FakeControl } from '#test/fakes/object/fake-control';
+import { fakeKind } from '#test/fakes/object/fake-kind';
 
+const kinds = [...objectBackendKinds(), fakeKind as ObjectBackendKind];
 const soon = () => unleased(AbortSignal.timeout(10_000));
 const row = (given: Partial<BackendRow> = {}): BackendRow => ({
   tenantId: 't1',
@@ -17,17 +25,22 @@ const row = (given: Partial<BackendRow> = {}): BackendRow => ({
 
 describe('registry of backends', () => {
   const control = new FakeControl(':memory:registry');
-  let registry = new BackendRegistry(objectBackendKinds({ fakeFile: 'any' }), 'appliance');
+  let registry = new BackendRegistry(kinds, 'appliance');
 
   afterEach(() => {
     registry.close();
-    registry = new BackendRegistry(objectBackendKinds({ fakeFile: 'any' }), 'appliance');
+    registry = new BackendRegistry(kinds, 'appliance');
   });
 
-  it('has no fake unless it is asked for', () => {
+  it('knows the kinds of production, and those that an entry point adds', () => {
     expect(objectBackendKinds().map(kind => kind.kind)).toEqual(['rgw']);
-    expect(objectBackendKinds({ fakeFile: 'x' }).map(kind => kind.kind)).toEqual(['rgw', 'fake']);
+    expect(blockBackendKinds().map(kind => kind.kind)).toEqual(['reflink']);
     expect(() => new BackendRegistry(objectBackendKinds(), 'a').open(row())).toThrow(/no backend of kind fake/);
+    addBackendKinds({ object: [fakeKind as ObjectBackendKind], block: [] });
+    expect(objectBackendKinds().map(kind => kind.kind)).toEqual(['rgw', 'fake']);
+    const known = new BackendRegistry(objectBackendKinds(), 'a');
+    known.open(row());
+    known.close();
   });
 
   it('opens a row once, and again for a new version', () => {

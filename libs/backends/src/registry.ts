@@ -1,6 +1,4 @@
 import type { BlockBackendKind, BlockStore } from '#backends/block-backend';
-import { fakeKind } from '#backends/fake/fake-kind';
-import { fakeBlockKind } from '#backends/fake-block/fake-block-kind';
 import { meteredBlockStore, meteredObjectBackend } from '#backends/metered';
 import type { ApplianceIdentity, BackendCredentials, ObjectBackend, ObjectBackendKind } from '#backends/object-backend';
 import { reflinkKind } from '#backends/reflink/reflink-kind';
@@ -9,18 +7,19 @@ import { StorageError } from '#platform/errors';
 
 export type { BackendCheck, Registration, Share } from '#backends/registration';
 
-/** Kinds of object store that this process knows. The fake is for tests: without its file it does not exist. */
-export function objectBackendKinds(options: { fakeFile?: string } = {}): ObjectBackendKind[] {
-  const kinds: ObjectBackendKind[] = [rgwKind as ObjectBackendKind];
-  if (options.fakeFile !== undefined) kinds.push(fakeKind as ObjectBackendKind);
-  return kinds;
-}
+const objectKinds: ObjectBackendKind[] = [rgwKind as ObjectBackendKind];
+const blockKinds: BlockBackendKind[] = [reflinkKind as BlockBackendKind];
 
-/** Kinds of block store that this process knows; the fake as above. */
-export function blockBackendKinds(options: { fakeFile?: string } = {}): BlockBackendKind[] {
-  const kinds: BlockBackendKind[] = [reflinkKind as BlockBackendKind];
-  if (options.fakeFile !== undefined) kinds.push(fakeBlockKind as BlockBackendKind);
-  return kinds;
+/** Kinds of object store that this process knows. */
+export const objectBackendKinds = (): readonly ObjectBackendKind[] => objectKinds;
+
+/** Kinds of block store that this process knows. */
+export const blockBackendKinds = (): readonly BlockBackendKind[] => blockKinds;
+
+/** For entry points of tests alone, before the process starts: its fakes. */
+export function addBackendKinds(further: { object: ObjectBackendKind[]; block: BlockBackendKind[] }): void {
+  objectKinds.push(...further.object);
+  blockKinds.push(...further.block);
 }
 
 export const objectBackendKind = (kinds: readonly ObjectBackendKind[], name: string): ObjectBackendKind =>

@@ -1,10 +1,10 @@
 import { Counter, Gauge, Histogram } from 'prom-client';
-import { registry } from '#platform/metrics';
+import { registry } from '#platform/metrics/metrics';
 
 const registers = [registry];
 
 /** draft, csi, sidecar (snapshotmetadata.SnapshotMetadata) or rest. */
-export type FaceName = 'draft' | 'csi' | 'sidecar' | 'rest';
+export type ServiceName = 'draft' | 'csi' | 'sidecar' | 'rest';
 
 export const cbtStreamsOpen = new Gauge({
   name: 'trivet_cbt_streams_open',

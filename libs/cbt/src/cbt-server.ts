@@ -1,15 +1,31 @@
 import type { UntypedServiceImplementation } from '@grpc/grpc-js';
 import { HealthImplementation } from 'grpc-health-check';
-import { CbtEndpoint, type Service } from '#cbt/cbt-endpoint';
 import { CSI_IDENTITY_SERVICE, CSI_METADATA_SERVICE, DRAFT_SERVICE, SIDECAR_SERVICE } from '#cbt/cbt-protos';
-import * as csi from '#cbt/csi-face';
 import { csiIdentity } from '#cbt/csi-identity';
-import * as draft from '#cbt/draft-face';
-import * as sidecar from '#cbt/sidecar-face';
+import * as csi from '#cbt/csi-service';
+import * as draft from '#cbt/draft-service';
+import * as sidecar from '#cbt/sidecar-service';
 import { type StreamParts, streamingCall } from '#cbt/streaming-call';
 import { listenTls, type TlsListener } from '#cbt/tls-listener';
-import { bindSocket, type SocketOptions } from '#platform/unix-socket';
-import type { SnapshotSessions } from '#storage/sessions/snapshot-session';
+import { bindSocket, type SocketOptions } from '#platform/connections/unix-socket';
+import { GrpcEndpoint, type Service } from '#protocol/grpc-endpoint';
+import type { SnapshotSessions } from '#storage/block/sessions/snapshot-session';
+
+/** Pings in the time after which a reader counts as gone: the answer to one may be late. */
+const PINGS = 4;
+/** Of that time, until a connection that does not answer is cut: first its streams end, and their status waits for them. */
+const CUT_AFTER = 3;
+
+/**
+ * Requests are some names and a token. Streams of one connection are bounded here, those of the process in OpenStreams.
+ * @param stallMs how long a reader may not be heard of. Its library answers our pings while it is at work itself
+ */
+const channelOptions = (stallMs: number) => ({
+  'grpc.max_receive_message_length': 1024 * 1024,
+  'grpc.max_concurrent_streams': 128,
+  'grpc.keepalive_time_ms': Math.ceil(stallMs / PINGS),
+  'grpc.keepalive_timeout_ms': CUT_AFTER * stallMs,
+});
 
 export interface CbtServerParts extends StreamParts {
   sessions: Pick<SnapshotSessions, 'authenticate'>;
@@ -27,7 +43,7 @@ export interface CbtServerParts extends StreamParts {
  */
 export class CbtServer {
   private readonly health = new HealthImplementation();
-  private readonly endpoints = new Set<CbtEndpoint>();
+  private readonly endpoints = new Set<GrpcEndpoint>();
   private ready = false;
 
   constructor(private readonly parts: CbtServerParts) {
@@ -39,7 +55,7 @@ export class CbtServer {
       [SIDECAR_SERVICE, this.sidecar()],
       [DRAFT_SERVICE, this.draft()],
     ];
-    const { endpoint, listener } = await CbtEndpoint.open(services, this.common, take =>
+    const { endpoint, listener } = await GrpcEndpoint.open(services, this.common, take =>
       listenTls(pair, address, take),
     );
     this.endpoints.add(endpoint);
@@ -61,7 +77,7 @@ export class CbtServer {
       [CSI_METADATA_SERVICE, this.csi(tenantId, door)],
       [DRAFT_SERVICE, this.draft(door)],
     ];
-    const { endpoint } = await CbtEndpoint.open(services, this.common, take => bindSocket(options, take));
+    const { endpoint } = await GrpcEndpoint.open(services, this.common, take => bindSocket(options, take));
     this.endpoints.add(endpoint);
     return async graceMs => {
       this.endpoints.delete(endpoint);
@@ -72,7 +88,7 @@ export class CbtServer {
   }
 
   private get common() {
-    return { health: this.health, stallMs: this.parts.stallMs };
+    return { health: this.health, options: channelOptions(this.parts.stallMs) };
   }
 
   /** What grpc.health.v1 and Identity.Probe answer. */
@@ -97,11 +113,11 @@ export class CbtServer {
     const parts = { ...this.parts, door };
     const blockType = draft.VARIABLE_LENGTH;
     const allocated = streamingCall<draft.DraftAllocatedRequest>(
-      { face: 'draft', method: 'allocated', blockType, toQuery: call => draft.draftAllocated(parts.sessions, call) },
+      { service: 'draft', method: 'allocated', blockType, toQuery: call => draft.draftAllocated(parts.sessions, call) },
       parts,
     );
     const delta = streamingCall<draft.DraftDeltaRequest>(
-      { face: 'draft', method: 'delta', blockType, toQuery: call => draft.draftDelta(parts.sessions, call) },
+      { service: 'draft', method: 'delta', blockType, toQuery: call => draft.draftDelta(parts.sessions, call) },
       parts,
     );
     return Object.fromEntries(
@@ -114,11 +130,11 @@ export class CbtServer {
     const { VARIABLE_LENGTH: blockType, sidecarAllocated, sidecarDelta } = sidecar;
     return {
       GetMetadataAllocated: streamingCall<sidecar.SidecarAllocatedRequest>(
-        { face: 'sidecar', method: 'allocated', blockType, toQuery: call => sidecarAllocated(parts.sessions, call) },
+        { service: 'sidecar', method: 'allocated', blockType, toQuery: call => sidecarAllocated(parts.sessions, call) },
         parts,
       ),
       GetMetadataDelta: streamingCall<sidecar.SidecarDeltaRequest>(
-        { face: 'sidecar', method: 'delta', blockType, toQuery: call => sidecarDelta(parts.sessions, call) },
+        { service: 'sidecar', method: 'delta', blockType, toQuery: call => sidecarDelta(parts.sessions, call) },
         parts,
       ),
     };
@@ -129,11 +145,11 @@ export class CbtServer {
     const parts = { ...this.parts, door };
     return {
       GetMetadataAllocated: streamingCall<csi.CsiAllocatedRequest>(
-        { face: 'csi', method: 'allocated', blockType, toQuery: call => csiAllocated(tenantId, call) },
+        { service: 'csi', method: 'allocated', blockType, toQuery: call => csiAllocated(tenantId, call) },
         parts,
       ),
       GetMetadataDelta: streamingCall<csi.CsiDeltaRequest>(
-        { face: 'csi', method: 'delta', blockType, toQuery: call => csiDelta(tenantId, call) },
+        { service: 'csi', method: 'delta', blockType, toQuery: call => csiDelta(tenantId, call) },
         parts,
       ),
     };

@@ -5,10 +5,10 @@ import { coveredKey, limitOf, type MetadataQuery, offsetOf } from '#cbt/metadata
 import type { SnapshotKey } from '#changes/changed-blocks';
 import { invalid } from '#platform/errors';
 import { isUuid } from '#platform/uuid';
-import type { SnapshotSessions } from '#storage/sessions/snapshot-session';
-import type { SessionDirectory } from '#tenancy/session-directory';
+import type { SnapshotSessions } from '#storage/block/sessions/snapshot-session';
+import type { SessionDirectory } from '#tenancy/logins/session-directory';
 
-/** Who a token of the REST face can be of. */
+/** Who a token of the REST service can be of. */
 export interface TokenDirectories {
   sessions: Pick<SnapshotSessions, 'authenticate'>;
   logins: Pick<SessionDirectory, 'authenticate'>;

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { status } from '@grpc/grpc-js';
 import { Controller, Get, Inject, Param, Query, Req, Res, UseFilters } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type CbtStatus, toCbtStatus } from '#cbt/cbt-errors';
+import { toCbtStatus } from '#cbt/cbt-errors';
 import { readerOf, type TokenDirectories, toRestQuery } from '#cbt/changes-requests';
 import { ask } from '#cbt/metadata-query';
 import { complete, LineEncoder, line } from '#cbt/ndjson';
@@ -13,6 +13,7 @@ import { StreamEnd } from '#cbt/stream-end';
 import { StreamLog } from '#cbt/stream-log';
 import type { StreamParts } from '#cbt/streaming-call';
 import { StorageError } from '#platform/errors';
+import type { GrpcStatus } from '#protocol/grpc-status';
 
 /** Under this token: ChangesApi. */
 export const CHANGES_API = Symbol('ChangesApi');
@@ -93,8 +94,8 @@ export class ChangesController {
   }
 }
 
-/** Nothing is sent yet: what is UNAVAILABLE on the other faces is so here, a backend that refuses us among it. */
-const refusal = (error: unknown, { code, details }: CbtStatus): unknown =>
+/** Nothing is sent yet: what is UNAVAILABLE on the other services is so here, a backend that refuses us among it. */
+const refusal = (error: unknown, { code, details }: GrpcStatus): unknown =>
   error instanceof StreamEnd || code === status.UNAVAILABLE ? new StorageError('unavailable', details) : error;
 
 const LAST_WORD_MS = 1_000;

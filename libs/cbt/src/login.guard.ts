@@ -2,7 +2,7 @@ import { type CanActivate, createParamDecorator, type ExecutionContext, Inject, 
 import type { FastifyRequest } from 'fastify';
 import { SESSIONS_API, type SessionsApi } from '#cbt/sessions-api';
 import { StorageError } from '#platform/errors';
-import type { Session } from '#tenancy/session-directory';
+import type { Session } from '#tenancy/logins/session-directory';
 
 const LOGIN = Symbol('Login');
 type WithLogin = FastifyRequest & { [LOGIN]?: Session };

@@ -2,9 +2,9 @@ import { BadToken } from '#cbt/cbt-errors';
 import { rangesPerMessage } from '#cbt/range-encoder';
 import type { ChangedBlocks, ChangedRanges, Offset, SnapshotKey } from '#changes/changed-blocks';
 import { invalid, isStorageError, StorageError } from '#platform/errors';
-import type { SnapshotSession, SnapshotSessions } from '#storage/sessions/snapshot-session';
+import type { SnapshotSession, SnapshotSessions } from '#storage/block/sessions/snapshot-session';
 
-/** What every face makes of its request. */
+/** What every service makes of its request. */
 export interface MetadataQuery {
   tenantId: string;
   /** What the caller may have meant, the likeliest first. */

@@ -25,7 +25,7 @@ export class OpenStream {
  */
 export type Admission = (tenantId: string) => Promise<number | undefined>;
 
-/** Of a process, over all faces: each costs some hundred kilobytes, and for each step of the index that it reads as much again. */
+/** Of a process, over all services: each costs some hundred kilobytes, and for each step of the index that it reads as much again. */
 const MAX_STREAMS = 1_024;
 
 /** All streams of this process, for what ends them from outside. */

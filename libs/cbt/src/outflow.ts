@@ -1,5 +1,5 @@
 import { StreamEnd } from '#cbt/stream-end';
-import { dropped } from '#platform/young-garbage';
+import { dropped } from '#platform/process/young-garbage';
 
 /** What may be under way to a caller: enough that its connection never waits for us, and all that it can cost us. */
 const MAX_BYTES = 256 * 1024;

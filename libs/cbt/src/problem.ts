@@ -1,13 +1,14 @@
-import { randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
 import { type ArgumentsHost, Catch, type ExceptionFilter } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type ErrorKind, isStorageError } from '#platform/errors';
-import { createLogger } from '#platform/log';
+import { createLogger } from '#platform/logging/log';
+import { detailOf, type ProblemDocument, RETRY_SECONDS, sendProblem } from '#protocol/problem';
+import { clientFault, defect } from '#protocol/refusal';
 
 const log = createLogger('cbt-rest');
 
-/** Error kinds to HTTP, for the room's REST side. */
+/** Error kinds to HTTP, for the library's REST side. */
 export const PROBLEM_STATUSES = {
   invalid_argument: 422,
   not_found: 404,
@@ -24,24 +25,16 @@ export const PROBLEM_STATUSES = {
   internal: 500,
 } satisfies Record<ErrorKind, number>;
 
-/** RFC 9457. */
-export interface Problem {
-  type: 'about:blank';
-  title: string;
-  status: number;
-  detail: string;
+export interface Problem extends ProblemDocument {
   /** The field of the request that is wrong. */
   field?: string;
 }
-
-const RETRY_SECONDS = 2;
-const MAX_DETAIL = 2_048;
 
 const problem = (status: number, detail: string, field?: string): Problem => ({
   type: 'about:blank',
   title: STATUS_CODES[status] ?? 'Error',
   status,
-  detail: detail.length > MAX_DETAIL ? `${detail.slice(0, MAX_DETAIL - 1).toWellFormed()}…` : detail,
+  detail: detailOf(detail),
   ...(field === undefined ? {} : { field }),
 });
 
@@ -49,27 +42,25 @@ const problem = (status: number, detail: string, field?: string): Problem => ({
 export function toProblem(error: unknown): Problem {
   if (isStorageError(error) && error.kind !== 'internal')
     return problem(PROBLEM_STATUSES[error.kind], error.message, error.field);
-  const { status, statusCode } = (error ?? {}) as { status?: unknown; statusCode?: unknown };
-  const said = typeof status === 'number' ? status : statusCode;
-  if (error instanceof Error && typeof said === 'number' && said >= 400 && said < 500)
-    return problem(said, error.message);
-  const errorId = randomUUID();
+  const fault = clientFault(error);
+  if (fault !== undefined) return problem(fault, (error as Error).message);
+  const { message, errorId } = defect(undefined);
   log.error({ errorId, err: error }, 'a call failed');
-  return problem(500, `internal error, quote ${errorId}`);
+  return problem(500, message);
 }
 
-/** Answers of the room's REST controllers that are no success. */
+/** Answers of the library's REST controllers that are no success. */
 @Catch()
 export class ProblemFilter implements ExceptionFilter {
   catch(error: unknown, host: ArgumentsHost): void {
     const http = host.switchToHttp();
-    const reply = http.getResponse<FastifyReply>();
     const found = toProblem(error);
     const { method, routeOptions } = http.getRequest<FastifyRequest>();
     log.info({ method, route: routeOptions.url, code: found.status, reason: found.detail }, 'call refused');
-    if (found.status === 401) reply.header('www-authenticate', 'Bearer');
-    if (found.status === 503 || (isStorageError(error) && error.kind === 'aborted'))
-      reply.header('retry-after', String(RETRY_SECONDS));
-    reply.status(found.status).type('application/problem+json; charset=utf-8').send(found);
+    const passes = found.status === 503 || (isStorageError(error) && error.kind === 'aborted');
+    sendProblem(http.getResponse<FastifyReply>(), found, {
+      challenge: 'Bearer',
+      retryAfterSeconds: passes ? RETRY_SECONDS : undefined,
+    });
   }
 }

@@ -5,7 +5,7 @@ import type { Outflow } from '#cbt/outflow';
 import { StreamEnd } from '#cbt/stream-end';
 import type { ChangedRanges } from '#changes/changed-blocks';
 
-/** How a face writes a message. */
+/** How a service writes a message. */
 export interface MessageEncoder {
   /** The ranges `from` to `to` of the batch. */
   encode(batch: RangeBatch, from: number, to: number): Buffer;

@@ -18,7 +18,7 @@ const encode = (type: number, capacity: number, ranges: readonly (readonly [numb
 
 const messageOf = (file: string, name: string) => protobuf.loadSync(join(PACKAGE_ROOT, 'proto', file)).lookupType(name);
 
-/** Each face's response, with the name of its capacity and its number of VARIABLE_LENGTH. */
+/** Each service's response, with the name of its capacity and its number of VARIABLE_LENGTH. */
 type Face = readonly [string, protobuf.Type, string, number];
 const FACES: Face[] = [
   ['the draft', messageOf('draft/snapshot-metadata.proto', 'GetDeltaResponse'), 'volumeSizeBytes', 1],

@@ -2,7 +2,7 @@ import type { RangeBatch } from '#backends/extent-source';
 
 /**
  * Ranges as protobuf, straight into bytes (protobuf encoding guide; field numbers: reference of each proto in proto/). All
- * gRPC faces encode a response alike, but for the number of the block type:
+ * gRPC services encode a response alike, but for the number of the block type:
  *   1 block_metadata_type (varint), 2 the capacity (varint), 3 repeated { 1 offset, 2 length } (varints)
  * A field of value zero is absent, as proto3 wants. No range takes more than 24 bytes, so no message reaches 4 MiB, which
  * is all that clients take by default.
@@ -13,7 +13,7 @@ export class RangeEncoder {
   private end = 0;
 
   /**
-   * @param blockType the face's number of VARIABLE_LENGTH
+   * @param blockType the service's number of VARIABLE_LENGTH
    * @param capacityBytes exact below 2^53
    */
   constructor(

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { MetadataService } from '#cbt/sessions-api';
 import { invalid } from '#platform/errors';
-import type { SessionRequest, SessionState, SessionView } from '#storage/sessions/snapshot-session';
+import type { SessionRequest, SessionState, SessionView } from '#storage/block/sessions/snapshot-session';
 
 const sessionBody = z.strictObject({
   name: z.string({ error: 'expected text' }).optional(),

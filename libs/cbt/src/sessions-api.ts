@@ -1,5 +1,5 @@
-import type { SnapshotSessions } from '#storage/sessions/snapshot-session';
-import type { SessionDirectory } from '#tenancy/session-directory';
+import type { SnapshotSessions } from '#storage/block/sessions/snapshot-session';
+import type { SessionDirectory } from '#tenancy/logins/session-directory';
 
 /** Under this token: SessionsApi. */
 export const SESSIONS_API = Symbol('SessionsApi');

@@ -17,8 +17,8 @@ import { Login, LoginGuard } from '#cbt/login.guard';
 import { ProblemFilter } from '#cbt/problem';
 import { toConfiguration, toSession, toSessionRequest } from '#cbt/session-messages';
 import { SESSIONS_API, type SessionsApi } from '#cbt/sessions-api';
-import { driverWitness, type Witness } from '#storage/witness';
-import type { Session } from '#tenancy/session-directory';
+import { type ChangeObserver, driverObserver } from '#storage/shared/change-observer';
+import type { Session } from '#tenancy/logins/session-directory';
 
 const ROOT = 'cbt/v1';
 
@@ -40,7 +40,7 @@ export class SessionsController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const view = await this.api.sessions.create(login, toSessionRequest(body), witnessOf(login, request));
+    const view = await this.api.sessions.create(login, toSessionRequest(body), observerOf(login, request));
     reply.header('location', `/${ROOT}/sessions/${view.name}`).header('cache-control', 'no-store');
     return toSession(view, this.api.service);
   }
@@ -63,14 +63,14 @@ export class SessionsController {
   @HttpCode(204)
   delete(@Login() login: Session, @Param('key') key: string, @Req() request: FastifyRequest): Promise<void> {
     const { sessions } = this.api;
-    const witness = witnessOf(login, request);
+    const observer = observerOf(login, request);
     // What others opened is theirs to use, for who may not change anything else either.
-    return login.role === 'viewer' ? sessions.deleteOwn(login, key, witness) : sessions.delete(login, key, witness);
+    return login.role === 'viewer' ? sessions.deleteOwn(login, key, observer) : sessions.delete(login, key, observer);
   }
 }
 
-const witnessOf = ({ tenantId, username, id }: Session, { ip }: FastifyRequest): Witness =>
-  driverWitness(tenantId, { kind: 'user', name: username, tokenName: id, door: 'cbt', address: ip });
+const observerOf = ({ tenantId, username, id }: Session, { ip }: FastifyRequest): ChangeObserver =>
+  driverObserver(tenantId, { kind: 'user', name: username, tokenName: id, door: 'cbt', address: ip });
 
 @Controller(`${ROOT}/configuration`)
 @UseFilters(ProblemFilter)

@@ -1,15 +1,9 @@
 import { status } from '@grpc/grpc-js';
-import type { CbtStatus } from '#cbt/cbt-errors';
-import { cbtBytesTotal, cbtRangesTotal, cbtStreamDuration, cbtStreamsOpen, type FaceName } from '#cbt/cbt-metrics';
+import { cbtBytesTotal, cbtRangesTotal, cbtStreamDuration, cbtStreamsOpen, type ServiceName } from '#cbt/cbt-metrics';
 import type { MetadataQuery } from '#cbt/metadata-query';
 import type { Pumped } from '#cbt/pump';
-
-/** As much of a pino logger as is used here. */
-export interface CallLogger {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
+import { type CallLogger, logCall } from '#protocol/call-log';
+import type { GrpcStatus } from '#protocol/grpc-status';
 
 /** Measures one stream, and leaves one line of it: what was asked for by ids and names, never a token or a secret. */
 export class StreamLog {
@@ -20,24 +14,24 @@ export class StreamLog {
   private readonly started = performance.now();
 
   constructor(
-    private readonly face: FaceName,
+    private readonly service: ServiceName,
     private readonly method: string,
     private readonly logger: CallLogger,
   ) {
-    cbtStreamsOpen.inc({ face });
+    cbtStreamsOpen.inc({ face: service });
   }
 
   /** Without a problem: it ended with OK. */
-  end(problem?: CbtStatus, cause?: unknown): void {
-    const { face, method, query, sent } = this;
+  end(problem?: GrpcStatus, cause?: unknown): void {
+    const { service, method, query, sent } = this;
     const duration = performance.now() - this.started;
     const code = status[problem?.code ?? status.OK] as string;
-    cbtStreamsOpen.dec({ face });
-    cbtStreamDuration.observe({ face, method, code }, duration / 1_000);
-    cbtRangesTotal.inc({ face }, sent.ranges);
-    cbtBytesTotal.inc({ face }, sent.bytes);
+    cbtStreamsOpen.dec({ face: service });
+    cbtStreamDuration.observe({ face: service, method, code }, duration / 1_000);
+    cbtRangesTotal.inc({ face: service }, sent.ranges);
+    cbtBytesTotal.inc({ face: service }, sent.bytes);
     const fields = {
-      face,
+      service,
       method,
       tenantId: query?.tenantId,
       target: query?.target[0],
@@ -48,11 +42,12 @@ export class StreamLog {
       code,
       durationMs: Math.round(duration),
     };
-    if (!problem) this.logger.info(fields, 'cbt stream');
-    else if (problem.errorId) this.logger.error({ ...fields, errorId: problem.errorId, err: cause }, 'cbt stream');
-    else {
-      const level = problem.code === status.UNAVAILABLE ? 'warn' : 'info';
-      this.logger[level]({ ...fields, reason: problem.details }, 'cbt stream');
-    }
+    const refused = problem && {
+      reason: problem.details,
+      errorId: problem.errorId,
+      cause,
+      ours: problem.code === status.UNAVAILABLE,
+    };
+    logCall(this.logger, 'cbt stream', fields, { refused });
   }
 }

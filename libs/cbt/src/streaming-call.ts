@@ -1,7 +1,7 @@
 import { constants, type ServerHttp2Stream } from 'node:http2';
 import { type handleServerStreamingCall, type ServerWritableStream, status } from '@grpc/grpc-js';
-import { type CbtStatus, toCbtStatus } from '#cbt/cbt-errors';
-import type { FaceName } from '#cbt/cbt-metrics';
+import { toCbtStatus } from '#cbt/cbt-errors';
+import type { ServiceName } from '#cbt/cbt-metrics';
 import { MalformedRequest } from '#cbt/cbt-protos';
 import { ask, type MetadataQuery } from '#cbt/metadata-query';
 import type { OpenStream, OpenStreams } from '#cbt/open-streams';
@@ -9,11 +9,13 @@ import { Outflow } from '#cbt/outflow';
 import { pump, unlessAborted } from '#cbt/pump';
 import { RangeEncoder } from '#cbt/range-encoder';
 import { StreamEnd } from '#cbt/stream-end';
-import { type CallLogger, StreamLog } from '#cbt/stream-log';
+import { StreamLog } from '#cbt/stream-log';
 import type { ChangedBlocks } from '#changes/changed-blocks';
 import { invalid } from '#platform/errors';
+import type { CallLogger } from '#protocol/call-log';
+import type { GrpcStatus } from '#protocol/grpc-status';
 
-/** What all faces stream with. */
+/** What all services stream with. */
 export interface StreamParts {
   changes: ChangedBlocks;
   streams: OpenStreams;
@@ -25,9 +27,9 @@ export interface StreamParts {
 }
 
 export interface StreamMethod<Request> {
-  face: FaceName;
+  service: ServiceName;
   method: 'allocated' | 'delta';
-  /** The face's number of VARIABLE_LENGTH. */
+  /** The service's number of VARIABLE_LENGTH. */
   blockType: number;
   toQuery(request: Request): MetadataQuery | Promise<MetadataQuery>;
 }
@@ -39,7 +41,7 @@ type Call = ServerWritableStream<unknown, Buffer>;
  * only when the caller took its status, so the deadline is watched here as well.
  */
 export function streamingCall<Request>(
-  { face, method, blockType, toQuery }: StreamMethod<Request>,
+  { service, method, blockType, toQuery }: StreamMethod<Request>,
   { changes, streams, logger, stallMs, door }: StreamParts,
 ): handleServerStreamingCall<unknown, Buffer> {
   const answer = async (call: Call, stream: OpenStream, log: StreamLog): Promise<void> => {
@@ -57,7 +59,7 @@ export function streamingCall<Request>(
   };
 
   const run = async (call: Call): Promise<void> => {
-    const log = new StreamLog(face, method, logger);
+    const log = new StreamLog(service, method, logger);
     let stream: OpenStream | undefined;
     let late: NodeJS.Timeout | undefined;
     try {
@@ -104,7 +106,7 @@ const patience = (error: unknown, stallMs: number): number =>
   error instanceof StreamEnd && error.reason !== 'stalled' ? Math.min(HURRY_MS, stallMs) : stallMs;
 
 /** A status follows the messages before it, so who takes no message gets no status: then the stream is reset. */
-function fail(call: Call, { code, details }: CbtStatus, patienceMs: number): void {
+function fail(call: Call, { code, details }: GrpcStatus, patienceMs: number): void {
   if (call.cancelled) return;
   const stream = http2Stream(call);
   call.emit('error', Object.assign(new Error(details), { code, details }));

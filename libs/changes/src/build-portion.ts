@@ -3,9 +3,9 @@ import { emptyBatch } from '#backends/extent-source';
 import { ChunkEncoder, type EncodedChunk } from '#changes/chunk-codec';
 import { type NewStep, stepState, type Totals, writeChunk, writeNewStep } from '#changes/index-store';
 import { shaped } from '#changes/overlay';
-import type { Writer } from '#operations/handler';
+import type { Writer } from '#operations/definitions/handler';
 import type { JsonObject, LeasedOperation } from '#operations/operation';
-import type { Tx } from '#platform/database';
+import type { Tx } from '#platform/database/database';
 import { uuidv7 } from '#platform/uuid';
 
 /** Committed together: a crash costs no more than this, and no more is kept in memory. */

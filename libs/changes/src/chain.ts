@@ -1,5 +1,5 @@
-import type { Tx } from '#platform/database';
-import { sql } from '#platform/sql';
+import type { Tx } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
 
 /** A cut of a volume's chain: indexed, of a snapshot that is there or a tombstone. */
 export interface ChainCut {

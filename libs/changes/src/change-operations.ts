@@ -1,23 +1,5 @@
-import type { Merge } from '#changes/span-path';
-import { defineOperation } from '#operations/define-operation';
-import { indexSlot } from '#storage/snapshots/index-slot';
+import { indexChanges } from '#changes/index-changes';
+import { mergeChanges } from '#changes/merge-changes';
 
-export interface IndexChangesRequest {
-  volumeId: string;
-  resources: readonly [volumeId: string];
-}
-
-export const indexChanges = defineOperation<IndexChangesRequest>('changes.index', {
-  resourceKind: 'snapshot',
-  class: 'index',
-  slots: (_, { volumeId }) => [indexSlot(volumeId)],
-});
-
-/** A span over several steps, named by its cuts; or a deleted snapshot leaves the chain. */
-export type MergeChangesRequest = (Merge & { leaves?: undefined }) | { leaves: string };
-
-export const mergeChanges = defineOperation<MergeChangesRequest>('changes.merge', {
-  resourceKind: 'volume',
-  class: 'index',
-  slots: volumeId => [indexSlot(volumeId)],
-});
+/** What is done about the change index. */
+export const CHANGE_OPERATIONS = [indexChanges, mergeChanges] as const;

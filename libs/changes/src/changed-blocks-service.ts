@@ -8,10 +8,10 @@ import { paced } from '#changes/paced';
 import { Pins } from '#changes/pins';
 import { cheapestPath, farthest, type Span } from '#changes/span-path';
 import { StepLost, storedRanges } from '#changes/stored-ranges';
-import type { Database, Tx } from '#platform/database';
+import type { Database, Tx } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
 import { isStorageError, StorageError } from '#platform/errors';
-import { sql } from '#platform/sql';
-import type { BlockDirectory } from '#storage/volumes/volume-handlers';
+import type { BlockDirectory } from '#storage/shared/backend-directory';
 
 const NEXT_CUT = sql(
   'changes_next_cut',

@@ -1,7 +1,7 @@
 import type { RangeBatch } from '#backends/extent-source';
 
 /**
- * What the faces ask of the change index. All rules of the specification that do not depend on a face are kept here:
+ * What the services ask of the change index. All rules of the specification that do not depend on a service are kept here:
  * which snapshots there are, that both are of one volume and in order, offsets, capacity (invariants C2 to C4, C8).
  * Throws StorageError, before the first range or in the middle of a stream:
  *   not_found             no such snapshot (or it is another tenant's)

@@ -1,10 +1,10 @@
 import type { ImageRef } from '#backends/block-backend';
 import type { Offset, SnapshotKey } from '#changes/changed-blocks';
-import type { Tx } from '#platform/database';
+import type { Tx } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
 import { invalid, StorageError } from '#platform/errors';
-import { sql } from '#platform/sql';
 import { isUuid } from '#platform/uuid';
-import { snapshotImage } from '#storage/snapshots/snapshot-store';
+import { snapshotImage } from '#storage/block/snapshots/snapshot-store';
 
 /** A cut that is asked about. */
 export interface Asked {

@@ -1,19 +1,19 @@
 import { readChain } from '#changes/chain';
-import { mergeChanges } from '#changes/change-operations';
 import { readSpans } from '#changes/index-store';
+import { mergeChanges } from '#changes/merge-changes';
 import { missingMerge } from '#changes/span-path';
-import type { Database, Tx } from '#platform/database';
+import type { PeriodicTask } from '#operations/periodic/periodic-task';
+import type { Database, Tx } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
 import { isStorageError } from '#platform/errors';
-import { createLogger } from '#platform/log';
-import { sql } from '#platform/sql';
-import { acceptInBackground } from '#storage/background-operation';
-import type { Begin } from '#storage/block-parts';
-import { eachBlockBackend } from '#storage/pools/block-backends';
-import { beginRelease } from '#storage/snapshots/release-image';
+import { createLogger } from '#platform/logging/log';
+import { eachBlockBackend } from '#storage/block/pools/block-backends';
+import { beginRelease } from '#storage/block/snapshots/release-snapshot';
+import { acceptInBackground } from '#storage/shared/background-operation';
+import type { Begin } from '#storage/shared/submit';
 
 const log = createLogger('changes');
 
-const EVERY_MS = 10_000;
 const PORTION = 50;
 /** For the first round: all that there is. */
 const EVER_MS = 1e12;
@@ -89,7 +89,10 @@ interface Place {
  * Keeps the index small and fast (invariant C6). A deleted snapshot can be the base of a delta for `retentionMs`, then it
  * leaves the chain and its two steps become one; steps that lead nowhere are removed; merged spans are made.
  */
-export class IndexRetention {
+export class IndexRetention implements PeriodicTask {
+  readonly name = 'change-retention';
+  readonly everyMs = 10_000;
+  readonly scope = 'appliance';
   private doneAt = Number.NEGATIVE_INFINITY;
 
   constructor(
@@ -97,10 +100,9 @@ export class IndexRetention {
     private readonly options: { retentionMs: number },
   ) {}
 
-  async round(signal: AbortSignal): Promise<void> {
+  async run(signal: AbortSignal): Promise<void> {
     const now = performance.now();
-    if (now - this.doneAt < EVERY_MS) return;
-    const sinceMs = Math.min(now - this.doneAt + 2 * EVERY_MS, EVER_MS);
+    const sinceMs = Math.min(now - this.doneAt + 2 * this.everyMs, EVER_MS);
     await eachBlockBackend(this.database, async ({ tenantId, backendId }) => {
       const place = { tenantId, backendId };
       const { expired, pools } = await this.database.withTenant(tenantId, async tx => {
@@ -118,7 +120,7 @@ export class IndexRetention {
         if (storedBytes <= limit * MERGED_SHARE) await this.merge(place, name, sinceMs, signal);
       }
     });
-    this.doneAt = now;
+    if (!signal.aborted) this.doneAt = now;
   }
 
   private async leaveEarly(place: Place, pool: string): Promise<void> {

@@ -1,8 +1,8 @@
 import type { Span } from '#changes/span-path';
-import type { Writer } from '#operations/handler';
+import type { Writer } from '#operations/definitions/handler';
 import type { LeasedOperation } from '#operations/operation';
-import type { Database, Tx } from '#platform/database';
-import { sql } from '#platform/sql';
+import type { Database, Tx } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
 
 /** Cuts, sizes and counts come as numbers: all are exact below 2^53. */
 export interface StepKey {

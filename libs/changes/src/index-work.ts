@@ -1,12 +1,12 @@
 import type { ImageRef } from '#backends/block-backend';
 import { keepBuilt } from '#changes/build-portion';
 import { type NewStep, readLists } from '#changes/index-store';
-import { Cancelled } from '#operations/lease';
+import { Cancelled } from '#operations/leases/lease';
 import type { LeasedOperation } from '#operations/operation';
-import type { Tx } from '#platform/database';
-import { sql } from '#platform/sql';
-import { TO_BE_READ } from '#storage/snapshots/kept-images';
-import { snapshotImage } from '#storage/snapshots/snapshot-store';
+import type { Tx } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
+import { TO_BE_READ } from '#storage/block/snapshots/kept-images';
+import { snapshotImage } from '#storage/block/snapshots/snapshot-store';
 
 /** Steps after an allocated list before the next one is kept (invariant C5). */
 const LIST_EVERY = 16;
@@ -80,8 +80,8 @@ const cutImage = (row: CutRow): CutImage => ({
 /**
  * Ends the operation as cancelled when there is nothing to do: the snapshot left the chain, or is leaving it with its volume,
  * before it began, or when it could not be read and is looked at again; or somebody cancelled the building of an earlier one,
- * and both are begun again, in order (IndexKeeper). The base's image stays as long as this is not done
- * (#storage/snapshots/kept-images), and nobody gives it up meanwhile: that needs the slot which this operation has.
+ * and both are begun again, in order (IndexScheduler). The base's image stays as long as this is not done
+ * (#storage/block/snapshots/kept-images), and nobody gives it up meanwhile: that needs the slot which this operation has.
  */
 export async function readIndexWork(tx: Tx, operation: LeasedOperation): Promise<IndexWork> {
   const { tenantId } = operation;

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { paced } from '#changes/paced';
-import type { Database } from '#platform/database';
+import type { Database } from '#platform/database/database';
 
 it('lets in so many at once, in their order, after failures too', async () => {
   const begun: number[] = [];

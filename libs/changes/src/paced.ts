@@ -1,4 +1,4 @@
-import type { Database, Tx } from '#platform/database';
+import type { Database, Tx } from '#platform/database/database';
 
 /**
  * The same database, of whose connections at most `atOnce` are used by whoever has this one; the others wait here, for as

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import type { Database } from '#platform/database';
-import { createLogger } from '#platform/log';
-import { sql } from '#platform/sql';
+import type { Database } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
+import { createLogger } from '#platform/logging/log';
 
 const log = createLogger('changes');
 

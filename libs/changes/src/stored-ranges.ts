@@ -3,8 +3,8 @@ import { BrokenChunk, ChunkDecoder } from '#changes/chunk-codec';
 import { markStepBroken, readChunk } from '#changes/index-store';
 import { BATCH_RANGES } from '#changes/range-writer';
 import type { Span } from '#changes/span-path';
-import type { Database } from '#platform/database';
-import { createLogger } from '#platform/log';
+import type { Database } from '#platform/database/database';
+import { createLogger } from '#platform/logging/log';
 
 const log = createLogger('changes');
 

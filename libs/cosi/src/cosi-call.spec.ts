@@ -1,8 +1,8 @@
 import { EventEmitter } from 'node:events';
 import { Metadata, type ServerUnaryCall } from '@grpc/grpc-js';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { cosiCall } from '#cosi/cosi-call';
-import type { Endpoint } from '#storage/caller';
+import { CosiCall, traceOf } from '#cosi/cosi-call';
+import type { Endpoint } from '#storage/shared/caller';
 
 const NOW = 1_000_000;
 const endpoint = { id: 'endpoint-1' } as Endpoint;
@@ -12,7 +12,9 @@ function call(deadline: Date | number, trace?: string): EventEmitter & ServerUna
   if (trace !== undefined) metadata.set('traceparent', trace);
   return Object.assign(new EventEmitter(), { metadata, getDeadline: () => deadline }) as never;
 }
-const callerOf = (...from: Parameters<typeof call>) => cosiCall(call(...from), endpoint).caller;
+const WAIT_MS = 100_000;
+const cosiCall = (made: ReturnType<typeof call>) => new CosiCall(made, endpoint, { waitMs: WAIT_MS });
+const callerOf = (...from: Parameters<typeof call>) => cosiCall(call(...from)).caller;
 
 describe('a COSI call', () => {
   beforeEach(() => {
@@ -27,7 +29,8 @@ describe('a COSI call', () => {
     ['but never more than a quarter of a second', NOW + 60_000, NOW + 59_750],
     ['nothing is left', NOW, NOW],
     ['it is over', NOW - 500, NOW - 500],
-    ['there is none', Number.POSITIVE_INFINITY, undefined],
+    ['there is none: as long as any call may wait', Number.POSITIVE_INFINITY, NOW + WAIT_MS],
+    ['never longer than any call may wait', NOW + 2 * WAIT_MS, NOW + WAIT_MS],
   ])('deadline: %s', (_, deadline, expected) => {
     expect(callerOf(deadline).deadline).toBe(expected);
     if (Number.isFinite(deadline)) expect(callerOf(new Date(deadline)).deadline).toBe(expected);
@@ -35,23 +38,23 @@ describe('a COSI call', () => {
 
   it('passes on a trace of version 00 only', () => {
     const trace = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
-    expect(callerOf(NOW, trace).traceparent).toBe(trace);
+    expect(traceOf(call(NOW, trace))).toBe(trace);
     for (const other of [undefined, `${trace}-x`, trace.replace('00-', '01-'), trace.toUpperCase()]) {
-      expect(callerOf(NOW, other).traceparent).toBeUndefined();
+      expect(traceOf(call(NOW, other))).toBeUndefined();
     }
   });
 
   it('ends the wait of a caller that left, and not of one that was answered', () => {
     const leaving = call(NOW);
-    const { caller } = cosiCall(leaving, endpoint);
+    const { caller } = cosiCall(leaving);
     expect(caller.signal?.aborted).toBe(false);
     leaving.emit('cancelled');
     expect(caller.signal?.aborted).toBe(true);
 
     const staying = call(NOW);
-    const { caller: answeredCaller, answered } = cosiCall(staying, endpoint);
-    answered();
+    const answered = cosiCall(staying);
+    answered.answered();
     staying.emit('cancelled');
-    expect(answeredCaller.signal?.aborted).toBe(false);
+    expect(answered.caller.signal?.aborted).toBe(false);
   });
 });

@@ -1,27 +1,30 @@
 import { type handleUnaryCall, type ServerUnaryCall, status } from '@grpc/grpc-js';
 import { isObservable, lastValueFrom, type Observable } from 'rxjs';
-import { cosiCall } from '#cosi/cosi-call';
-import { type CosiStatus, toCosiStatus } from '#cosi/cosi-errors';
+import { CosiCall, traceOf } from '#cosi/cosi-call';
 import { cosiCallDuration } from '#cosi/cosi-metrics';
 import { MalformedRequest } from '#cosi/cosi-protos';
-import { invalid } from '#platform/errors';
-import { type OpenSpan, startSpan } from '#platform/tracing';
-import type { Caller, Endpoint } from '#storage/caller';
-
-/** As much of a pino logger as is used here. */
-export interface CallLogger {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
+import { invalid, isStorageError } from '#platform/errors';
+import type { OpenSpan } from '#platform/tracing/tracer';
+import { startSpan } from '#platform/tracing/tracing';
+import { type CallLogger, logCall } from '#protocol/call-log';
+import { type GrpcStatus, grpcStatus } from '#protocol/grpc-status';
+import type { Endpoint } from '#storage/shared/caller';
 
 /** A controller's method as Nest hands it over. */
-export type CosiHandler = (request: unknown, caller: Caller) => Promise<unknown> | Observable<unknown>;
+export type CosiHandler = (request: unknown, call: CosiCall) => Promise<unknown> | Observable<unknown>;
 
 /** Counts the calls that have no answer yet, for a stop that waits for them. */
 export interface InFlight {
   count: number;
   onIdle?: () => void;
+}
+
+/** What all calls of a socket share. */
+export interface CallSurroundings {
+  logger: CallLogger;
+  /** No call waits longer for its operation; milliseconds. */
+  waitMs: number;
+  inFlight: InFlight;
 }
 
 /**
@@ -32,33 +35,33 @@ export function unaryCall(
   method: string,
   handler: CosiHandler,
   endpoint: Endpoint,
-  logger: CallLogger,
-  inFlight: InFlight,
+  { logger, waitMs, inFlight }: CallSurroundings,
 ): handleUnaryCall<unknown, unknown> {
   return (call, callback) => {
     const started = performance.now();
-    const { caller, answered } = cosiCall(call, endpoint);
-    const span = openSpan(method, caller);
+    const parent = traceOf(call);
+    const span = openSpan(method, endpoint, parent);
+    const cosi = new CosiCall(call, endpoint, { waitMs, traceparent: span?.traceparent ?? parent });
     inFlight.count++;
 
-    const end = (problem?: CosiStatus, cause?: unknown): void => {
-      answered();
+    const end = (problem?: GrpcStatus, cause?: unknown): void => {
+      cosi.answered();
       const duration = performance.now() - started;
       const code = call.cancelled ? 'CANCELLED' : (status[problem?.code ?? status.OK] as string);
       cosiCallDuration.observe({ method, code }, duration / 1000);
       span?.attribute('rpc.grpc.status_code', problem?.code ?? status.OK);
       span?.end(code === 'OK' ? undefined : code);
-      log(logger, { method, endpoint, call, caller, code, duration, problem, cause });
+      log(logger, { method, endpoint, call, operationId: cosi.operationId, code, duration, problem, cause });
       if (--inFlight.count === 0) inFlight.onIdle?.();
     };
-    run(handler, call.request, caller).then(
+    run(handler, call.request, cosi).then(
       reply => {
         callback(null, reply);
         end();
       },
       (error: unknown) => {
-        const problem = toCosiStatus(error);
-        callback({ code: problem.code, details: problem.message });
+        const problem = grpcStatus(error);
+        callback({ code: problem.code, details: problem.details });
         end(problem, error);
       },
     );
@@ -66,19 +69,16 @@ export function unaryCall(
 }
 
 /** The door's span: what the call asks for goes back to it. */
-function openSpan(method: string, caller: Caller): OpenSpan | undefined {
-  const span = startSpan(`cosi ${method}`, {
+const openSpan = (method: string, { tenantId }: Endpoint, parent: string | undefined): OpenSpan | undefined =>
+  startSpan(`cosi ${method}`, {
     kind: 'server',
-    parent: caller.traceparent,
-    attributes: { 'rpc.system': 'grpc', 'rpc.method': method, 'trivet.tenant.id': caller.endpoint.tenantId },
+    parent,
+    attributes: { 'rpc.system': 'grpc', 'rpc.method': method, 'trivet.tenant.id': tenantId },
   });
-  if (span) caller.traceparent = span.traceparent;
-  return span;
-}
 
-async function run(handler: CosiHandler, request: unknown, caller: Caller): Promise<unknown> {
+async function run(handler: CosiHandler, request: unknown, call: CosiCall): Promise<unknown> {
   if (request instanceof MalformedRequest) throw invalid('request', `not a message of this method: ${request.reason}`);
-  const result = await handler(request, caller);
+  const result = await handler(request, call);
   return isObservable(result) ? lastValueFrom(result) : result;
 }
 
@@ -86,17 +86,17 @@ interface Ended {
   method: string;
   endpoint: Endpoint;
   call: ServerUnaryCall<unknown, unknown>;
-  caller: Caller;
+  operationId: string | undefined;
   code: string;
   duration: number;
-  problem?: CosiStatus;
+  problem?: GrpcStatus;
   cause?: unknown;
 }
 
 /** Codes that say that something of ours or behind us fails; the others are between the caller and its request. */
 const WARN = new Set<status>([status.UNAVAILABLE, status.UNAUTHENTICATED, status.PERMISSION_DENIED]);
 
-function log(logger: CallLogger, { method, endpoint, call, caller, code, duration, problem, cause }: Ended): void {
+function log(logger: CallLogger, { method, endpoint, call, operationId, code, duration, problem, cause }: Ended): void {
   const fields = {
     method,
     endpoint: endpoint.id,
@@ -104,13 +104,15 @@ function log(logger: CallLogger, { method, endpoint, call, caller, code, duratio
     resource: resourceOf(call.request),
     code,
     durationMs: Math.round(duration * 1000) / 1000,
-    operationId: caller.operationId,
+    operationId: operationId ?? (isStorageError(cause) ? cause.operation?.id : undefined),
   };
-  if (!problem) logger.info(fields, 'cosi call');
-  else if (problem.errorId) {
-    logger.error({ ...fields, reason: problem.message, errorId: problem.errorId, err: cause }, 'cosi call');
-  } else if (WARN.has(problem.code)) logger.warn({ ...fields, reason: problem.message }, 'cosi call');
-  else logger.info({ ...fields, reason: problem.message }, 'cosi call');
+  const refused = problem && {
+    reason: problem.details,
+    errorId: problem.errorId,
+    cause,
+    ours: WARN.has(problem.code),
+  };
+  logCall(logger, 'cosi call', fields, { refused });
 }
 
 const RESOURCE_FIELDS = ['name', 'accountName', 'accountId', 'bucketId', 'existingBucketId'];

@@ -1,5 +1,5 @@
 import { Histogram } from 'prom-client';
-import { registry } from '#platform/metrics';
+import { registry } from '#platform/metrics/metrics';
 
 /** method: `v1alpha2.DriverCreateBucket`; code: the gRPC code's name. Its count is the count of calls. */
 export const cosiCallDuration = new Histogram({

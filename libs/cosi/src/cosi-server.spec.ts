@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { COSI_SERVICES } from '#cosi/cosi-protos';
 import { CosiServer } from '#cosi/cosi-server';
-import type { Endpoint } from '#storage/caller';
+import type { Endpoint } from '#storage/shared/caller';
 
-const server = () => new CosiServer({ graceMs: 100 });
+const server = () => new CosiServer({ graceMs: 100, waitMs: 25_000 });
 const handler = async () => ({});
 
 describe('CosiServer', () => {
@@ -13,7 +13,7 @@ describe('CosiServer', () => {
     );
   });
 
-  it('leaves the handlers of other rooms alone, and opens nothing while one of its own is missing', async () => {
+  it('leaves the handlers of other libraries alone, and opens nothing while one of its own is missing', async () => {
     const strategy = server();
     strategy.addHandler({ service: 'csi.v1.Identity', rpc: 'Probe' }, handler);
     strategy.listen(() => {});

@@ -1,15 +1,18 @@
 import { type CustomTransportStrategy, type MessageHandler, Server, Transport } from '@nestjs/microservices';
 import { HealthImplementation } from 'grpc-health-check';
-import type { CallLogger, CosiHandler } from '#cosi/cosi-dispatch';
+import type { CosiHandler } from '#cosi/cosi-dispatch';
 import { CosiEndpoint, type CosiHandlers } from '#cosi/cosi-endpoint';
 import { COSI_SERVICES } from '#cosi/cosi-protos';
-import { createLogger } from '#platform/log';
-import type { SocketOptions } from '#platform/unix-socket';
-import type { Endpoint } from '#storage/caller';
+import type { SocketOptions } from '#platform/connections/unix-socket';
+import { createLogger } from '#platform/logging/log';
+import type { CallLogger } from '#protocol/call-log';
+import type { Endpoint } from '#storage/shared/caller';
 
 export interface CosiServerOptions {
   /** How long running calls may still take when an endpoint closes; milliseconds. */
   graceMs: number;
+  /** No call waits longer for its operation than this, whatever its deadline says; milliseconds. */
+  waitMs: number;
   logger?: CallLogger;
 }
 
@@ -40,7 +43,7 @@ export class CosiServer extends Server implements CustomTransportStrategy {
     this.setReady(false);
   }
 
-  /** Takes the handlers of COSI services; those of other gRPC rooms in this process belong to their own servers. */
+  /** Takes the handlers of COSI services; those of other gRPC libraries in this process belong to their own servers. */
   override addHandler(pattern: unknown, callback: MessageHandler): void {
     const { service, rpc } = pattern as GrpcPattern;
     if (!COSI_SERVICES.has(service)) {
@@ -61,7 +64,10 @@ export class CosiServer extends Server implements CustomTransportStrategy {
     if (!this.listening) throw new Error('CosiServer: open an endpoint after the application listens');
     if (this.endpoints.has(endpoint.id)) throw new Error(`CosiServer: endpoint ${endpoint.id} is open already`);
     const handlers: CosiHandlers = this.methods;
-    const opening = CosiEndpoint.open(endpoint, socket, handlers, this.health, this.callLogger);
+    const opening = CosiEndpoint.open(endpoint, socket, handlers, this.health, {
+      logger: this.callLogger,
+      waitMs: this.options.waitMs,
+    });
     this.endpoints.set(endpoint.id, opening);
     try {
       await opening;

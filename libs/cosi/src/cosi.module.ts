@@ -2,7 +2,7 @@ import { type DynamicModule, type FactoryProvider, Module, type ModuleMetadata }
 import { OBJECT_STORAGE } from '#cosi/object-storage.token';
 import { V1alpha1Controller } from '#cosi/v1alpha1.controller';
 import { V1alpha2Controller } from '#cosi/v1alpha2.controller';
-import type { ObjectStorage } from '#storage/object-storage';
+import type { ObjectStorage } from '#storage/object/object-storage';
 
 export interface CosiModuleOptions {
   imports?: ModuleMetadata['imports'];
@@ -11,7 +11,7 @@ export interface CosiModuleOptions {
   useFactory: FactoryProvider<ObjectStorage>['useFactory'];
 }
 
-/** The COSI room: give a CosiServer to `connectMicroservice` of the application that imports it. */
+/** The COSI library: give a CosiServer to `connectMicroservice` of the application that imports it. */
 @Module({})
 // biome-ignore lint/complexity/noStaticOnlyClass: the form of a Nest module with options
 export class CosiModule {

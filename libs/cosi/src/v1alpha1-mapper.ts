@@ -11,8 +11,8 @@ import {
   SIGNATURE_S3V4,
 } from '#cosi/v1alpha1-messages';
 import { invalid, isStorageError, StorageError } from '#platform/errors';
-import type { Endpoint } from '#storage/caller';
-import type { AccessView, BucketRequest, BucketView, GrantRequest } from '#storage/object-storage';
+import type { AccessView, BucketRequest, BucketView, GrantRequest } from '#storage/object/object-storage';
+import type { Endpoint } from '#storage/shared/caller';
 
 /**
  * cosi.v1alpha1 to and from the domain. The package has one bucket per grant, no protocols in its requests and no
@@ -51,9 +51,6 @@ export function toGrantRequest(request: GrantBucketAccessRequest): GrantRequest 
   return {
     name: request.name,
     protocol: 's3',
-    authentication: 'key',
-    serviceAccount: '',
-    parameters: {},
     buckets: [{ bucketId: request.bucketId, mode: accessMode(request.parameters) }],
     fields: GRANT_FIELDS,
   };
@@ -118,5 +115,9 @@ export function grantError(error: unknown, endpoint: Endpoint): unknown {
   if (!isStorageError(error) || error.kind !== 'already_exists' || endpoint.grantMismatch === 'already_exists') {
     return error;
   }
-  return new StorageError('invalid_argument', error.message, { resource: error.resource, cause: error });
+  return new StorageError('invalid_argument', error.message, {
+    resource: error.resource,
+    operation: error.operation,
+    cause: error,
+  });
 }

@@ -1,5 +1,6 @@
 import { Controller, Inject, UseFilters } from '@nestjs/common';
 import { Ctx, GrpcMethod, Payload } from '@nestjs/microservices';
+import type { CosiCall } from '#cosi/cosi-call';
 import { CosiErrorFilter } from '#cosi/cosi-error.filter';
 import { V1ALPHA1 } from '#cosi/cosi-protos';
 import { OBJECT_STORAGE } from '#cosi/object-storage.token';
@@ -13,8 +14,7 @@ import {
   toRevocation,
 } from '#cosi/v1alpha1-mapper';
 import type * as messages from '#cosi/v1alpha1-messages';
-import type { Caller } from '#storage/caller';
-import type { ObjectStorage } from '#storage/object-storage';
+import type { ObjectStorage } from '#storage/object/object-storage';
 
 const IDENTITY = `${V1ALPHA1}.Identity`;
 const PROVISIONER = `${V1ALPHA1}.Provisioner`;
@@ -27,44 +27,45 @@ export class V1alpha1Controller {
   constructor(@Inject(OBJECT_STORAGE) private readonly storage: ObjectStorage) {}
 
   @GrpcMethod(IDENTITY, 'DriverGetInfo')
-  async getInfo(@Payload() _: Empty, @Ctx() { endpoint }: Caller): Promise<messages.GetInfoReply> {
+  async getInfo(@Payload() _: Empty, @Ctx() { caller: { endpoint } }: CosiCall): Promise<messages.GetInfoReply> {
     return { name: endpoint.driverName };
   }
 
   @GrpcMethod(PROVISIONER, 'DriverCreateBucket')
   async createBucket(
     @Payload() request: messages.CreateBucketRequest,
-    @Ctx() caller: Caller,
+    @Ctx() call: CosiCall,
   ): Promise<messages.CreateBucketReply> {
-    return toCreateReply(await this.storage.createBucket(caller, toBucketRequest(request)));
+    return toCreateReply(call.answerOf(await this.storage.buckets.create(call.caller, toBucketRequest(request))));
   }
 
   @GrpcMethod(PROVISIONER, 'DriverDeleteBucket')
-  async deleteBucket(@Payload() request: messages.DeleteBucketRequest, @Ctx() caller: Caller): Promise<Empty> {
-    await this.storage.deleteBucket(caller, toDeletedBucketId(request));
+  async deleteBucket(@Payload() request: messages.DeleteBucketRequest, @Ctx() call: CosiCall): Promise<Empty> {
+    call.answerOf(await this.storage.buckets.delete(call.caller, toDeletedBucketId(request)));
     return {};
   }
 
   @GrpcMethod(PROVISIONER, 'DriverGrantBucketAccess')
   async grantBucketAccess(
     @Payload() request: messages.GrantBucketAccessRequest,
-    @Ctx() caller: Caller,
+    @Ctx() call: CosiCall,
   ): Promise<messages.GrantBucketAccessReply> {
     const grant = toGrantRequest(request);
     try {
-      return toGrantReply(await this.storage.grantAccess(caller, grant));
+      return toGrantReply(call.answerOf(await this.storage.accesses.grant(call.caller, grant)));
     } catch (error) {
-      throw grantError(error, caller.endpoint);
+      throw grantError(error, call.caller.endpoint);
     }
   }
 
   @GrpcMethod(PROVISIONER, 'DriverRevokeBucketAccess')
   async revokeBucketAccess(
     @Payload() request: messages.RevokeBucketAccessRequest,
-    @Ctx() caller: Caller,
+    @Ctx() call: CosiCall,
   ): Promise<Empty> {
     const revocation = toRevocation(request);
-    if (revocation) await this.storage.revokeAccess(caller, revocation.accountId, [revocation.bucketId]);
+    if (revocation)
+      call.answerOf(await this.storage.accesses.revoke(call.caller, revocation.accountId, [revocation.bucketId]));
     return {};
   }
 }

@@ -25,8 +25,8 @@ import {
   type RevokeBucketAccessRequest,
 } from '#cosi/v1alpha2-messages';
 import { invalid, StorageError } from '#platform/errors';
-import type { Endpoint } from '#storage/caller';
-import type { AccessView, BucketRequest, BucketView, GrantRequest } from '#storage/object-storage';
+import type { AccessView, BucketRequest, BucketView, GrantRequest } from '#storage/object/object-storage';
+import type { Endpoint } from '#storage/shared/caller';
 
 /** sigs.k8s.io.cosi.v1alpha2 to and from the domain, in all its wire revisions. */
 export function toGetInfoReply(endpoint: Endpoint): GetInfoReply {
@@ -76,9 +76,6 @@ export function toGrantRequest(request: GrantBucketAccessRequest, endpoint: Endp
   return {
     name: request.accountName,
     protocol,
-    authentication: 'key',
-    serviceAccount: '',
-    parameters: {},
     buckets: accessedBuckets(request, endpoint),
     fields: GRANT_FIELDS,
   };

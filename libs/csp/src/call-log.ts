@@ -6,15 +6,9 @@ import type { CspRefusal } from '#csp/csp-errors';
 import { cspCallDuration } from '#csp/csp-metrics';
 import { CSP_OPTIONS, type CspOptions } from '#csp/csp-options';
 import { CSP_PATHS } from '#csp/csp-paths';
-import { createLogger } from '#platform/log';
-
-/** As much of a pino logger as is used here. */
-export interface CallLogger {
-  debug(fields: object, message: string): void;
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
+import { isStorageError } from '#platform/errors';
+import { createLogger } from '#platform/logging/log';
+import { type CallLogger, logCall } from '#protocol/call-log';
 
 /** How a call ended that was no success. */
 export interface Outcome {
@@ -30,18 +24,6 @@ export const setOutcome = (request: FastifyRequest, outcome: Outcome): void => {
 };
 
 const MAX_LOGGED_ID = 100;
-
-/** The cause is for the log alone: the caller got an id to quote. */
-function reasonOf({ refusal, error }: Outcome): object {
-  const { errorId } = refusal.options;
-  return { reason: refusal.message || 'no valid token', ...(errorId ? { errorId, err: error } : {}) };
-}
-
-function levelOf(refusal: CspRefusal | undefined, read: boolean): keyof CallLogger {
-  if (!refusal) return read ? 'debug' : 'info';
-  if (refusal.status < 500) return 'info';
-  return refusal.options.errorId ? 'error' : 'warn';
-}
 
 /**
  * One line and one measurement for each call. The line holds nothing of a body. Reads that went well are `debug`: the
@@ -73,7 +55,6 @@ export class CallLog implements OnModuleInit {
     const code = reply.statusCode;
     cspCallDuration.observe({ method, route, code: String(code) }, reply.elapsedTime / 1000);
     const outcome = (request as WithOutcome)[OUTCOME];
-    const level = levelOf(outcome?.refusal, isRead(method));
     const call = callOf(request);
     const { id } = (request.params ?? {}) as { id?: string };
     const fields = {
@@ -83,9 +64,15 @@ export class CallLog implements OnModuleInit {
       id: id?.slice(0, MAX_LOGGED_ID),
       tenantId: call?.session.tenantId,
       username: call?.session.username,
-      operationId: call?.caller.operationId,
+      operationId: call?.operationId ?? (isStorageError(outcome?.error) ? outcome.error.operation?.id : undefined),
       durationMs: Math.round(reply.elapsedTime * 1000) / 1000,
     };
-    this.log[level]({ ...fields, ...(outcome ? reasonOf(outcome) : {}) }, 'csp call');
+    const refused = outcome && {
+      reason: outcome.refusal.message || 'no valid token',
+      errorId: outcome.refusal.options.errorId,
+      cause: outcome.error,
+      ours: outcome.refusal.status >= 500,
+    };
+    logCall(this.log, 'csp call', fields, { refused, quiet: isRead(method) });
   }
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { text } from '#csp/request-body';
 import { invalid } from '#platform/errors';
-import type { ConfigValue, VolumeConfig } from '#storage/block-storage';
+import type { ConfigValue, VolumeConfig } from '#storage/block/block-storage';
 
 /**
  * `config` of volumes, snapshots and groups: a flat map. The driver writes every StorageClass parameter into it, as text,

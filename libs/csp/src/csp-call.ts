@@ -2,10 +2,11 @@ import { createParamDecorator, type ExecutionContext, SetMetadata } from '@nestj
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { BusyStatus } from '#csp/csp-errors';
 import type { CspWaits } from '#csp/csp-options';
-import { readTraceparent } from '#platform/tracing';
-import type { BlockCaller } from '#storage/block-storage';
-import { driverWitness } from '#storage/witness';
-import type { Session, SessionBackend } from '#tenancy/session-directory';
+import type { Submitted } from '#operations/accepting/operations';
+import { readTraceparent } from '#platform/tracing/tracing';
+import type { BlockCaller } from '#storage/block/block-storage';
+import { driverObserver } from '#storage/shared/change-observer';
+import type { Session, SessionBackend } from '#tenancy/logins/session-directory';
 
 /** What a route says about its calls; without it, those of a quick read or change. */
 export interface CallRules {
@@ -28,7 +29,9 @@ export const isRead = (method: string): boolean => method === 'GET' || method ==
 
 /** One authenticated request: who calls, until when it waits, and how its reply is written. */
 export class CspCall {
-  readonly caller: BlockCaller;
+  caller: BlockCaller;
+  /** Which operation it was about, for its log line. */
+  operationId: string | undefined;
   private readonly began = Date.now();
 
   constructor(
@@ -47,20 +50,25 @@ export class CspCall {
       signal: isRead(request.method) ? undefined : leaving(reply),
       traceparent: readTraceparent(request.headers.traceparent),
       actor: session.username,
-      witness: driverWitness(session.tenantId, {
+      observer: driverObserver(session.tenantId, {
         kind: 'user',
         name: session.username,
         tokenName: session.id,
         door: 'csp',
         address: request.ip,
       }),
-      operationId: undefined,
     };
   }
 
   /** For a call whose body says that it is of another class than its route. */
   waitAs(wait: keyof CspWaits): void {
-    this.caller.deadline = this.began + this.waits[wait];
+    this.caller = { ...this.caller, deadline: this.began + this.waits[wait] };
+  }
+
+  /** What the domain answered. */
+  answerOf<T>({ value, operation }: Submitted<T>): T {
+    this.operationId = operation?.id;
+    return value;
   }
 
   /** In the envelope of the session. */

@@ -7,7 +7,7 @@ import { errorBody, toRefusal } from '#csp/csp-errors';
 import { CSP_PATHS } from '#csp/csp-paths';
 
 /**
- * Every answer of the room that is not a success, what Fastify refuses before any handler included. It is the whole
+ * Every answer of the library that is not a success, what Fastify refuses before any handler included. It is the whole
  * application's filter for that reason, and leaves the paths of others to Nest.
  */
 @Catch()

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { BadToken, CspRefusal, errorBody, HTTP_STATUSES, toRefusal, unexpectedArgument } from '#csp/csp-errors';
 import { ERROR_KINDS, StorageError } from '#platform/errors';
-import { LoginThrottled } from '#tenancy/session-directory';
+import { LoginThrottled } from '#tenancy/logins/session-directory';
 
 describe('CSP errors', () => {
   it('never say 401, which makes the driver log in without end', () => {

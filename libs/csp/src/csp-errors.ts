@@ -1,7 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
+import { inCspWords } from '#csp/csp-words';
 import { type ErrorKind, isStorageError, type StorageError } from '#platform/errors';
-import { LoginThrottled } from '#tenancy/session-directory';
+import { bounded, clientFault, defect } from '#protocol/refusal';
+import { LoginThrottled } from '#tenancy/logins/session-directory';
 
 /**
  * Error kinds to HTTP. Chosen so that the driver's coming mapping of statuses to gRPC codes (docs/callers.md#statuses) gives
@@ -34,7 +35,7 @@ const CONFLICT = 'The request could not be completed due to a conflict.';
 const BUSY_RETRY_SECONDS = 2;
 const MAX_MESSAGE = 2_048;
 
-/** An answer other than success, worded by the room. */
+/** An answer other than success, worded by the library. */
 export class CspRefusal extends Error {
   constructor(
     readonly status: number,
@@ -76,15 +77,14 @@ export const errorBody = ({ status, message }: CspRefusal): ErrorBody => ({
 /** Any thrown thing as an answer. */
 export function toRefusal(error: unknown, busy: BusyStatus = 409): CspRefusal {
   if (error instanceof CspRefusal) return error;
-  if (isStorageError(error)) return fromStorage(error, busy);
+  if (isStorageError(error)) return fromStorage(inCspWords(error), busy);
   const status = clientFault(error);
-  if (status !== undefined) return new CspRefusal(status, bounded((error as Error).message));
-  const errorId = randomUUID();
-  return new CspRefusal(500, `internal error, quote ${errorId}`, { errorId });
+  if (status !== undefined) return new CspRefusal(status, bounded((error as Error).message, MAX_MESSAGE));
+  return ofDefect(error);
 }
 
 function fromStorage(error: StorageError, busy: BusyStatus): CspRefusal {
-  const message = bounded(error.message === '' ? error.kind : error.message);
+  const message = bounded(error.message || error.kind, MAX_MESSAGE);
   if (error instanceof LoginThrottled) return new CspRefusal(429, message, { retryAfter: error.retryAfterSeconds });
   switch (error.kind) {
     case 'aborted':
@@ -100,10 +100,8 @@ function fromStorage(error: StorageError, busy: BusyStatus): CspRefusal {
       // Too many operations under way is no want of room, and passes.
       if (error.retry === 'later') return new CspRefusal(507, message, { retryAfter: BUSY_RETRY_SECONDS });
       return new CspRefusal(507, message.includes(NO_ROOM) ? message : `${message} (${NO_ROOM})`);
-    case 'internal': {
-      const errorId = randomUUID();
-      return new CspRefusal(500, `${message} (quote ${errorId})`, { errorId });
-    }
+    case 'internal':
+      return ofDefect(error);
     default: {
       const status = HTTP_STATUSES[error.kind];
       return new CspRefusal(status, message, status === 503 ? { retryAfter: BUSY_RETRY_SECONDS } : {});
@@ -111,13 +109,7 @@ function fromStorage(error: StorageError, busy: BusyStatus): CspRefusal {
   }
 }
 
-/** Nest's and Fastify's own errors say their status: body too large, not JSON, no such route. */
-function clientFault(error: unknown): number | undefined {
-  if (!(error instanceof Error)) return undefined;
-  const { statusCode, status } = error as { statusCode?: unknown; status?: unknown };
-  const number = typeof status === 'number' ? status : statusCode;
-  return typeof number === 'number' && number >= 400 && number < 500 ? number : undefined;
+function ofDefect(error: unknown): CspRefusal {
+  const { message, errorId } = defect(error);
+  return new CspRefusal(500, bounded(message, MAX_MESSAGE), { errorId });
 }
-
-const bounded = (text: string): string =>
-  text.length > MAX_MESSAGE ? `${text.slice(0, MAX_MESSAGE - 1).toWellFormed()}…` : text;

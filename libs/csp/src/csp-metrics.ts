@@ -1,5 +1,5 @@
 import { Histogram } from 'prom-client';
-import { registry } from '#platform/metrics';
+import { registry } from '#platform/metrics/metrics';
 
 /** route: the pattern, e.g. `/containers/v1/volumes/:id`, or `unknown`. Its count is the count of calls. */
 export const cspCallDuration = new Histogram({

@@ -1,6 +1,6 @@
-import type { CallLogger } from '#csp/call-log';
-import type { BlockStorage } from '#storage/block-storage';
-import type { SessionDirectory } from '#tenancy/session-directory';
+import type { CallLogger } from '#protocol/call-log';
+import type { BlockStorage } from '#storage/block/block-storage';
+import type { SessionDirectory } from '#tenancy/logins/session-directory';
 
 /** Whoever imports CspModule provides CspOptions under this token. */
 export const CSP_OPTIONS = Symbol('CspOptions');

@@ -3,7 +3,7 @@ import { Controller, type Type } from '@nestjs/common';
 /** Where the specification has its resources, below an optional context path. */
 const ROOT = 'containers/v1';
 
-/** Under this token: tells by its URL whether a request is this room's. */
+/** Under this token: tells by its URL whether a request is this library's. */
 export const CSP_PATHS = Symbol('CspPaths');
 
 export const DEFAULT_CONTEXT_PATH = 'csp';
@@ -19,7 +19,7 @@ export function routedAt(resource: string, contextPath: string, Base: Type): Typ
   return Routed;
 }
 
-/** Tells requests to this room from others, those to unknown resources included. */
+/** Tells requests to this library from others, those to unknown resources included. */
 export function pathMatcher(contextPath: string): (url: string) => boolean {
   const context = contextPath
     .split('/')

@@ -33,7 +33,7 @@ const CONTROLLERS = {
 };
 
 /**
- * The CSP room: REST for the HPE CSI driver. The application that imports it parses JSON bodies itself: an empty body
+ * The CSP library: REST for the HPE CSI driver. The application that imports it parses JSON bodies itself: an empty body
  * under a JSON content type is none, numbers beyond 2^53 come as text.
  */
 @Module({})

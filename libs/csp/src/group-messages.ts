@@ -9,7 +9,7 @@ import type {
   SnapshotGroupView,
   VolumeGroupRequest,
   VolumeGroupView,
-} from '#storage/block-storage';
+} from '#storage/block/block-storage';
 
 export const volumeGroupBody = z.object({ name, description: description.optional(), config });
 

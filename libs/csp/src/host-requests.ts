@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { z } from 'zod';
 import { name, text } from '#csp/request-body';
 import { invalid } from '#platform/errors';
-import type { HostRequest, HostView } from '#storage/block-storage';
+import type { HostRequest, HostView } from '#storage/block/block-storage';
 
 /** RFC 3720 3.2.6.3: iqn with the month of a domain's registration, eui-64, or naa of 64 or 128 bits. */
 const INITIATOR =

@@ -7,7 +7,7 @@ import { Query, type RequestQuery } from '#csp/request-query';
 import { ourId, unknownId } from '#csp/resource-id';
 import { TokenGuard } from '#csp/token.guard';
 import { invalid } from '#platform/errors';
-import type { BlockStorage, HostView } from '#storage/block-storage';
+import type { BlockStorage, HostView } from '#storage/block/block-storage';
 
 /** `/hosts`. The driver registers its host before every publication, several at once. */
 @UseGuards(TokenGuard)
@@ -21,14 +21,14 @@ export class HostsController {
   @Post()
   @HttpCode(200)
   async put(@Call() call: CspCall, @Body(bodyOf(hostBody)) body: HostBody): Promise<unknown> {
-    return call.reply(toHost(await this.storage.putHost(call.caller, toHostRequest(body))));
+    return call.reply(toHost(await this.storage.hosts.put(call.caller, toHostRequest(body))));
   }
 
   @Get()
   async list(@Call() call: CspCall, @Query() query: RequestQuery): Promise<unknown> {
     const uuid = query.get('uuid');
     const known = uuid === undefined || isHostUuid(uuid);
-    const hosts = known ? await this.storage.listHosts(call.caller, { uuid }) : [];
+    const hosts = known ? await this.storage.hosts.list(call.caller, { uuid }) : [];
     return call.reply(hosts.map(toHost));
   }
 
@@ -48,13 +48,13 @@ export class HostsController {
   @Delete(':id')
   @HttpCode(204)
   async delete(@Call() call: CspCall, @Param('id') id: string): Promise<void> {
-    await this.storage.deleteHost(call.caller, (await this.find(call, id)).id);
+    await this.storage.hosts.delete(call.caller, (await this.find(call, id)).id);
   }
 
   /** By its uuid, which is the id that callers get, or by the domain's id. */
   private async find(call: CspCall, id: string): Promise<HostView> {
     if (!isHostUuid(id)) throw unknownId('Host', id);
-    const [host] = await this.storage.listHosts(call.caller, { uuid: id });
-    return host ?? this.storage.getHost(call.caller, ourId('Host', id));
+    const [host] = await this.storage.hosts.list(call.caller, { uuid: id });
+    return host ?? this.storage.hosts.get(call.caller, ourId('Host', id));
   }
 }

@@ -1,8 +1,6 @@
 import { textOf } from '#csp/config-values';
-import { isName } from '#csp/request-body';
 import type { CreateVolumeBody } from '#csp/volume-requests';
-import { invalid } from '#platform/errors';
-import type { BlockCaller, BlockStorage, VolumeRequest, VolumeView } from '#storage/block-storage';
+import { invalid, isStorageError } from '#platform/errors';
 
 /** Keys of `config` that name the volume that the new one is made of, or is. */
 const CLONES = ['clone_of', 'import_vol_as_clone'] as const;
@@ -27,28 +25,13 @@ export function namedVolumeOf(body: CreateVolumeBody): NamedVolume | undefined {
   return named;
 }
 
-/** Never an empty volume where a full one was wanted: what is not there is refused. */
-export async function volumeNamed(
-  storage: BlockStorage,
-  caller: BlockCaller,
-  { key, name }: NamedVolume,
-): Promise<VolumeView> {
-  const found = isName(name) ? await storage.findVolume(caller, name) : undefined;
-  if (found) return found;
-  throw invalid(`config.${key}`, `no volume is named "${name}" here; give the name of the volume, not of a claim`);
-}
-
-/** The source of a clone. A repeat is recognised by it also when that was deleted meanwhile. */
-export async function sourceNamed(
-  storage: BlockStorage,
-  caller: BlockCaller,
-  request: VolumeRequest,
-  named: NamedVolume,
-): Promise<VolumeRequest['source']> {
-  const made = await storage.findVolume(caller, request.name);
-  if (made?.cloneOf === named.name && made.baseSnapshotId === '' && made.parentVolumeId !== '')
-    return { volumeId: made.parentVolumeId };
-  return { volumeId: (await volumeNamed(storage, caller, named)).id };
-}
-
 export const isImport = ({ key }: NamedVolume): boolean => key === IMPORT;
+
+/** Never an empty volume where a full one was wanted: what is not there is refused, by the key that names it. */
+export const refuseNamed =
+  (named: NamedVolume | undefined) =>
+  (error: unknown): never => {
+    if (!named || !isStorageError(error) || error.field !== 'source.volumeName') throw error;
+    const { key, name } = named;
+    throw invalid(`config.${key}`, `no volume is named "${name}" here; give the name of the volume, not of a claim`);
+  };

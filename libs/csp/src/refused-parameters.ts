@@ -1,5 +1,5 @@
 import { invalid } from '#platform/errors';
-import type { VolumeConfig } from '#storage/block-storage';
+import type { VolumeConfig } from '#storage/block/block-storage';
 
 /**
  * Parameters that HPE documents for its arrays and that nothing here can follow. Kept and echoed they would look as if they

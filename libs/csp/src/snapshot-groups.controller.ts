@@ -10,7 +10,7 @@ import { ourId } from '#csp/resource-id';
 import { TokenGuard } from '#csp/token.guard';
 import { invalid } from '#platform/errors';
 import { isUuid } from '#platform/uuid';
-import type { BlockStorage } from '#storage/block-storage';
+import type { BlockStorage } from '#storage/block/block-storage';
 
 /** `/snapshot_groups`: all members of a volume group at one instant. */
 @UseGuards(TokenGuard)
@@ -26,13 +26,13 @@ export class SnapshotGroupsController {
     const volumeGroupId = query.get('volume_group_id');
     if (!volumeGroupId) throw invalid('volume_group_id', 'required');
     const known = isUuid(volumeGroupId);
-    const groups = known ? await this.storage.listSnapshotGroups(call.caller, { volumeGroupId }) : [];
+    const groups = known ? await this.storage.snapshotGroups.list(call.caller, { volumeGroupId }) : [];
     return call.reply(groups.map(toSnapshotGroup));
   }
 
   @Get(':id')
   async get(@Call() call: CspCall, @Param('id') id: string): Promise<unknown> {
-    return call.reply(toSnapshotGroup(await this.storage.getSnapshotGroup(call.caller, ourId('Snapshot group', id))));
+    return call.reply(toSnapshotGroup(await this.storage.snapshotGroups.get(call.caller, ourId('Snapshot group', id))));
   }
 
   @Post()
@@ -43,12 +43,13 @@ export class SnapshotGroupsController {
     @Body(bodyOf(snapshotGroupBody)) body: z.output<typeof snapshotGroupBody>,
   ): Promise<unknown> {
     const request = toSnapshotGroupRequest(body);
-    return call.reply(toSnapshotGroup(await this.storage.createSnapshotGroup(call.caller, request)));
+    return call.reply(toSnapshotGroup(call.answerOf(await this.storage.snapshotGroups.create(call.caller, request))));
   }
 
   @Delete(':id')
   @HttpCode(204)
   async delete(@Call() call: CspCall, @Param('id') id: string): Promise<void> {
-    if (isUuid(id)) await this.storage.deleteSnapshotGroup(call.caller, id).catch(unlessGone);
+    const done = isUuid(id) && (await this.storage.snapshotGroups.delete(call.caller, id).catch(unlessGone));
+    if (done) call.answerOf(done);
   }
 }

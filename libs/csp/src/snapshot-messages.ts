@@ -4,16 +4,21 @@ import { booleanOf, config } from '#csp/config-values';
 import { description, id, name } from '#csp/request-body';
 import { ourId } from '#csp/resource-id';
 import { invalid } from '#platform/errors';
-import type { SnapshotRequest, SnapshotView, VolumeConfig } from '#storage/block-storage';
+import type { SnapshotRequest, SnapshotView, VolumeConfig } from '#storage/block/block-storage';
 
 export const seconds = (date: Date): number => Math.floor(date.getTime() / 1000);
 
 export const snapshotBody = z.object({ name, volume_id: id, description: description.optional(), config });
 
+/** The driver's name for what it makes only to clone from, and never deletes (docs/callers.md#snapshots-for-clones). */
+const FOR_CLONE = /^snap-for-clone-/;
+
 export const toSnapshotRequest = (body: z.output<typeof snapshotBody>): SnapshotRequest => ({
   name: body.name,
   volumeId: ourId('Volume', body.volume_id),
   description: body.description ?? '',
+  hidden: FOR_CLONE.test(body.name),
+  force: String(body.config.force) === 'true',
   config: readOnly(body.config),
 });
 

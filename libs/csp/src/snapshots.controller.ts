@@ -11,7 +11,7 @@ import { ourId } from '#csp/resource-id';
 import { snapshotBody, toSnapshot, toSnapshotRequest } from '#csp/snapshot-messages';
 import { TokenGuard } from '#csp/token.guard';
 import { isUuid } from '#platform/uuid';
-import type { BlockStorage, SnapshotView } from '#storage/block-storage';
+import type { BlockStorage, SnapshotView } from '#storage/block/block-storage';
 
 /** `/snapshots`. */
 @UseGuards(TokenGuard)
@@ -38,13 +38,13 @@ export class SnapshotsController {
     } else if (volume !== undefined && volumeId === undefined) reply.send(call.reply([]));
     else {
       const holding = query.get('mode') === 'exists';
-      await sendList(call, reply, this.storage.listSnapshots(call.caller, { volumeId, holding }), toSnapshot);
+      await sendList(call, reply, this.storage.snapshots.list(call.caller, { volumeId, holding }), toSnapshot);
     }
   }
 
   @Get(':id')
   async get(@Call() call: CspCall, @Param('id') id: string): Promise<unknown> {
-    return call.reply(toSnapshot(await this.storage.getSnapshot(call.caller, ourId('Snapshot', id))));
+    return call.reply(toSnapshot(await this.storage.snapshots.get(call.caller, ourId('Snapshot', id))));
   }
 
   @Post()
@@ -54,18 +54,20 @@ export class SnapshotsController {
     @Call() call: CspCall,
     @Body(bodyOf(snapshotBody)) body: z.output<typeof snapshotBody>,
   ): Promise<unknown> {
-    return call.reply(toSnapshot(await this.storage.createSnapshot(call.caller, toSnapshotRequest(body))));
+    return call.reply(
+      toSnapshot(call.answerOf(await this.storage.snapshots.create(call.caller, toSnapshotRequest(body)))),
+    );
   }
 
   @Delete(':id')
   @HttpCode(204)
   async delete(@Call() call: CspCall, @Param('id') id: string): Promise<void> {
-    await this.storage.deleteSnapshot(call.caller, ourId('Snapshot', id));
+    call.answerOf(await this.storage.snapshots.delete(call.caller, ourId('Snapshot', id)));
   }
 
   private async named({ caller }: CspCall, name: string, volumeId: string | undefined): Promise<SnapshotView[]> {
     const found: SnapshotView[] = [];
-    for await (const page of this.storage.listSnapshots(caller, { name, volumeId })) found.push(...page);
+    for await (const page of this.storage.snapshots.list(caller, { name, volumeId })) found.push(...page);
     return found;
   }
 }

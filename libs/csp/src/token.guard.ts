@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CspCall, isRead, rulesOf, setCall } from '#csp/csp-call';
 import { BadToken, CspRefusal } from '#csp/csp-errors';
 import { CSP_OPTIONS, type CspOptions, type CspWaits, DEFAULT_WAITS } from '#csp/csp-options';
-import type { Session, SessionBackend } from '#tenancy/session-directory';
+import type { Session, SessionBackend } from '#tenancy/logins/session-directory';
 
 /**
  * Lets in who has a token (`x-auth-token`), and says by session and `x-array-ip` for which tenant and backend the call is.

@@ -5,7 +5,7 @@ import { unexpectedArgument } from '#csp/csp-errors';
 import { description, id } from '#csp/request-body';
 import { ourId } from '#csp/resource-id';
 import { invalid } from '#platform/errors';
-import type { VolumeChanges, VolumeConfig } from '#storage/block-storage';
+import type { VolumeChanges, VolumeConfig } from '#storage/block/block-storage';
 
 /** PUT volumes/{id}: what is not listed cannot be changed, and is refused as the specification shows. */
 export const updateVolumeBody = z.strictObject({

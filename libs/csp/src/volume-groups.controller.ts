@@ -9,7 +9,7 @@ import { Query, type RequestQuery } from '#csp/request-query';
 import { ourId } from '#csp/resource-id';
 import { TokenGuard } from '#csp/token.guard';
 import { isUuid } from '#platform/uuid';
-import type { BlockStorage } from '#storage/block-storage';
+import type { BlockStorage } from '#storage/block/block-storage';
 
 /** `/volume_groups`. A volume joins and leaves by an edit of the volume. */
 @UseGuards(TokenGuard)
@@ -24,7 +24,7 @@ export class VolumeGroupsController {
   async list(@Call() call: CspCall, @Query() query: RequestQuery): Promise<unknown> {
     const name = query.get('name');
     const known = name === undefined || isName(name);
-    const groups = known ? await this.storage.listVolumeGroups(call.caller, { name }) : [];
+    const groups = known ? await this.storage.volumeGroups.list(call.caller, { name }) : [];
     if (name !== undefined && groups.length === 0)
       throw new CspRefusal(404, `Volume group with name ${name} not found.`);
     return call.reply(groups.map(toVolumeGroup));
@@ -32,7 +32,7 @@ export class VolumeGroupsController {
 
   @Get(':id')
   async get(@Call() call: CspCall, @Param('id') id: string): Promise<unknown> {
-    return call.reply(toVolumeGroup(await this.storage.getVolumeGroup(call.caller, ourId('Volume group', id))));
+    return call.reply(toVolumeGroup(await this.storage.volumeGroups.get(call.caller, ourId('Volume group', id))));
   }
 
   @Post()
@@ -41,12 +41,12 @@ export class VolumeGroupsController {
     @Call() call: CspCall,
     @Body(bodyOf(volumeGroupBody)) body: z.output<typeof volumeGroupBody>,
   ): Promise<unknown> {
-    return call.reply(toVolumeGroup(await this.storage.createVolumeGroup(call.caller, toVolumeGroupRequest(body))));
+    return call.reply(toVolumeGroup(await this.storage.volumeGroups.create(call.caller, toVolumeGroupRequest(body))));
   }
 
   @Delete(':id')
   @HttpCode(204)
   async delete(@Call() call: CspCall, @Param('id') id: string): Promise<void> {
-    if (isUuid(id)) await this.storage.deleteVolumeGroup(call.caller, id).catch(unlessGone);
+    if (isUuid(id)) await this.storage.volumeGroups.delete(call.caller, id).catch(unlessGone);
   }
 }

@@ -1,6 +1,6 @@
 import { sizeNumber } from '#csp/byte-size';
 import { invalid } from '#platform/errors';
-import type { PublicationView, VolumeConfig, VolumeView } from '#storage/block-storage';
+import type { PublicationView, VolumeConfig, VolumeView } from '#storage/block/block-storage';
 
 export interface VolumeReply {
   id: string;
@@ -57,8 +57,8 @@ function toConfig(view: VolumeView): VolumeConfig {
  * The driver (3.x) waits while a status is there that is not Completed. Of a volume that it finds when it asks again, it
  * says what it was made from only when that says Completed; without, its provisioner deletes the clone and begins anew.
  */
-function backgroundOf({ background, cloneOf }: VolumeView): VolumeConfig {
-  if (background) return { background_operation_status: background };
+function backgroundOf({ ready, cloneOf }: VolumeView): VolumeConfig {
+  if (!ready) return { background_operation_status: 'InProgress' };
   return cloneOf === '' ? {} : { background_operation_status: 'Completed' };
 }
 

@@ -6,7 +6,7 @@ import { CspRefusal, unexpectedArgument } from '#csp/csp-errors';
 import { CSP_OPTIONS, type CspOptions } from '#csp/csp-options';
 import { hostOf, publishBody, unpublishBody } from '#csp/host-reference';
 import { sendList } from '#csp/json-list';
-import { isImport, namedVolumeOf, sourceNamed } from '#csp/named-volumes';
+import { isImport, namedVolumeOf, refuseNamed } from '#csp/named-volumes';
 import { bodyOf, isName } from '#csp/request-body';
 import { Query, type RequestQuery } from '#csp/request-query';
 import { ourId } from '#csp/resource-id';
@@ -15,7 +15,7 @@ import { toVolumeChanges, type UpdateVolumeBody, updateVolumeBody } from '#csp/v
 import { accessProtocolOf, toPublication, toVolume } from '#csp/volume-mapper';
 import { type CreateVolumeBody, createVolumeBody, toVolumeRequest } from '#csp/volume-requests';
 import { invalid, isStorageError, StorageError } from '#platform/errors';
-import type { BlockStorage } from '#storage/block-storage';
+import type { BlockStorage } from '#storage/block/block-storage';
 
 /** `/volumes`: lookups, creation, edits, and the actions publish and unpublish. */
 @UseGuards(TokenGuard)
@@ -30,36 +30,31 @@ export class VolumesController {
   @Get()
   async list(@Call() call: CspCall, @Query() query: RequestQuery, @Res() reply: FastifyReply): Promise<void> {
     const name = query.get('name');
-    if (name === undefined) return sendList(call, reply, this.storage.listVolumes(call.caller), toVolume);
-    const volume = isName(name) ? await this.storage.findVolume(call.caller, name) : undefined;
+    if (name === undefined) return sendList(call, reply, this.storage.volumes.list(call.caller), toVolume);
+    const volume = isName(name) ? await this.storage.volumes.find(call.caller, name) : undefined;
     if (!volume) throw new CspRefusal(404, `Volume with name ${name} not found.`);
     reply.send(call.reply([toVolume(volume)]));
   }
 
   @Get(':id')
   async get(@Call() call: CspCall, @Param('id') id: string): Promise<unknown> {
-    return call.reply(toVolume(await this.storage.getVolume(call.caller, ourId('Volume', id))));
+    return call.reply(toVolume(await this.storage.volumes.get(call.caller, ourId('Volume', id))));
   }
 
   @Post()
   @HttpCode(200)
   @Rules({ wait: 'createVolume' })
   async create(@Call() call: CspCall, @Body(bodyOf(createVolumeBody)) body: CreateVolumeBody): Promise<unknown> {
-    const { request, snapshotOf } = toVolumeRequest(body);
-    if (request.source) call.waitAs('cloneVolume');
-    if (snapshotOf !== undefined && request.source && 'snapshotId' in request.source) {
-      const snapshot = await this.storage.getSnapshot(call.caller, request.source.snapshotId);
-      if (snapshot.volumeId !== snapshotOf)
-        throw invalid('parent_volume_id', `snapshot ${snapshot.name} is of another volume, ${snapshot.volumeName}`);
-    }
+    const request = toVolumeRequest(body);
     const named = namedVolumeOf(body);
-    if (named && isImport(named))
-      return call.reply(toVolume(await this.storage.importVolume(call.caller, named.name, request)));
-    if (named) {
-      call.waitAs('cloneVolume');
-      request.source = await sourceNamed(this.storage, call.caller, request, named);
-    }
-    return call.reply(toVolume(await this.storage.createVolume(call.caller, request)));
+    if (named && !isImport(named)) request.source = { volumeName: named.name };
+    if (request.source || named) call.waitAs('cloneVolume');
+    const { volumes } = this.storage;
+    const made =
+      named && isImport(named)
+        ? await volumes.import(call.caller, named.name, request)
+        : await volumes.create(call.caller, request).catch(refuseNamed(named));
+    return call.reply(toVolume(call.answerOf(made)));
   }
 
   @Put(':id')
@@ -71,8 +66,8 @@ export class VolumesController {
     const volumeId = ourId('Volume', id);
     const changes = toVolumeChanges(volumeId, body);
     const volume = changes
-      ? await this.storage.updateVolume(call.caller, volumeId, changes)
-      : await this.storage.getVolume(call.caller, volumeId);
+      ? call.answerOf(await this.storage.volumes.update(call.caller, volumeId, changes))
+      : await this.storage.volumes.get(call.caller, volumeId);
     return call.reply(toVolume(volume));
   }
 
@@ -80,7 +75,7 @@ export class VolumesController {
   @HttpCode(204)
   async delete(@Call() call: CspCall, @Param('id') id: string, @Query() query: RequestQuery): Promise<void> {
     const options = { force: forceOf(query) };
-    await this.storage.deleteVolume(call.caller, ourId('Volume', id), options).catch(refuseDelete);
+    call.answerOf(await this.storage.volumes.delete(call.caller, ourId('Volume', id), options).catch(refuseDelete));
   }
 
   @Put(':id/actions/publish')
@@ -95,7 +90,11 @@ export class VolumesController {
     if (body.access_control_list !== undefined) throw unexpectedArgument('access_control_list');
     const host = hostOf(body);
     if (host === '') throw new StorageError('not_found', 'host_uuid names no host');
-    return call.reply(toPublication(await this.storage.publish(call.caller, volumeId, { host, accessProtocol })));
+    return call.reply(
+      toPublication(
+        call.answerOf(await this.storage.publications.publish(call.caller, volumeId, { host, accessProtocol })),
+      ),
+    );
   }
 
   /** Of a host that nobody knows: done, or the driver would repeat it for ever. */
@@ -109,8 +108,8 @@ export class VolumesController {
   ): Promise<void> {
     const volumeId = ourId('Volume', id);
     const host = hostOf(body);
-    if (host === '') await this.storage.getVolume(call.caller, volumeId);
-    else await this.storage.unpublish(call.caller, volumeId, host);
+    if (host === '') await this.storage.volumes.get(call.caller, volumeId);
+    else call.answerOf(await this.storage.publications.unpublish(call.caller, volumeId, host));
   }
 }
 

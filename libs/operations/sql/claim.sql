@@ -2,16 +2,19 @@
 -- unique index: the loser gets 23505 and leaves. Expiry is the database's clock; the fence grows with every claim, also by
 -- the owner of the expired one. Order binds on the operation's own resource, on others only exclusion does; who holds its
 -- slots already has had its turn, whatever negation came since. A lease without an owner was handed back: that is no crash.
+-- Else it counts as one, and the event says who had it last and at which step, until that worker says that it lives (left.sql).
 -- A ring that is older than the place of its operation finds nothing to run: without a place the cap would not hold.
 -- The host fence grows over all claims: whoever has a resource later has the higher one, whatever his operation.
--- Of a class that a person has paused nothing begins, whatever a worker knows of that.
--- $1 operations $2 worker $3 lease in ms
+-- Of a class that a person has paused nothing begins, whatever a worker knows of that. A kind that this worker does not know,
+-- as one of the release before, is left to one that does.
+-- $1 operations $2 worker $3 lease in ms $4 kinds that the worker knows
 WITH candidate AS MATERIALIZED (
-  SELECT tenant_id, id, state = 'running' AND lease_owner IS NOT NULL AS crashed
+  SELECT tenant_id, id, state = 'running' AND lease_owner IS NOT NULL AS crashed,
+         CASE state WHEN 'running' THEN lease_owner END AS lost_by
     FROM trivet.operation
    WHERE id = ANY ($1)
      AND (state = 'pending' AND place IS NOT NULL AND next_run_at <= now() OR state = 'running' AND lease_until <= now())
-     AND class <> ALL (ARRAY(SELECT class FROM trivet.queue WHERE paused))
+     AND class <> ALL (ARRAY(SELECT class FROM trivet.queue WHERE paused)) AND kind = ANY ($4)
      FOR UPDATE SKIP LOCKED
 ), mine AS MATERIALIZED (
   SELECT s.operation_id, s.tenant_id, s.resource_id, s.slot, s.own, s.held, s.priority, s.seq
@@ -51,14 +54,16 @@ WITH candidate AS MATERIALIZED (
          started_at = coalesce(o.started_at, now())
     FROM turn
    WHERE o.id = ANY (ARRAY(SELECT id FROM turn)) AND o.tenant_id = turn.tenant_id AND o.id = turn.id
-  RETURNING o.*
+  RETURNING o.*, turn.crashed, turn.lost_by
 ), event AS (
   INSERT INTO trivet.operation_event (tenant_id, operation_id, type, detail)
   SELECT tenant_id, id, 'attempt', jsonb_build_object('attempt', attempt, 'fence', fence, 'worker', lease_owner)
-    FROM leased WHERE attempt <= 10 OR attempt % 100 = 0
+                                || CASE WHEN crashed THEN jsonb_build_object('lostBy', lost_by, 'lostAt', step) ELSE '{}' END
+    FROM leased WHERE attempt <= 10 OR attempt % 100 = 0 OR crashed
 )
 SELECT tenant_id AS "tenantId", id, kind, class, backend_id AS "backendId", resource_kind AS "resourceKind",
-       resource_id AS "resourceId", resource_name AS "resourceName", request, progress, attempt, crashes, place,
+       resource_id AS "resourceId", resource_name AS "resourceName",
+       ARRAY(SELECT DISTINCT mine.resource_id FROM mine WHERE mine.operation_id = leased.id) AS resources, request, progress, attempt, crashes, place,
        fence::text AS fence, nextval('trivet.host_fence')::text AS "hostFence",
        cancel_requested_at IS NOT NULL AS cancelled, traceparent, created_at AS "createdAt"
   FROM leased

@@ -1,17 +1,21 @@
 -- The guarantee: everything that should run and is not about to is dispatched again, whatever became of the doorbell.
 -- Round-robin over tenants and backends (their n-th operations come before anybody's n+1-th), each as far as it has free
 -- places, none whose circuit is open or who has somebody before him in line. Who was dispatched long ago has his place
--- still and is rung again; whose turn has not come gives the place back. Nobody rings for a class that is paused: its
+-- still and is rung again, who has waited longest first; whose turn has not come gives the place back. Each class has a share of
+-- the round of its own, and those without a place one apart from those that are rung again: 30 tenants whose index operations
+-- nobody answered would else fill round after round. Nobody rings for a class that is paused: its
 -- operations keep the places that they have, which are places of that class alone, and take no share of this round.
--- $1 cap $2 redispatch after ms $3 limit
+-- What this worker does not know it leaves to others, and a place that nobody has used goes to those that somebody knows.
+-- $1 cap $2 redispatch after ms $3 limit of each share $4 kinds that the worker knows
 WITH inflight AS (
   SELECT tenant_id, backend_id, class, count(*) AS n
     FROM trivet.operation
    WHERE place IS NOT NULL
    GROUP BY 1, 2, 3
 ), candidate AS MATERIALIZED (
-  SELECT o.tenant_id, o.backend_id, o.class, o.id, o.state, o.priority, o.seq, o.place, o.dispatch_no,
-         NOT EXISTS (SELECT FROM trivet.backend_circuit c
+  SELECT o.tenant_id, o.backend_id, o.class, o.id, o.state, o.priority, o.seq, o.place, o.dispatch_no, o.dispatched_at,
+         o.kind = ANY ($4)
+     AND NOT EXISTS (SELECT FROM trivet.backend_circuit c
                       WHERE c.tenant_id = o.tenant_id AND c.backend_id = o.backend_id AND trivet.circuit_state(c.open_until) = 'open')
      AND NOT EXISTS (
            SELECT FROM trivet.operation_slot mine
@@ -36,7 +40,13 @@ WITH inflight AS (
    WHERE c.turn_has_come
   WINDOW line AS (PARTITION BY c.tenant_id, c.backend_id, c.class, c.place IS NULL ORDER BY c.priority DESC, c.seq)
 ), chosen AS (
-  SELECT * FROM waiting WHERE turn <= $1::int ORDER BY turn, id LIMIT $3
+  SELECT * FROM (
+    SELECT waiting.*,
+           row_number() OVER (PARTITION BY class, place IS NULL
+                                  ORDER BY turn, CASE WHEN place IS NOT NULL THEN dispatched_at END, priority DESC, seq) AS nth
+      FROM waiting
+     WHERE turn <= $1::int) AS share
+   WHERE nth <= $3
 ), places AS MATERIALIZED (
   SELECT line.tenant_id, line.backend_id, line.class, free.place,
          row_number() OVER (PARTITION BY line.tenant_id, line.backend_id, line.class) AS rank

@@ -17,7 +17,7 @@ export interface Ring {
 }
 
 /** An operation as its worker holds it. `fence` is a bigint in decimal. */
-export interface LeasedOperation {
+export interface LeasedOperation<Request extends object = object> {
   tenantId: string;
   id: string;
   kind: string;
@@ -26,7 +26,10 @@ export interface LeasedOperation {
   resourceKind: string;
   resourceId: string;
   resourceName: string;
-  request: JsonObject;
+  /** At which others may be waiting for its end: those of its slots. */
+  resources: readonly string[];
+  /** Also of rows that earlier releases wrote: fields of it which came later are optional. */
+  request: Request;
   /** What earlier attempts committed. */
   progress: JsonObject;
   attempt: number;

@@ -1,6 +1,6 @@
 /**
  * The one closed union of errors. Whoever knows the cause decides whether a repeat can help; nobody downstream guesses
- * from a message. Each protocol room maps the kinds to its codes in one exhaustive table.
+ * from a message. Each protocol library maps the kinds to its codes in one exhaustive table.
  */
 export const ERROR_KINDS = [
   'invalid_argument', // the request can never succeed as it is; `field` names what is wrong
@@ -42,9 +42,17 @@ export interface StorageErrorOptions {
   retry?: Retry;
   /** What it happened to, e.g. `bucket photos`. */
   resource?: string;
-  /** The request field at fault, by the name the caller uses. */
+  /** The request field at fault, as the domain calls it; a protocol library tells it by its own name. */
   field?: string;
+  /** Which operation the caller waited for. */
+  operation?: OperationInQuestion;
   cause?: unknown;
+}
+
+export interface OperationInQuestion {
+  id: string;
+  /** It is not at its end: only the caller's wait is. */
+  goesOn: boolean;
 }
 
 export class StorageError extends Error {
@@ -52,6 +60,7 @@ export class StorageError extends Error {
   readonly retry: Retry;
   readonly resource: string | undefined;
   readonly field: string | undefined;
+  readonly operation: OperationInQuestion | undefined;
 
   constructor(kind: ErrorKind, message: string, options: StorageErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
@@ -60,6 +69,12 @@ export class StorageError extends Error {
     this.retry = options.retry ?? DEFAULT_RETRY[kind];
     this.resource = options.resource;
     this.field = options.field;
+    this.operation = options.operation;
+  }
+
+  /** The same error, about this operation. */
+  of(operation: OperationInQuestion): StorageError {
+    return new StorageError(this.kind, this.message, { ...this, cause: this.cause, operation });
   }
 
   /** What an operation row keeps of an error: no cause, no stack. */
@@ -69,6 +84,17 @@ export class StorageError extends Error {
 
   static fromJSON(stored: StoredError): StorageError {
     return new StorageError(stored.kind, stored.message, stored);
+  }
+}
+
+/** A host has seen a higher fence for this resource: of a successor, or from before the database was restored. */
+export class HostFenceOvertaken extends StorageError {
+  constructor(
+    resource: string,
+    own: string,
+    readonly by: string,
+  ) {
+    super('aborted', `${resource}: fence ${own} was overtaken by ${by}`, { resource });
   }
 }
 
@@ -82,6 +108,6 @@ export interface StoredError {
 
 export const isStorageError = (error: unknown): error is StorageError => error instanceof StorageError;
 
-/** A request field that can never be right; `field` is spelled as the caller spells it. */
+/** A request field that can never be right. */
 export const invalid = (field: string, message: string): StorageError =>
   new StorageError('invalid_argument', `${field}: ${message}`, { field });

@@ -1,9 +1,9 @@
 import { timingSafeEqual } from 'node:crypto';
-import type { Database } from '#platform/database';
+import { decodeSealed, encodeSealed, type SecretBox, type SecretPlace } from '#platform/crypto/secrets';
+import type { Database } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
 import { StorageError } from '#platform/errors';
-import { createLogger } from '#platform/log';
-import { decodeSealed, encodeSealed, type SecretBox, type SecretPlace } from '#platform/secrets';
-import { sql } from '#platform/sql';
+import { createLogger } from '#platform/logging/log';
 import { uuidv7 } from '#platform/uuid';
 
 const log = createLogger('idempotency');

@@ -1,5 +1,5 @@
-import type { Database } from '#platform/database';
-import { sql } from '#platform/sql';
+import type { Database } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
 
 const TENANTS = sql('names_of_tenants', 'SELECT id, name FROM trivet.tenant_names()');
 const BACKENDS = sql('names_of_backends', 'SELECT id, tenant, name FROM trivet.backend_names($1)');

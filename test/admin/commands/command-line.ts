@@ -36,14 +36,27 @@ export class CommandLine {
   }
 
   async start(): Promise<void> {
-    this.#house = await AdminHouse.create({ block: 'fake' });
-    mkdirSync(this.home);
-    const { appliance } = this.house;
-    await Promise.all([appliance.gateway(), appliance.worker()]);
+    await this.startGateway();
+    await this.house.appliance.worker();
     await until(
       'the pools were looked at',
       async () => (await this.house.query('SELECT FROM trivet.pool')).length >= 3,
     );
+  }
+
+  /** Alone: nobody looks at pools, and what the test writes about them stays. */
+  async startGateway(): Promise<void> {
+    this.#house = await AdminHouse.create({ block: 'fake' });
+    mkdirSync(this.home);
+    await this.house.appliance.gateway();
+  }
+
+  /** Of a process that knows the database and no gateway. */
+  get offline(): Record<string, string> {
+    const { env } = this.house.appliance;
+    const names = ['TRIVET_DATABASE_URL', 'TRIVET_DATABASE_ENGINE_URL', 'TRIVET_KEK_FILE'];
+    const given = Object.fromEntries(names.map(name => [name, env[name]!]));
+    return { ...given, TRIVET_ADMIN_URL: '', TRIVET_ADMIN_TOKEN_FILE: '' };
   }
 
   async close(): Promise<void> {

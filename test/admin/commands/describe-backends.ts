@@ -29,7 +29,7 @@ export function describeBackends(line: CommandLine): void {
       const config = join(line.home, 'config.json');
       const credentials = { accessKeyId: 'AKIDOFTHECOMMANDLINE', secretAccessKey: 'secret-of-the-command-line' };
       writeFileSync(config, JSON.stringify({ endpoint: 'http://127.0.0.1:9', region: 'default' }));
-      const args = ['backend', 'add', 'far', '--tenant', 'acme', '--kind', 'rgw'];
+      const args = ['backend', 'create', 'far', '--tenant', 'acme', '--kind', 'rgw'];
       const missing = await run(args);
       expect(missing).toMatchObject({ code: 65, stderr: expect.stringContaining('--config-file') });
       const broken = join(line.home, 'broken.json');
@@ -45,7 +45,7 @@ export function describeBackends(line: CommandLine): void {
       expect(JSON.stringify(made)).not.toContain(credentials.secretAccessKey);
       const tested = await run(['backend', 'test', 'far', '--tenant', 'acme']);
       expect(tested).toMatchObject({ code: 1, stdout: expect.stringMatching(/^fail /m) });
-      expect(await trivet(['backend', 'remove', 'far', '--tenant', 'acme'])).toBe('far is forgotten\n');
+      expect(await trivet(['backend', 'delete', 'far', '--tenant', 'acme'])).toBe('far is deleted\n');
     });
 
     it('say what each kind is configured by, and register one by its fields', async () => {
@@ -62,7 +62,7 @@ export function describeBackends(line: CommandLine): void {
       );
       expect(await run(['backend', 'kinds', 'tape'])).toMatchObject({ code: 65 });
 
-      const add = ['backend', 'add', 'aside', '--tenant', 'acme', '--kind', 'fake'];
+      const add = ['backend', 'create', 'aside', '--tenant', 'acme', '--kind', 'fake'];
       const fake = [...add, '--set', `file=${join(line.home, 'aside.db')}`];
       const unwritten = await run([...fake, '--set', 'latencyMs=slow']);
       expect(unwritten).toMatchObject({ code: 65, stderr: expect.stringContaining('--set latencyMs') });
@@ -74,11 +74,11 @@ export function describeBackends(line: CommandLine): void {
       expect(await json([...fake, '--set', 'latencyMs=2', '--set', 'region=eu'])).toMatchObject({
         config: { file: join(line.home, 'aside.db'), latencyMs: 2, region: 'eu' },
       });
-      expect(await trivet(['backend', 'remove', 'aside', '--tenant', 'acme'])).toBe('aside is forgotten\n');
+      expect(await trivet(['backend', 'delete', 'aside', '--tenant', 'acme'])).toBe('aside is deleted\n');
     });
 
     it('open a socket for a tenant, suspend it and remove it', async () => {
-      const add = ['endpoint', 'add', 'k8s', '--tenant', 'acme', '--protocol', 'cosi'];
+      const add = ['endpoint', 'create', 'k8s', '--tenant', 'acme', '--protocol', 'cosi'];
       expect(await run(add)).toMatchObject({ code: 65, stderr: expect.stringContaining('--backend') });
       const made = await json([...add, '--backend', 'fake', '--driver-name', 'acme.objects.example']);
       expect(made).toMatchObject({
@@ -90,7 +90,7 @@ export function describeBackends(line: CommandLine): void {
       expect(rows(await trivet(['endpoint', 'list', '--tenant', 'acme'])).map(([name]) => name)).toContain('k8s');
       expect(await trivet(['endpoint', 'suspend', 'k8s', '--tenant', 'acme'])).toBe('k8s is suspended\n');
       expect(await json(['endpoint', 'resume', 'k8s', '--tenant', 'acme'])).toMatchObject({ state: 'active' });
-      expect(await trivet(['endpoint', 'remove', 'k8s', '--tenant', 'acme'])).toBe('k8s is removed\n');
+      expect(await trivet(['endpoint', 'delete', 'k8s', '--tenant', 'acme'])).toBe('k8s is deleted\n');
     });
   });
 

@@ -11,7 +11,7 @@ const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/;
 export function describeOperations(line: CommandLine): void {
   const { run, trivet, json } = line;
 
-  describe('trivet operations', () => {
+  describe('trivet operation', () => {
     const bucket = { name: 'stuck', protocols: [{ type: 'S3' }] };
     let parked: string;
 
@@ -22,7 +22,7 @@ export function describeOperations(line: CommandLine): void {
       expect((await client.call('r1', 'DriverCreateBucket', bucket)).code).toBe('PERMISSION_DENIED');
       fake!.seedObjects('stuck', 1);
       await client.call('r1', 'DriverDeleteBucket', { bucket_id: 'stuck' });
-      const list = ['operations', 'list', '--state', 'needs_attention', '--kind', 'bucket'];
+      const list = ['operation', 'list', '--state', 'needs_attention', '--kind', 'bucket'];
       const { items } = await json(list);
       expect(items).toMatchObject([{ kind: 'bucket.delete', resource: { name: 'stuck' }, tenant: 'default' }]);
       parked = items[0].id;
@@ -34,47 +34,58 @@ export function describeOperations(line: CommandLine): void {
         'needs_attention',
       ]);
 
-      const shown = await trivet(['operations', 'show', parked]);
+      const shown = await trivet(['operation', 'show', parked]);
       expect(shown).toMatch(/^state +needs_attention$/m);
-      expect(shown).toContain(`trivet operations retry ${parked}`);
+      expect(shown).toContain(`trivet operation retry ${parked}`);
       expect(shown).toMatch(/^events:$/m);
-      expect(await json(['operations', 'show', parked])).toMatchObject({
+      expect(await json(['operation', 'show', parked])).toMatchObject({
         id: parked,
         actions: expect.arrayContaining(['retry']),
       });
 
-      const stopped = await run(['operations', 'watch', parked]);
+      const stopped = await run(['operation', 'watch', parked]);
       expect(stopped).toMatchObject({ code: 1, stdout: expect.stringContaining('needs_attention') });
 
       fake!.clearFaults();
       fake!.seedObjects('stuck', 0);
-      expect(await trivet(['operations', 'retry', parked, '--reason', 'emptied'])).toBe(
+      expect(await trivet(['operation', 'retry', parked, '--reason', 'emptied'])).toBe(
         `${parked} runs again within seconds\n`,
       );
-      expect(await trivet(['operations', 'watch', parked])).toMatch(/bucket\.delete stuck .* succeeded/);
-      expect(await json(['operations', 'watch', parked])).toMatchObject({ id: parked, state: 'succeeded' });
+      expect(await trivet(['operation', 'watch', parked])).toMatch(/bucket\.delete stuck .* succeeded/);
+      expect(await json(['operation', 'watch', parked])).toMatchObject({ id: parked, state: 'succeeded' });
     });
 
     it('does not wait for one that there is not', async () => {
       const id = randomUUID();
-      const { code, stderr } = await run(['operations', 'watch', id]);
+      const { code, stderr } = await run(['operation', 'watch', id]);
       expect(code).toBe(1);
       expect(stderr).toContain(`trivet: there is no operation ${id}\n`);
     });
 
-    it('says what a state forbids, and that singular and plural are one command', async () => {
-      for (const command of ['operations', 'operation']) {
-        const { code, stderr } = await run([command, 'retry', parked]);
-        expect(code).toBe(1);
-        expect(stderr).toMatch(/^ {2}means {3}.*\(failed_precondition\)$/m);
-        expect(stderr).toMatch(/^ {2}do {6}/m);
-        expect(stderr).toMatch(new RegExp(`^ {2}quote {3}urn:uuid:${UUID.source}$`, 'm'));
-      }
-      expect((await run(['operations', 'cancel', parked])).stderr).toContain("required option '--reason <text>'");
+    it('says what a state forbids', async () => {
+      const { code, stderr } = await run(['operation', 'retry', parked]);
+      expect(code).toBe(1);
+      expect(stderr).toMatch(/^ {2}means {3}.*\(failed_precondition\)$/m);
+      expect(stderr).toMatch(/^ {2}do {6}/m);
+      expect(stderr).toMatch(new RegExp(`^ {2}quote {3}urn:uuid:${UUID.source}$`, 'm'));
+      expect((await run(['operation', 'cancel', parked])).stderr).toContain('--reason is missing');
+    });
+
+    it('is listed and tried again straight from the database where that is asked for', async () => {
+      const env = line.offline;
+      const { items } = await json(['operation', 'list', '--offline', '--state', 'succeeded'], { env });
+      expect(items).toContainEqual(
+        expect.objectContaining({ id: parked, kind: 'bucket.delete', resource: { name: 'stuck' }, state: 'succeeded' }),
+      );
+      expect(await trivet(['operation', 'list', '--offline', '--limit', '1'], { env })).toMatch(
+        /^ID +TENANT +KIND +RESOURCE/,
+      );
+      const { code, stderr } = await run(['operation', 'retry', parked, '--offline'], { env });
+      expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('this one (bucket.delete) is') });
     });
 
     it('shows live what happens, one line an event', async () => {
-      const args = ['operations', 'watch', '--json'];
+      const args = ['operation', 'watch', '--json'];
       const child = spawn(process.execPath, [MAIN, ...args], {
         env: line.environment(line.house.root.viewer),
         stdio: 'pipe',
@@ -120,9 +131,9 @@ export function describeOperations(line: CommandLine): void {
     });
 
     it('say who did what, and export all of it', async () => {
-      const [newest] = rows(await trivet(['audit', '--action', 'queue.', '--limit', '1']));
+      const [newest] = rows(await trivet(['audit', 'list', '--action', 'queue.', '--limit', '1']));
       expect(newest).toEqual(expect.arrayContaining(['the-admin@appliance (token house)']));
-      const exported = (await trivet(['audit', '--export'])).trim().split('\n');
+      const exported = (await trivet(['audit', 'export'])).trim().split('\n');
       const [{ count }] = (await line.house.query<{ count: string }>('SELECT count(*) FROM trivet.audit_entry')) as [
         { count: string },
       ];

@@ -33,7 +33,7 @@ export function describeTenants(line: CommandLine): void {
       const wrong = ['volumes=ten', 'volumes=1G', 'cheese=1', 'volumes'];
       const refused = await Promise.all(wrong.map(limit => run(['tenant', 'quota', 'shop', limit])));
       expect(refused).toMatchObject(
-        wrong.map(limit => ({ code: 65, stderr: expect.stringMatching(`^error: ${limit}: expected `) })),
+        wrong.map(limit => ({ code: 65, stderr: expect.stringMatching(`^trivet: ${limit}: expected `) })),
       );
 
       expect(await trivet(['tenant', 'suspend', 'shop'])).toBe('shop is suspended\n');

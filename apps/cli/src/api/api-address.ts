@@ -1,9 +1,9 @@
-import { readFileSync } from 'node:fs';
-import { EXIT_CONFIG } from '#platform/config';
+import { EXIT_CONFIG } from '#platform/config/config';
 import { readCredentials } from '../credentials.js';
 import { settings } from '../environment.js';
 import { Home, LauncherError } from '../home.js';
 import { livingState } from '../state.js';
+import { readGiven } from './given-file.js';
 
 /** Where the API is, and what it is asked with. */
 export interface ApiAddress {
@@ -21,7 +21,7 @@ export interface AddressOptions {
 export function findApi(options: AddressOptions): ApiAddress {
   const url = findUrl(options);
   const tokenFile = options.tokenFile ?? given('TRIVET_ADMIN_TOKEN_FILE');
-  if (tokenFile !== undefined) return { url, token: readToken(tokenFile) };
+  if (tokenFile !== undefined) return { url, token: readGiven(tokenFile, undefined, EXIT_CONFIG).trim() };
   if (url === homeUrl()) {
     const token = readCredentials(Home.find()!).admin?.token;
     if (token !== undefined) return { url, token };
@@ -32,7 +32,10 @@ export function findApi(options: AddressOptions): ApiAddress {
   );
 }
 
-/** Whether any address is known: of commands that can do without the API. */
+/** Whether it is the API of the appliance that runs in this home. */
+export const isOwnApi = (options: AddressOptions): boolean => findUrl(options) === homeUrl();
+
+/** Whether any address is known. */
 export const knowsApi = (options: AddressOptions): boolean =>
   (options.url ?? given('TRIVET_ADMIN_URL') ?? homeUrl()) !== undefined;
 
@@ -57,14 +60,6 @@ function homeUrl(): string | undefined {
   const state = home && livingState(home);
   const listen = state === undefined || state.partsOnly ? undefined : state.env.TRIVET_HTTP_LISTEN;
   return listen && `http://${listen.replace(/^(0\.0\.0\.0|\[::\]):/, '127.0.0.1:')}`;
-}
-
-export function readToken(file: string): string {
-  try {
-    return readFileSync(file === '-' ? 0 : file, 'utf8').trim();
-  } catch (error) {
-    throw new LauncherError(`cannot read ${file}: ${(error as NodeJS.ErrnoException).code ?? error}`, EXIT_CONFIG);
-  }
 }
 
 /** A token that goes over a network in the clear is everybody's. */

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { z } from 'zod';
 import type { Problem } from '#admin/contract/common';
 import type { ReplyOf, RouteContract } from '#admin/contract/route';
+import { jsonIn } from '../json-in.js';
 import type { ApiAddress } from './api-address.js';
 import { ApiError, unreachable } from './api-error.js';
 
@@ -58,13 +59,25 @@ export class ApiClient {
     const text = await answer.text().catch(error => {
       throw unreachable(this.url, error);
     });
+    const reply = jsonIn<ReplyOf<R>>(text);
+    if (text !== '' && reply === undefined) throw ApiError.of(answer, undefined, text);
     return {
       status: answer.status,
-      reply: (text === '' ? undefined : JSON.parse(text)) as ReplyOf<R>,
+      reply: reply as ReplyOf<R>,
       etag: answer.headers.get('etag') ?? undefined,
       location: answer.headers.get('location') ?? undefined,
       cookie: answer.headers.getSetCookie()[0]?.split(';')[0],
     };
+  }
+
+  /** Changes what it has just read, where the route wants that. */
+  async change<R extends RouteContract>(
+    { get, change }: { get?: RouteContract; change: R },
+    params: In<R['params']>,
+    body: In<R['body']>,
+  ): Promise<ReplyOf<R>> {
+    const read = get && (await this.call(get, { params } as object));
+    return (await this.call(change, { params, body, ...(read?.etag ? { ifMatch: read.etag } : {}) })).reply;
   }
 
   /** The body of a route that streams, as it comes. */
@@ -115,10 +128,6 @@ export function pathOf(route: RouteContract, params: unknown, query: unknown): s
 
 /** Something before the API (a proxy, another program at that port) may answer with anything. */
 function problemIn(text: string): Problem | undefined {
-  try {
-    const parsed = JSON.parse(text) as Partial<Problem>;
-    return typeof parsed.code === 'string' && typeof parsed.detail === 'string' ? (parsed as Problem) : undefined;
-  } catch {
-    return undefined;
-  }
+  const parsed = jsonIn<Partial<Problem>>(text);
+  return typeof parsed?.code === 'string' && typeof parsed.detail === 'string' ? (parsed as Problem) : undefined;
 }

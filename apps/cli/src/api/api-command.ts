@@ -1,6 +1,5 @@
-import type { Command } from 'commander';
 import { sessionRoutes } from '#admin/contract/session';
-import { DEFAULT_TENANT } from '#tenancy/login-name';
+import { DEFAULT_TENANT } from '#tenancy/credentials/login-name';
 import { type AddressOptions, findApi, isExposed } from './api-address.js';
 import { ApiClient } from './api-client.js';
 
@@ -10,19 +9,6 @@ export interface ApiOptions extends AddressOptions {
 export interface TenantOptions extends ApiOptions {
   tenant?: string;
 }
-
-/** Options of every command that talks to the API. */
-export const overApi = (command: Command): Command =>
-  command
-    .option('--url <address>', "the API's address; else TRIVET_ADMIN_URL, or the appliance of this home")
-    .option('--token-file <file>', 'holds an API token; else TRIVET_ADMIN_TOKEN_FILE, or that of this home')
-    .option('--json', 'as the API says it, for scripts');
-
-export const ofTenant = (command: Command): Command =>
-  overApi(command).option(
-    '--tenant <name>',
-    'whose; your own when absent, for administrators of the appliance `default`',
-  );
 
 export async function withApi<T>(options: ApiOptions, work: (api: ApiClient) => Promise<T>): Promise<T> {
   const address = findApi(options);

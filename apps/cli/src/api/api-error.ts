@@ -1,5 +1,5 @@
 import type { Problem } from '#admin/contract/common';
-import { EXIT_FULL } from '#platform/config';
+import { EXIT_FULL } from '#platform/config/config';
 import { LauncherError } from '../home.js';
 import { ADVICE } from './advice.js';
 
@@ -7,6 +7,8 @@ import { ADVICE } from './advice.js';
 export const EXIT = {
   /** The API refused it, or the operation failed: read the message. */
   refused: 1,
+  /** Wrong use of the command line. */
+  usage: 2,
   /** What was sent is wrong. */
   data: 65,
   /** Nothing answers. */
@@ -49,14 +51,13 @@ export class ApiError extends LauncherError {
 }
 
 export function describe({ title, detail, code, errors, instance, operation, retryable }: Problem): string {
-  const advice = ADVICE[code];
   const lines = [
     detail,
-    `  means   ${advice?.means ?? title} (${code})`,
-    `  do      ${advice?.todo ?? (retryable ? 'try again later' : 'read the message')}`,
+    `  means   ${title} (${code})`,
+    `  do      ${ADVICE[code] ?? (retryable ? 'try again later' : 'read the message')}`,
   ];
   if (operation !== null)
-    lines.push(`  about   trivet operations show ${operation.slice(operation.lastIndexOf('/') + 1)}`);
+    lines.push(`  about   trivet operation show ${operation.slice(operation.lastIndexOf('/') + 1)}`);
   // The message has them already when there is but one.
   if (errors && errors.length > 1)
     for (const { pointer, message } of errors) lines.push(`  field   ${pointer}: ${message}`);
@@ -72,8 +73,9 @@ function exitCodeOf({ status, retryable }: Problem): number {
 }
 
 export function unreachable(url: string, error: unknown): ApiError {
-  const { code, message } = ((error as Error).cause ?? error) as { code?: string; message?: string };
-  const why = code ?? message ?? String(error);
+  const { code, message } = ((error as Error).cause ?? error) as { code?: unknown; message?: string };
+  // A timeout's code is a number, which says nothing.
+  const why = typeof code === 'string' ? code : (message ?? String(error));
   const todo = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY/.test(why)
     ? 'trust its certificate: NODE_EXTRA_CA_CERTS=FILE trivet ...'
     : 'does the gateway run (`trivet status`, /readyz), and is that its address?';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { OperationDetailReply } from '#admin/contract/operations';
 import { tenantRoutes } from '#admin/contract/tenants';
-import { PROBLEMS } from '#admin/problems';
+import { PROBLEMS } from '#admin/problems/problems';
 import { parseLimit } from '../commands/tenant.js';
 import { ADVICE } from './advice.js';
 import { isExposed } from './api-address.js';
@@ -35,9 +35,9 @@ describe('problems', () => {
   it('say what happened, what it means, what to do, where to look, and what to quote', () => {
     expect(describeProblem(problem).split('\n')).toEqual([
       'volume data is being made',
-      `  means   ${ADVICE.aborted!.means} (aborted)`,
-      `  do      ${ADVICE.aborted!.todo}`,
-      '  about   trivet operations show op-1',
+      `  means   ${PROBLEMS.aborted.title} (aborted)`,
+      `  do      ${ADVICE.aborted}`,
+      '  about   trivet operation show op-1',
       '  field   /body/a: one',
       '  field   /body/b: two',
       '  quote   urn:uuid:1',

@@ -36,7 +36,7 @@ export function describeOperation(operation: OperationDetailReply, now = Date.no
     ['error', error && `${error.kind}: ${error.message}`],
     ['advice', operation.advice],
     ['trace', operation.traceparent?.split('-')[1]],
-    ['you may', operation.actions.map(verb => `trivet operations ${verb} ${operation.id}`).join('\n         ') || null],
+    ['you may', operation.actions.map(verb => `trivet operation ${verb} ${operation.id}`).join('\n         ') || null],
   ]);
   const more: string[] = [];
   if (waitsFor.length > 0)

@@ -2,10 +2,11 @@ import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
 import type { RouteContract } from '#admin/contract/route';
 import { sessionRoutes } from '#admin/contract/session';
+import { EXIT_CONFIG } from '#platform/config/config';
 import { LauncherError } from '../home.js';
-import { readToken } from './api-address.js';
 import { ApiClient } from './api-client.js';
 import { EXIT } from './api-error.js';
+import { readGiven } from './given-file.js';
 
 /** As the page does it, with a password: for whoever has no token yet. */
 export class LoginClient extends ApiClient {
@@ -37,7 +38,7 @@ export class LoginClient extends ApiClient {
 
 /** From a file or standard input; else asked for at the terminal, which does not show it. */
 export async function askPassword(username: string, file: string | undefined): Promise<string> {
-  if (file !== undefined) return readToken(file);
+  if (file !== undefined) return readGiven(file, '--password-file', EXIT_CONFIG).trim();
   if (!process.stdin.isTTY)
     throw new LauncherError(
       'no terminal to ask for the password: give --password-file (- is standard input)',

@@ -1,6 +1,5 @@
-import { InvalidArgumentError } from 'commander';
 import type { ZodType } from 'zod';
-import type { RouteContract } from '#admin/contract/route';
+import type { ReplyOf, RouteContract } from '#admin/contract/route';
 import { table } from '../table.js';
 import type { Answered, ApiClient, Sent } from './api-client.js';
 
@@ -8,16 +7,21 @@ export interface Page<T> {
   items: T[];
   next: string | null;
 }
-type ListRoute<T> = RouteContract & { reply: ZodType<Page<T>> };
+type ListRoute = RouteContract & { reply: ZodType<Page<unknown>> };
 
 /** As many as asked for, over as many pages as it takes. `next` stays null when there are no more. */
-export async function listed<T, R extends ListRoute<T>>(api: ApiClient, route: R, sent: Sent<R>, limit: number) {
-  const items: Page<T>['items'] = [];
+export async function listed<R extends ListRoute>(api: ApiClient, route: R, sent: Sent<R>, limit: number) {
+  type Item = ReplyOf<R>['items'][number];
+  const items: Item[] = [];
   let next: string | null = null;
   do {
-    const query = { ...(sent.query as object), limit: Math.min(200, limit - items.length), cursor: next ?? undefined };
-    const { reply }: Answered<R> = await api.call(route, { ...sent, query } as Sent<R>);
-    const page = reply as Page<T>;
+    const query: object = {
+      ...(sent.query as object),
+      limit: Math.min(200, limit - items.length),
+      cursor: next ?? undefined,
+    };
+    const answer: Answered<R> = await api.call(route, { ...sent, query } as Sent<R>);
+    const page = answer.reply as Page<Item>;
     items.push(...page.items);
     next = page.next;
   } while (next !== null && items.length < limit);
@@ -31,10 +35,14 @@ export interface Columns<T> {
   columns: Readonly<Record<string, (item: T) => string>>;
 }
 
-export function showPage<T>({ items, next }: Page<T>, { json, none, columns }: Columns<T>): void {
+/** A list that comes whole has no `next`. */
+export function showPage<T>(
+  page: { items: readonly T[]; next?: string | null },
+  { json, none, columns }: Columns<T>,
+): void {
+  const { items, next } = page;
   if (json || items.length === 0) {
-    if (json) sayJson({ items, next });
-    else say(none);
+    say(json ? JSON.stringify(page, null, 2) : none);
     return;
   }
   const cells = Object.values(columns);
@@ -44,7 +52,7 @@ export function showPage<T>({ items, next }: Page<T>, { json, none, columns }: C
       items.map(item => cells.map(cell => printable(cell(item)))),
     ),
   );
-  if (next !== null) say(`the first ${items.length}; --limit shows more`);
+  if (next) say(`the first ${items.length}; --limit shows more`);
 }
 
 /** One object: its JSON, or what people want to read about it. */
@@ -66,6 +74,12 @@ export const sayJson = (value: unknown): void => say(JSON.stringify(value ?? nul
 /** What a tenant called something must not drive the terminal of an operator. */
 export const printable = (text: string): string => text.replaceAll(/[\p{Cc}\u2028-\u202e\u2066-\u2069]/gu, '\ufffd');
 
+/** `[█████·····]` */
+export function bar(share: number, width: number): string {
+  const filled = Math.min(width, Math.round(share * width));
+  return `[${'█'.repeat(filled)}${'·'.repeat(width - filled)}]`;
+}
+
 /** How long ago, in its two largest units. */
 export function ago(time: string, now = Date.now()): string {
   return span(Math.max(0, now - Date.parse(time)));
@@ -83,11 +97,4 @@ export function span(ms: number): string {
   if (first === -1) return '0s';
   const shown = units.slice(first, first + 2).filter(([value]) => value > 0);
   return shown.map(([value, unit]) => `${value}${unit}`).join('');
-}
-
-/** Of `--limit`. */
-export function limitOf(text: string): number {
-  const value = Number(text);
-  if (!Number.isInteger(value) || value < 1) throw new InvalidArgumentError('expected a whole number above 0.');
-  return value;
 }

@@ -5,7 +5,7 @@ import type { ApiClient } from './api-client.js';
 import { EXIT } from './api-error.js';
 import { type Message, readEvents } from './event-reader.js';
 import { LiveLines } from './live-lines.js';
-import { ago, listed, printable, span } from './output.js';
+import { ago, bar, listed, printable, span } from './output.js';
 
 interface WatchOptions {
   json?: boolean;
@@ -73,9 +73,7 @@ const WIDTH = 24;
 export function progressLine(operation: OperationDetailReply, now = Date.now()): string {
   const { steps, state, kind, resource, attempt, createdAt, finishedAt, nextRunAt, waitsForBackend } = operation;
   const done = state === 'succeeded' ? steps.length : steps.filter(step => step.state === 'done').length;
-  const filled = steps.length === 0 ? 0 : Math.round((done / steps.length) * WIDTH);
-  const bar =
-    steps.length === 0 ? '' : `  [${'█'.repeat(filled)}${'·'.repeat(WIDTH - filled)}] ${done}/${steps.length}`;
+  const drawn = steps.length === 0 ? '' : `  ${bar(done / steps.length, WIDTH)} ${done}/${steps.length}`;
   const step = steps.find(each => each.state === 'current')?.name;
   const waits = state === 'pending' && nextRunAt ? Date.parse(nextRunAt) - now : 0;
   const words = [
@@ -85,7 +83,7 @@ export function progressLine(operation: OperationDetailReply, now = Date.now()):
     waitsForBackend ? 'waits for its backend' : '',
     span((finishedAt ? Date.parse(finishedAt) : now) - Date.parse(createdAt)),
   ].filter(word => word !== '');
-  return `${kind} ${printable(resource.name)}${bar}${step && state === 'running' ? ` ${step}` : ''}  ${words.join(', ')}`;
+  return `${kind} ${printable(resource.name)}${drawn}${step && state === 'running' ? ` ${step}` : ''}  ${words.join(', ')}`;
 }
 
 interface Row {
@@ -96,8 +94,9 @@ interface Row {
   state: string;
   last: string;
   error: string;
-  at: number;
   since: string;
+  /** When it was heard of last. */
+  at: number;
 }
 
 const UNFINISHED = new Set(['pending', 'running', 'needs_attention']);
@@ -135,35 +134,29 @@ async function refill(api: ApiClient, tenant: string | undefined, rows: Map<stri
   rows.clear();
   const query = { state: 'pending,running,needs_attention', tenant };
   const { items } = await listed(api, operationRoutes.list, { query } as never, MOST);
-  for (const one of items as OperationReply[])
-    rows.set(one.id, {
-      id: one.id,
-      tenant: one.tenant,
-      kind: one.kind,
-      resource: one.resource.name,
-      state: one.state,
-      last: one.step ?? '',
-      error: one.error?.message ?? '',
-      at: Date.now(),
-      since: one.createdAt,
+  for (const { id, tenant: of, kind, resource, state, step, error, createdAt: since } of items as OperationReply[])
+    keep(rows, {
+      id,
+      tenant: of,
+      kind,
+      resource: resource.name,
+      state,
+      last: step ?? '',
+      error: error?.message,
+      since,
     });
 }
 
-function note(rows: Map<string, Row>, event: Extract<Message, { type: 'event' }>['event']): void {
-  const { operation } = event;
+function note(rows: Map<string, Row>, { operation, tenant, at }: Extract<Message, { type: 'event' }>['event']): void {
   if (!operation) return;
-  rows.set(operation.id, {
-    id: operation.id,
-    tenant: event.tenant,
-    kind: operation.kind,
-    resource: operation.resource.name,
-    state: operation.state,
-    last: operation.event,
-    error: operation.error ?? '',
-    at: Date.now(),
-    since: rows.get(operation.id)?.since ?? event.at,
-  });
+  const { id, kind, resource, state, event: last, error } = operation;
+  keep(rows, { id, tenant, kind, resource: resource.name, state, last, error, since: rows.get(id)?.since ?? at });
 }
+
+const keep = (
+  rows: Map<string, Row>,
+  { error, ...row }: Omit<Row, 'at' | 'error'> & { error: string | null | undefined },
+): void => void rows.set(row.id, { ...row, error: error ?? '', at: Date.now() });
 
 function tableOf(rows: Map<string, Row>, connection: string): string[] {
   const now = Date.now();
@@ -188,7 +181,7 @@ function tableOf(rows: Map<string, Row>, connection: string): string[] {
 
 function lineOf(message: Message): string {
   if (message.type === 'lost') return `connection lost (${message.why}), retrying`;
-  if (message.type === 'reset') return 'some events are not kept any more: look at `trivet operations list`';
+  if (message.type === 'reset') return 'some events are not kept any more: look at `trivet operation list`';
   const { at, tenant, operation, audit } = message.event;
   if (operation) {
     const error = operation.error ? `  ${operation.error}` : '';

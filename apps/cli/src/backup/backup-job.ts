@@ -1,3 +1,4 @@
+import { ApiError, type ReaderApi } from '../csp/reader-api.js';
 import { LauncherError } from '../home.js';
 import { humanBytes } from '../human-bytes.js';
 import { BackupStore, type Point } from './backup-store.js';
@@ -6,7 +7,6 @@ import { BaseLost, MetadataStream } from './metadata-stream.js';
 import { AHEAD, type PointWork, writePoint } from './point-writer.js';
 import type { Progress } from './progress.js';
 import { readAhead } from './read-ahead.js';
-import { ApiError, type ReaderApi } from './reader-api.js';
 import { forgetReader, type ReaderNames, SnapshotDisk, type VolumeReply } from './snapshot-disk.js';
 import { type Damage, describeDamage, storedChunks } from './stored-image.js';
 import { PointWrong, readUnfinished, type Unfinished } from './unfinished.js';

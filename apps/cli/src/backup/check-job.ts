@@ -1,3 +1,4 @@
+import { counted } from '#platform/counted';
 import { LauncherError } from '../home.js';
 import { humanBytes } from '../human-bytes.js';
 import type { BackupStore, Point } from './backup-store.js';
@@ -43,7 +44,7 @@ export async function runCheck(store: BackupStore, progress: Progress): Promise<
 }
 
 export const describeCheck = ({ points, bytes }: CheckReport): string =>
-  `${points} points, ${humanBytes(bytes)}: all is as it was stored`;
+  `${counted(points, 'point')}, ${humanBytes(bytes)}: all is as it was stored`;
 
 /** Those that no other point builds on: their chains have all points. */
 function newestOf(points: readonly Point[]): Point[] {

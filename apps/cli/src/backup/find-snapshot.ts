@@ -1,4 +1,4 @@
-import type { ReaderApi } from './reader-api.js';
+import type { ReaderApi } from '../csp/reader-api.js';
 
 export interface SnapshotReply {
   id: string;

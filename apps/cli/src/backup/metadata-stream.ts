@@ -5,8 +5,8 @@ import { checkServerIdentity, type PeerCertificate } from 'node:tls';
 import { Client, type ClientReadableStream, credentials, type ServiceError, status } from '@grpc/grpc-js';
 import { loadSync, type MethodDefinition, type ServiceDefinition } from '@grpc/proto-loader';
 import { PACKAGE_ROOT } from '#platform/package-root';
+import type { ReaderApi } from '../csp/reader-api.js';
 import { LauncherError } from '../home.js';
-import type { ReaderApi } from './reader-api.js';
 import { PointWrong } from './unfinished.js';
 
 export interface Range {

@@ -1,4 +1,5 @@
 import { type FileHandle, open, rm } from 'node:fs/promises';
+import { counted } from '#platform/counted';
 import { humanBytes } from '../human-bytes.js';
 import type { BackupStore, Point } from './backup-store.js';
 import { isZero } from './block-sums.js';
@@ -38,8 +39,8 @@ export async function runPrune(store: BackupStore, { keep, say, progress }: Prun
   const freed = old.reduce((sum, { data, sums }) => sum + data.bytes + sums.bytes, 0);
   say(
     old.length === 0
-      ? `nothing to remove: there are ${store.points.length} points`
-      : `removed ${old.length} points, ${humanBytes(freed)}; point ${store.points[0]!.number} is the oldest now`,
+      ? `nothing to remove: the folder has ${counted(store.points.length, 'point')}`
+      : `removed ${counted(old.length, 'point')}, ${humanBytes(freed)}; point ${store.points[0]!.number} is the oldest now`,
   );
   return old;
 }

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
+import type { ReaderApi } from '../csp/reader-api.js';
 import { MetadataStream } from './metadata-stream.js';
-import type { ReaderApi } from './reader-api.js';
 import { SnapshotDisk } from './snapshot-disk.js';
 
 /** Of something that is made and never ready; `asked` resolves when it is asked for once more. */

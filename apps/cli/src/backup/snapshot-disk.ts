@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ScsiDisk } from '#backends/tgt/scsi-disk';
+import { attach, type ToolHost } from '../csp/attach.js';
+import type { ReaderApi } from '../csp/reader-api.js';
 import { LauncherError } from '../home.js';
-import { attach, type ToolHost } from './attach.js';
-import type { ReaderApi } from './reader-api.js';
 
 const SECTOR = 512;
 const READ_BYTES = 256 * 1024;

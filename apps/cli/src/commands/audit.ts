@@ -1,57 +1,48 @@
-import type { Command } from 'commander';
 import { auditRoutes } from '#admin/contract/overview';
-import type { ReplyOf } from '#admin/contract/route';
-import { type ApiOptions, overApi, withApi } from '../api/api-command.js';
+import { withApi } from '../api/api-command.js';
 import { ApiError } from '../api/api-error.js';
-import { limitOf, listed, showPage } from '../api/output.js';
+import { command, noun, text } from '../command-line/command.js';
+import { listing } from './api-commands.js';
+import { OVER_API } from './options.js';
 
-type Entry = ReplyOf<typeof auditRoutes.list>['items'][number];
+const filters = {
+  tenant: text('name', 'about one tenant'),
+  actor: text('name', 'by one user, as it logs in'),
+  action: text('action', 'for example tenant.suspend, or how it begins: tenant.'),
+  subject: text('name', 'about one thing, by its name or id'),
+  since: text('time', 'at it or later; RFC 3339'),
+  until: text('time', 'before it'),
+};
 
-interface AuditOptions extends ApiOptions {
-  export?: boolean;
-  limit: number;
-  tenant?: string;
-  actor?: string;
-  action?: string;
-  subject?: string;
-  since?: string;
-  until?: string;
-}
-
-export function register(program: Command): void {
-  overApi(program.command('audit').description('who changed what, the newest first'))
-    .option('--export', 'all of it, one JSON object a line, the oldest first')
-    .option('--tenant <name>', 'about one tenant')
-    .option('--actor <name>', 'by one user, as it logs in')
-    .option('--action <action>', 'for example tenant.suspend, or how it begins: tenant.')
-    .option('--subject <name>', 'about one thing, by its name or id')
-    .option('--since <time>', 'at it or later; RFC 3339')
-    .option('--until <time>', 'before it')
-    .option('--limit <n>', 'how many', limitOf, 50)
-    .action(({ url, tokenFile, json, limit, export: whole, ...filters }: AuditOptions) =>
-      withApi({ url, tokenFile }, async api => {
-        if (whole) {
-          const body = await api.stream(auditRoutes.export, { query: filters }, new AbortController().signal);
-          return copyLines(body);
-        }
-        const page = await listed<Entry, typeof auditRoutes.list>(api, auditRoutes.list, { query: filters }, limit);
-        showPage(page, {
-          json,
-          none: 'no such entries',
-          columns: {
-            AT: row => row.at,
-            TENANT: row => row.tenant,
-            WHO: row => (row.actor.kind === 'token' ? `${row.actor.name} (token ${row.actor.token})` : row.actor.name),
-            DOOR: row => row.door ?? '',
-            FROM: row => row.actor.address,
-            ACTION: row => row.action,
-            WHAT: row => row.subject.name || row.subject.id,
-            REASON: row => row.reason ?? '',
-          },
-        });
-      }),
-    );
-}
+export const AUDIT = noun('audit', 'who changed what', [
+  {
+    ...listing('the newest first', '--action session. --since 2026-01-01T00:00:00Z', {
+      route: auditRoutes.list,
+      most: 50,
+      filters,
+      none: 'no such entries',
+      columns: {
+        AT: row => row.at,
+        TENANT: row => row.tenant,
+        WHO: row => (row.actor.kind === 'token' ? `${row.actor.name} (token ${row.actor.token})` : row.actor.name),
+        DOOR: row => row.door ?? '',
+        FROM: row => row.actor.address,
+        ACTION: row => row.action,
+        WHAT: row => row.subject.name || row.subject.id,
+        REASON: row => row.reason ?? '',
+      },
+    }),
+    was: ['audit'],
+  },
+  command('export', 'all of it, one JSON object a line, the oldest first', '--tenant acme > audit.ndjson', {
+    was: ['audit --export'],
+    options: { ...filters, url: OVER_API.url, tokenFile: OVER_API.tokenFile },
+    run: ({ url, tokenFile, ...query }) =>
+      withApi({ url, tokenFile }, async api =>
+        copyLines(await api.stream(auditRoutes.export, { query }, new AbortController().signal)),
+      ),
+  }),
+]);
 
 /** As fast as whoever reads them takes them. A log that ends in the middle of a line is no log. */
 async function copyLines(body: AsyncIterable<Uint8Array>): Promise<void> {

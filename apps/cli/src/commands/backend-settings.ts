@@ -1,9 +1,9 @@
-import { InvalidArgumentError } from 'commander';
 import { type BackendKindReply, backendRoutes } from '#admin/contract/backends';
 import type { Form } from '#admin/contract/form';
 import type { ApiClient } from '../api/api-client.js';
 import { EXIT } from '../api/api-error.js';
 import { LauncherError } from '../home.js';
+import { jsonIn } from '../json-in.js';
 
 export interface Setting {
   name: string;
@@ -32,13 +32,6 @@ export function settingsOf(form: Form, at = ''): Setting[] {
   });
 }
 
-/** `FIELD=VALUE`, one after the other. */
-export function collectSetting(text: string, before: Readonly<Record<string, string>> = {}): Record<string, string> {
-  const at = text.indexOf('=');
-  if (at < 1) throw new InvalidArgumentError('write FIELD=VALUE');
-  return { ...before, [text.slice(0, at)]: text.slice(at + 1) };
-}
-
 /** Values as the field of the kind has them: text as it stands, all else in JSON. A field that it has not the API refuses. */
 export async function configOf(
   api: ApiClient,
@@ -54,9 +47,8 @@ export async function configOf(
 }
 
 function parsed(name: string, text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
+  const value = jsonIn<unknown>(text);
+  if (value === undefined)
     throw new LauncherError(`--set ${name}: its value is written in JSON, and ${text} is none`, EXIT.data);
-  }
+  return value;
 }

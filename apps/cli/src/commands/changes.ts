@@ -1,9 +1,8 @@
 import { once } from 'node:events';
-import type { Command } from 'commander';
-import { type DoorOptions, withApi, withDoor } from '../backup/door.js';
 import { findSnapshots } from '../backup/find-snapshot.js';
 import { MetadataStream, type Range } from '../backup/metadata-stream.js';
-import type { ReaderApi } from '../backup/reader-api.js';
+import { type DoorOptions, withApi } from '../csp/door.js';
+import type { ReaderApi } from '../csp/reader-api.js';
 import { humanBytes } from '../human-bytes.js';
 
 interface Options extends DoorOptions {
@@ -22,22 +21,13 @@ async function print(text: string): Promise<void> {
 
 const row = ({ offset, length }: Range): string => `${String(offset).padStart(20)}  ${String(length).padStart(20)}\n`;
 
-export function register(program: Command): void {
+export function showChanges({ snapshot, ...options }: Options & { snapshot: string }): Promise<void> {
   process.stdout.on('error', error => {
     failure ??= error;
   });
-  withDoor(
-    program
-      .command('changes')
-      .description('which ranges of a snapshot hold data, or changed since another one')
-      .argument('<snapshot>', 'name or id')
-      .option('--base <snapshot>', 'an older snapshot of the same volume: name, or id, also of a deleted one')
-      .option('--json', 'for scripts'),
-  ).action((snapshot: string, options: Options) =>
-    withApi(options, api => show(api, snapshot, options)).catch(error => {
-      if (failure?.code !== 'EPIPE') throw error;
-    }),
-  );
+  return withApi(options, api => show(api, snapshot, options)).catch(error => {
+    if (failure?.code !== 'EPIPE') throw error;
+  });
 }
 
 async function show(api: ReaderApi, snapshot: string, { base, json }: Options): Promise<void> {

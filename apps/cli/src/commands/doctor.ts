@@ -1,18 +1,10 @@
-import type { Command } from 'commander';
-
-export function register(program: Command): void {
-  program
-    .command('doctor')
-    .description('check host, home, parts, processes, sockets and backends, and say what to do')
-    .option('--json', 'for scripts')
-    .action(async ({ json }: { json?: boolean }) => {
-      const { examine } = await import('../doctor/examine.js');
-      const findings = await examine();
-      const failed = findings.some(({ level }) => level === 'fail');
-      if (json) process.stdout.write(`${JSON.stringify({ ok: !failed, findings }, null, 2)}\n`);
-      else
-        for (const { level, name, detail, remedy } of findings)
-          process.stdout.write(`${level.padEnd(4)}  ${name}: ${detail}${remedy === undefined ? '' : `; ${remedy}`}\n`);
-      process.exitCode = failed ? 1 : 0;
-    });
+export async function doctor({ json }: { json?: boolean }): Promise<void> {
+  const { examine } = await import('../doctor/examine.js');
+  const findings = await examine();
+  const failed = findings.some(({ level }) => level === 'fail');
+  if (json) process.stdout.write(`${JSON.stringify({ ok: !failed, findings }, null, 2)}\n`);
+  else
+    for (const { level, name, detail, remedy } of findings)
+      process.stdout.write(`${level.padEnd(4)}  ${name}: ${detail}${remedy === undefined ? '' : `; ${remedy}`}\n`);
+  process.exitCode = failed ? 1 : 0;
 }

@@ -1,24 +1,15 @@
-import type { Command } from 'commander';
 import { Home, LauncherError } from '../home.js';
+import { signal, waitForExit } from '../processes/process.js';
 import { livingState, readState, writeState } from '../state.js';
 import { eraseHome } from '../supervisor/appliance.js';
 import { takeHome } from '../supervisor/home-lock.js';
 import { clearLeftovers } from '../supervisor/leftovers.js';
-import { signal, waitForExit } from '../supervisor/process.js';
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 /** Gateway and worker 15 s each, three Ceph daemons, Redis and PostgreSQL within their limits. */
 const STOP_MS = 150_000;
 
-export function register(program: Command): void {
-  program
-    .command('down')
-    .description('stop what this home started')
-    .option('--purge', 'and delete the home with all its data')
-    .action(down);
-}
-
-async function down(options: { purge?: boolean }): Promise<void> {
+export async function down(options: { purge?: boolean }): Promise<void> {
   const home = Home.find();
   if (home === undefined) {
     say(`nothing at ${Home.locate()}`);

@@ -1,12 +1,11 @@
-import type { Command } from 'commander';
 import { objectBackendKinds } from '#backends/registry';
-import { type Config, loadConfig, readSecretFile } from '#platform/config';
-import { loadKeyring } from '#platform/kek';
-import { migrate } from '#platform/migrate';
-import { SecretBox } from '#platform/secrets';
-import { ensureLauncherToken } from '#tenancy/launcher-token';
-import { ADMIN_USER, APPLIANCE_TENANT, CSP_USER } from '#tenancy/login-name';
-import { type SetUp, setUp } from '#tenancy/setup';
+import { type Config, loadConfig, readSecretFile } from '#platform/config/config';
+import { loadKeyring } from '#platform/crypto/kek';
+import { SecretBox } from '#platform/crypto/secrets';
+import { migrate } from '#platform/schema/migrate';
+import { ADMIN_USER, APPLIANCE_TENANT, CSP_USER } from '#tenancy/credentials/login-name';
+import { type SetUp, setUp } from '#tenancy/setup/setup';
+import { ensureLauncherToken } from '#tenancy/tokens/launcher-token';
 import { ADMIN_LOGIN, readCredentials, setAdminCredentials, setCspCredentials } from '../credentials.js';
 import { Home } from '../home.js';
 import { currentSettings } from '../operator.js';
@@ -14,22 +13,17 @@ import { currentSettings } from '../operator.js';
 type OwnerConfig = Config & { TRIVET_DATABASE_OWNER_URL: string };
 
 /** Runs with the owner role, before gateway and worker of a new release start. */
-export function register(program: Command): void {
-  program
-    .command('migrate')
-    .description('bring the database to this release, and register the backends that the environment names')
-    .action(async () => {
-      const config = loadConfig(['TRIVET_DATABASE_OWNER_URL', 'TRIVET_KEK_FILE'], currentSettings());
-      const { applied } = await migrate(config.TRIVET_DATABASE_OWNER_URL);
-      const kinds = objectBackendKinds({ fakeFile: config.TRIVET_FAKE_BACKEND_FILE });
-      const holdsBuckets = (kind: string) => kinds.some(known => known.kind === kind);
-      const done = await setUp(config, new SecretBox(loadKeyring(config.TRIVET_KEK_FILE)), holdsBuckets);
-      // A container has no home; its people have the files.
-      const home = Home.find();
-      if (config.TRIVET_CSP_PASSWORD_FILE) tellCspPassword(home, config.TRIVET_CSP_PASSWORD_FILE, done);
-      if (config.TRIVET_ADMIN_PASSWORD_FILE) await tellAdmin(home, config, config.TRIVET_ADMIN_PASSWORD_FILE, done);
-      process.stdout.write(applied.length > 0 ? `migrated: ${applied.join(', ')}\n` : 'the schema is up to date\n');
-    });
+export async function migrateDatabase(): Promise<void> {
+  const config = loadConfig(['TRIVET_DATABASE_OWNER_URL', 'TRIVET_KEK_FILE'], currentSettings());
+  const { applied } = await migrate(config.TRIVET_DATABASE_OWNER_URL);
+  const kinds = objectBackendKinds();
+  const holdsBuckets = (kind: string) => kinds.some(known => known.kind === kind);
+  const done = await setUp(config, new SecretBox(loadKeyring(config.TRIVET_KEK_FILE)), holdsBuckets);
+  // A container has no home; its people have the files.
+  const home = Home.find();
+  if (config.TRIVET_CSP_PASSWORD_FILE) tellCspPassword(home, config.TRIVET_CSP_PASSWORD_FILE, done);
+  if (config.TRIVET_ADMIN_PASSWORD_FILE) await tellAdmin(home, config, config.TRIVET_ADMIN_PASSWORD_FILE, done);
+  process.stdout.write(applied.length > 0 ? `migrated: ${applied.join(', ')}\n` : 'the schema is up to date\n');
 }
 
 function tellCspPassword(home: Home | undefined, file: string, { cspPasswordHolds }: SetUp): void {

@@ -1,104 +1,106 @@
-import { type Command, Option } from 'commander';
-import { OPERATION_STATES } from '#admin/contract/operations';
-import { OperationDesk } from '#operations/operation-desk';
-import { OperationKinds } from '#operations/operation-kinds';
-import type { StoredError } from '#platform/errors';
-import { sql } from '#platform/sql';
-import { auditWrite } from '#tenancy/audit-log';
-import { Names } from '#tenancy/names';
-import { knowsApi } from '../api/api-address.js';
-import { type ApiOptions, overApi } from '../api/api-command.js';
-import { limitOf } from '../api/output.js';
-import { asOperator, commandActor } from '../operator.js';
-import { table } from '../table.js';
-import { actOn } from './operations.js';
+import { OPERATION_STATES, type OperationReply, operationRoutes } from '#admin/contract/operations';
+import type { ApiClient } from '../api/api-client.js';
+import { describeOperation } from '../api/describe-operation.js';
+import { ago, say, sayJson, showOne } from '../api/output.js';
+import { watchAll, watchOne } from '../api/watch.js';
+import { choiceList, flag, many, maybe, needed, noun, one, text } from '../command-line/command.js';
+import { listing, overApi } from './api-commands.js';
+import { reason } from './options.js';
 
-const LIST = sql(
-  'cli_operations',
-  `SELECT o.id, o.kind, o.resource_name AS resource, o.state, o.step, o.attempt, o.error, o.next_run_at AS "nextRunAt",
-          o.created_at AS "createdAt", o.finished_at AS "finishedAt"
-     FROM trivet.operation o
-    WHERE $1::text IS NULL OR o.state = $1
-    ORDER BY o.id DESC LIMIT $2`,
-);
-interface Row {
-  id: string;
-  kind: string;
-  resource: string;
-  state: string;
-  step: string | null;
-  attempt: number;
-  error: StoredError | null;
-  nextRunAt: Date;
-  createdAt: Date;
-  finishedAt: Date | null;
+const ids = many('one or several');
+const EXAMPLE = '0198c0de-0000-7000-8000-000000000000';
+
+export const OPERATION = noun('operation', 'the work that Trivet has accepted', [
+  listing('the newest first', '--stuck', {
+    route: operationRoutes.list,
+    most: 20,
+    filters: {
+      state: choiceList('states', OPERATION_STATES, 'one or several, with commas'),
+      kind: text('kind', 'for example volume.create, or all of volume'),
+      tenant: text('name', 'of one tenant'),
+      backend: text('name', 'at one backend'),
+      resource: text('name', 'about one thing, by its name or id'),
+      error: text('kind', 'whose last attempt ended so, for example unavailable'),
+      since: text('time', 'accepted at it or later; RFC 3339'),
+      until: text('time', 'accepted before it'),
+      stuck: flag('those that wait for a person, or have failed more than three times'),
+      oldest: flag('the oldest first'),
+    },
+    query: ({ oldest, ...filters }) => ({ ...filters, ...(oldest ? { sort: 'createdAt' } : {}) }),
+    none: 'no such operations',
+    columns: {
+      ID: row => row.id,
+      TENANT: row => row.tenant,
+      KIND: row => row.kind,
+      RESOURCE: row => row.resource.name,
+      STATE: row => (row.waitsForBackend ? 'waits for backend' : row.state),
+      ATTEMPT: row => String(row.attempt),
+      AGE: row => ago(row.createdAt),
+      ERROR: row => row.error?.message ?? '',
+    },
+    offline: ['state', 'limit', 'json'],
+    runOffline: async ({ state, limit }) => ({
+      items: await (await import('./operation-offline.js')).readOperations(state, limit),
+    }),
+  }),
+  overApi('show', 'its steps, attempts, lease and next retry, and what can be done', EXAMPLE, {
+    args: { id: one('as `operation list` shows it') },
+    run: async ({ id, json }, api) => {
+      const { reply } = await api.call(operationRoutes.get, { params: { operation: id } });
+      showOne(reply, json, () => describeOperation(reply));
+    },
+  }),
+  overApi('watch', 'what happens, live; or one operation to its end, which gives the exit code', '--tenant acme', {
+    args: { id: maybe('the one') },
+    options: { tenant: text('name', 'of one tenant') },
+    run: async ({ id, ...options }, api) => {
+      process.exitCode = await (id === undefined ? watchAll(api, options) : watchOne(api, id, options));
+    },
+  }),
+  overApi(
+    'retry',
+    'try again now what waits, after what held it back was mended',
+    `${EXAMPLE} --reason "the disk is back"`,
+    {
+      args: { ids },
+      options: { reason },
+      run: (given, api) => act(api, 'retry', given, 'runs again within seconds'),
+      offline: ['reason'],
+      runOffline: async given => (await import('./operation-offline.js')).retryOffline(given),
+    },
+  ),
+  ...(
+    [
+      ['cancel', 'ask one to stop, and to undo what it did', 'was asked to stop'],
+      ['resolve', 'end one that waits for a person as failed', 'has ended as failed'],
+      ['release', 'take one from its worker by force', 'was taken from its worker, and begins again'],
+    ] as const
+  ).map(([verb, about, said]) =>
+    overApi(verb, about, `${EXAMPLE} --reason "the order was withdrawn"`, {
+      args: { ids },
+      options: { reason: needed(reason) },
+      run: (given, api) => act(api, verb, given, said),
+    }),
+  ),
+]);
+
+interface Given {
+  ids: readonly string[];
+  reason: string | undefined;
+  json?: boolean;
 }
 
-export function register(program: Command): void {
-  const operation = program
-    .command('operation')
-    .description('as `operations`, straight from the database: also while no gateway runs');
-  operation
-    .command('list')
-    .description('the newest first')
-    .addOption(new Option('--state <state>', 'only these').choices(OPERATION_STATES))
-    .option('--limit <n>', 'how many', limitOf, 20)
-    .option('--json', 'for scripts')
-    .action(({ state, limit, json }: { state?: string; limit: number; json?: boolean }) =>
-      asOperator(async ({ database }) => {
-        const rows = await database.engine<Row>(LIST, [state ?? null, limit]);
-        if (json) process.stdout.write(`${JSON.stringify(rows, null, 2)}\n`);
-        else if (rows.length === 0) process.stdout.write('no such operations\n');
-        else
-          process.stdout.write(
-            table(
-              ['ID', 'KIND', 'RESOURCE', 'STATE', 'ATTEMPT', 'CREATED', 'ERROR'],
-              rows.map(row => [
-                row.id,
-                row.kind,
-                row.resource,
-                row.state,
-                String(row.attempt),
-                row.createdAt.toISOString(),
-                row.error?.message ?? '',
-              ]),
-            ),
-          );
-      }),
-    );
-  // Over the API, as `operations retry`; where none is known, as in a container of the worker, by the database.
-  const retry = overApi(operation.command('retry').description('as `operations retry`')).argument('<id...>');
-  retry
-    .option('--reason <text>', 'why; kept in the audit log')
-    .action((ids: string[], options: ApiOptions & { reason?: string }) =>
-      knowsApi(options) ? actOn('retry', ids, options) : retryDirectly(ids, options.reason),
-    );
+async function act(
+  api: ApiClient,
+  verb: 'retry' | 'cancel' | 'resolve' | 'release',
+  { ids: operations, reason: why, json }: Given,
+  said: string,
+): Promise<void> {
+  const replies: OperationReply[] = [];
+  for (const operation of operations) {
+    const body = { reason: why } as { reason: string };
+    replies.push((await api.call(operationRoutes[verb], { params: { operation }, body })).reply);
+    if (!json) say(`${operation} ${said}`);
+  }
+  if (json) sayJson(replies.length === 1 ? replies[0] : replies);
 }
-
-/** The same action as over the API, and in the audit log as that is. */
-const retryDirectly = (ids: readonly string[], reason?: string): Promise<void> =>
-  asOperator(async ({ database }) => {
-    const desk = new OperationDesk(database, new OperationKinds([]));
-    const names = new Names(database);
-    const actor = commandActor();
-    for (const id of ids) {
-      const found = await desk.find({}, id);
-      const tenantName = found ? (await names.ofTenants([found.tenantId])).get(found.tenantId)! : '';
-      await desk.act('retry', {}, id, {
-        by: `${actor.name} (command line)`,
-        ...(reason === undefined ? {} : { reason }),
-        note: ({ tenantId, kind, state, resourceName }) => [
-          auditWrite(actor, {
-            tenantId,
-            tenantName,
-            action: 'operation.retry',
-            subject: { kind: 'operation', id, name: `${kind} ${resourceName}` },
-            before: { state },
-            ...(reason === undefined ? {} : { reason }),
-            operationId: id,
-          }),
-        ],
-      });
-      process.stdout.write(`${id} runs again within seconds\n`);
-    }
-  });

@@ -1,57 +1,47 @@
-import { Argument, type Command } from 'commander';
 import { workerRoutes } from '#admin/contract/operations';
-import type { ReplyOf } from '#admin/contract/route';
-import { type ApiOptions, overApi, withApi } from '../api/api-command.js';
-import { sayJson, showOne, showPage, span } from '../api/output.js';
+import type { ApiClient } from '../api/api-client.js';
+import { showOne, span } from '../api/output.js';
+import { needed, noun, oneOf, text } from '../command-line/command.js';
+import { listing, overApi } from './api-commands.js';
+import { reason } from './options.js';
 
-type Queue = ReplyOf<typeof workerRoutes.queues>['items'][number];
-const CLASSES = ['fast', 'copy', 'destroy', 'index'] as const;
+const CLASS = oneOf(['fast', 'copy', 'destroy', 'index'], 'of operations');
 
-export function register(program: Command): void {
-  const queue = program
-    .command('queue')
-    .description('classes of operations: how many wait and run; pause and resume them');
-  const command = (name: string, description: string): Command => overApi(queue.command(name).description(description));
-
-  command('list', 'all of them').action((options: ApiOptions) =>
-    withApi(options, async api => {
-      const { reply } = await api.call(workerRoutes.queues);
-      if (options.json) return sayJson(reply);
-      showPage<Queue>(
-        { items: reply.items, next: null },
-        {
-          none: 'no queues',
-          columns: {
-            CLASS: row => row.class,
-            STATE: row => (row.paused ? 'paused' : 'running'),
-            WAITING: row => String(row.waiting),
-            RUNNING: row => String(row.running),
-            OLDEST: row => (row.oldestWaitingMs === null ? '' : span(row.oldestWaitingMs)),
-            BY: row => (row.paused ? (row.changedBy ?? '') : ''),
-            REASON: row => (row.paused ? (row.reason ?? '') : ''),
-          },
-        },
-      );
-    }),
-  );
-  change(command('pause', 'begin none of them any more; what runs ends, what comes waits'), true);
-  change(command('resume', 'go on'), false);
+interface Given {
+  class: 'fast' | 'copy' | 'destroy' | 'index';
+  reason: string | undefined;
+  json?: boolean;
 }
 
-function change(command: Command, paused: boolean): void {
-  command.addArgument(new Argument('<class>', 'of operations').choices(CLASSES));
-  if (paused) command.requiredOption('--reason <text>', 'why; shown to everybody who waits');
-  else command.option('--reason <text>', 'why; kept in the audit log');
-  command.action((name: Queue['class'], { reason, ...options }: ApiOptions & { reason?: string }) =>
-    withApi(options, async api => {
-      const body = { paused, ...(reason === undefined ? {} : { reason }) };
-      const { reply } = await api.call(workerRoutes.changeQueue, { params: { class: name }, body });
-      const { waiting, running } = reply;
-      showOne(
-        reply,
-        options.json,
-        () => `${name} is ${paused ? 'paused' : 'running'}: ${waiting} wait, ${running} run`,
-      );
-    }),
-  );
-}
+const setPaused =
+  (paused: boolean) =>
+  async ({ class: name, reason: why, json }: Given, api: ApiClient): Promise<void> => {
+    const { reply } = await api.call(workerRoutes.changeQueue, {
+      params: { class: name },
+      body: { paused, reason: why },
+    });
+    const { waiting, running } = reply;
+    showOne(reply, json, () => `${name} is ${paused ? 'paused' : 'running'}: ${waiting} wait, ${running} run`);
+  };
+
+export const QUEUE = noun('queue', 'classes of operations: how many wait and run; pause and resume them', [
+  listing('all of them', '', {
+    route: workerRoutes.queues,
+    none: 'no queues',
+    columns: {
+      CLASS: row => row.class,
+      STATE: row => (row.paused ? 'paused' : 'running'),
+      WAITING: row => String(row.waiting),
+      RUNNING: row => String(row.running),
+      OLDEST: row => (row.oldestWaitingMs === null ? '' : span(row.oldestWaitingMs)),
+      BY: row => (row.paused ? (row.changedBy ?? '') : ''),
+      REASON: row => (row.paused ? (row.reason ?? '') : ''),
+    },
+  }),
+  overApi('pause', 'begin none of them any more; what runs ends, what comes waits', 'copy --reason "until the night"', {
+    args: { class: CLASS },
+    options: { reason: needed(text('text', 'why; shown to everybody who waits')) },
+    run: setPaused(true),
+  }),
+  overApi('resume', 'go on', 'copy', { args: { class: CLASS }, options: { reason }, run: setPaused(false) }),
+]);

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { BackendHealth } from '#storage/backends/backend-health';
+import type { BackendHealth } from '#storage/shared/backend-health';
 import { stateOf } from '../backend-states.js';
 import { describeBackend } from './status.js';
 

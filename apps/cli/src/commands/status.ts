@@ -1,15 +1,15 @@
-import type { Command } from 'commander';
 import { counted } from '#platform/counted';
 import { type BackendState, type PoolState, reach, registeredBackends } from '../backend-states.js';
 import { adminUrl, cbtDoors, cspDoors, describeDoors } from '../doors.js';
 import { Home } from '../home.js';
 import { humanBytes } from '../human-bytes.js';
+import { isAlive } from '../processes/process.js';
 import { readState, type State } from '../state.js';
 import { isReady } from '../supervisor/apps.js';
-import { isAlive } from '../supervisor/process.js';
 import { tgtFolder, tgtProcesses } from '../tgt-processes.js';
+import { VERSION } from '../version.js';
 
-/** What scripts read; a key is absent while its leg or part is. */
+/** What scripts read; a key is absent while its interface or part is. */
 export interface StatusReport {
   state: 'ready' | 'degraded' | 'starting' | 'stopping' | 'stopped' | 'failed';
   version: string;
@@ -30,23 +30,17 @@ export interface StatusReport {
   skipped: { part: string; reason: string; remedy: string }[];
 }
 
-export function register(program: Command): void {
-  program
-    .command('status')
-    .description('what runs, where its doors are, and how often it was restarted')
-    .option('--json', 'stable keys, for scripts')
-    .action(async (options: { json?: boolean }, command: Command) => {
-      const home = Home.find();
-      const state = home && readState(home);
-      const report = await makeReport(home, state, command.parent?.version() ?? '');
-      process.stdout.write(options.json ? `${JSON.stringify(report, null, 2)}\n` : describe(report, home, state));
-      // As service managers have it: 3 is "not running".
-      process.exitCode = report.state === 'ready' ? 0 : 3;
-    });
+export async function status({ json }: { json?: boolean }): Promise<void> {
+  const home = Home.find();
+  const state = home && readState(home);
+  const report = await makeReport(home, state);
+  process.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : describe(report, home, state));
+  // As service managers have it: 3 is "not running".
+  process.exitCode = report.state === 'ready' ? 0 : 3;
 }
 
-async function makeReport(home: Home | undefined, state: State | undefined, version: string): Promise<StatusReport> {
-  const nothing = { version, home: home?.path ?? Home.locate(), processes: [], backends: [], skipped: [] };
+async function makeReport(home: Home | undefined, state: State | undefined): Promise<StatusReport> {
+  const nothing = { version: VERSION, home: home?.path ?? Home.locate(), processes: [], backends: [], skipped: [] };
   if (home === undefined || state === undefined) return { state: 'stopped', ...nothing };
   const living = isAlive(state.supervisor);
   const base = { version: state.version, home: home.path, dataOutside: state.dataOutside };

@@ -1,16 +1,17 @@
-import { type Command, Option } from 'commander';
+import { UsageError } from '../command-line/command.js';
 import { TestRun } from '../testing/run.js';
+import { VERSION } from '../version.js';
 
-export function register(program: Command): void {
-  program
-    .command('test')
-    .description('run lint, type check and all tests against real parts of their own')
-    .argument('[filter...]', 'only test files whose path contains one of these')
-    .addOption(new Option('--project <name>', 'only one of the two').choices(['unit', 'parts']))
-    .option('--long', 'more rounds of the random tests')
-    .option('--no-install', 'install no system packages')
-    .action(async (filters: string[], options, command: Command) => {
-      const version = command.parent?.version() ?? '';
-      process.exitCode = await new TestRun({ ...options, long: options.long ?? false, filters, version }).run();
-    });
+interface TestOptions {
+  filters: readonly string[];
+  project?: 'unit' | 'parts';
+  long?: boolean;
+  quick?: boolean;
+  noInstall?: boolean;
+}
+
+export async function test({ long = false, quick = false, noInstall = false, ...rest }: TestOptions): Promise<void> {
+  if (quick && (rest.filters.length > 0 || rest.project))
+    throw new UsageError('trivet test: --quick chooses the tests: give it no path and no project');
+  process.exitCode = await new TestRun({ ...rest, long, quick, install: !noInstall, version: VERSION }).run();
 }

@@ -1,90 +1,79 @@
 import { closeSync, openSync, rmSync, writeFileSync } from 'node:fs';
-import { type Command, InvalidArgumentError, Option } from 'commander';
-import { ROLES, type Role } from '#admin/contract/route';
+import { ROLES } from '#admin/contract/route';
 import { sessionRoutes } from '#admin/contract/session';
-import { type ApiTokenReply, tokenRoutes } from '#admin/contract/users';
+import { tokenRoutes } from '#admin/contract/users';
 import { findUrl } from '../api/api-address.js';
 import type { ApiClient } from '../api/api-client.js';
-import { inTenant, ofTenant, type TenantOptions } from '../api/api-command.js';
+import { inTenant } from '../api/api-command.js';
 import { EXIT } from '../api/api-error.js';
 import { askPassword, LoginClient } from '../api/login-client.js';
-import { ago, limitOf, listed, say, sayJson, showOne, showPage } from '../api/output.js';
+import { ago, say, sayJson, showOne } from '../api/output.js';
+import { choice, command, many, noun, one, parsed, text, type Values } from '../command-line/command.js';
 import { LauncherError } from '../home.js';
+import { listing, ofTenant } from './api-commands.js';
+import { OF_TENANT, wholeNumber } from './options.js';
 
-interface CreateOptions extends TenantOptions {
-  user?: string;
-  role?: Role;
-  expiresInDays?: number;
-  login?: string;
-  passwordFile?: string;
-  output?: string;
-}
+const ofNew = {
+  user: text('name', 'whose; your own when absent'),
+  role: choice('role', ROLES, 'at most that of its user; that one when absent'),
+  expiresInDays: parsed('n', 'until it is revoked when absent', wholeNumber(1, 3_650)),
+  login: text('username', 'log in with a password instead of a token, e.g. admin@appliance'),
+  passwordFile: text('file', 'of --login: holds the password; - is standard input; else you are asked'),
+  output: text('file', 'write the secret there, for you alone (mode 0600), and not to the terminal'),
+  ...OF_TENANT,
+};
 
-export function register(program: Command): void {
-  const token = program.command('token').description('what programs ask the API with');
-  const command = (name: string, description: string): Command =>
-    ofTenant(token.command(name).description(description));
-
-  command('create', 'make one; its secret is shown this once')
-    .argument('<name>', 'what it is for')
-    .option('--user <name>', 'whose; your own when absent')
-    .addOption(new Option('--role <role>', 'at most that of its user; that one when absent').choices(ROLES))
-    .option('--expires-in-days <n>', 'until it is revoked when absent', daysOf)
-    .option('--login <username>', 'log in with a password instead of a token, e.g. admin@appliance')
-    .option('--password-file <file>', 'of --login: holds the password; - is standard input; else you are asked')
-    .option('--output <file>', 'write the secret there, for you alone (mode 0600), and not to the terminal')
-    .action(async (name: string, options: CreateOptions) => {
-      const { login, passwordFile } = options;
-      if (login === undefined) {
-        if (passwordFile !== undefined) throw new LauncherError('--password-file is for --login', EXIT.data);
-        return inTenant(options, (api, tenant) => create(api, options.tenant, tenant, name, options));
-      }
-      const password = await askPassword(login, passwordFile);
-      await new LoginClient(findUrl(options)).within(login, password, api =>
-        create(api, options.tenant, undefined, name, options),
-      );
-    });
-  command('list', 'those that live, with their last use')
-    .option('--user <name>', 'only of one user')
-    .option('--limit <n>', 'how many', limitOf, 200)
-    .action((options: TenantOptions & { user?: string; limit: number }) =>
-      inTenant(options, async (api, tenant) => {
-        const sent = { params: { tenant }, query: { user: options.user } };
-        showPage(await listed<ApiTokenReply, typeof tokenRoutes.list>(api, tokenRoutes.list, sent, options.limit), {
-          json: options.json,
-          none: 'no tokens: trivet token create NAME',
-          columns: {
-            NAME: row => row.name,
-            USER: row => row.user,
-            ROLE: row => row.role,
-            'LAST USE': row => (row.lastUsedAt === null ? 'never' : `${ago(row.lastUsedAt)} ago`),
-            EXPIRES: row => row.expiresAt ?? 'never',
-            AGE: row => ago(row.createdAt),
-            ID: row => row.id,
-          },
-        });
-      }),
-    );
-  command('revoke', 'it is refused from now on')
-    .argument('<id...>', 'as `token list` shows it')
-    .action((ids: string[], options: TenantOptions) =>
-      inTenant(options, async (api, tenant) => {
-        for (const id of ids) {
-          await api.call(tokenRoutes.revoke, { params: { tenant, token: id } });
-          if (!options.json) say(`${id} is revoked`);
+export const TOKEN = noun('token', 'what programs ask the API with', [
+  listing('those that live, with their last use', '--user ann --tenant acme', {
+    route: tokenRoutes.list,
+    most: 200,
+    filters: { user: text('name', 'only of one user') },
+    none: 'no tokens: trivet token create NAME',
+    columns: {
+      NAME: row => row.name,
+      USER: row => row.user,
+      ROLE: row => row.role,
+      'LAST USE': row => (row.lastUsedAt === null ? 'never' : `${ago(row.lastUsedAt)} ago`),
+      EXPIRES: row => row.expiresAt ?? 'never',
+      AGE: row => ago(row.createdAt),
+      ID: row => row.id,
+    },
+  }),
+  command(
+    'create',
+    'make one; its secret is shown this once',
+    'laptop --login admin@appliance --output ~/.trivet-token',
+    {
+      args: { name: one('what it is for') },
+      options: ofNew,
+      run: async given => {
+        const { login, passwordFile } = given;
+        if (login === undefined) {
+          if (passwordFile !== undefined) throw new LauncherError('--password-file is for --login', EXIT.data);
+          return inTenant(given, (api, tenant) => create(api, given, tenant));
         }
-        if (options.json) sayJson(ids.map(id => ({ id, state: 'revoked' })));
-      }),
-    );
-}
+        const secret = await askPassword(login, passwordFile);
+        await new LoginClient(findUrl(given)).within(login, secret, api => create(api, given));
+      },
+    },
+  ),
+  ofTenant('revoke', 'it is refused from now on', '0198c0de-0000-7000-8000-000000000000', {
+    args: { ids: many('as `token list` shows it') },
+    run: async ({ ids, json }, api, tenant) => {
+      for (const id of ids) {
+        await api.call(tokenRoutes.revoke, { params: { tenant, token: id } });
+        if (!json) say(`${id} is revoked`);
+      }
+      if (json) sayJson(ids.map(id => ({ id, state: 'revoked' })));
+    },
+  }),
+]);
 
 /** Of oneself unless a user or a tenant is named: then of a user of that tenant. */
 async function create(
   api: ApiClient,
-  asked: string | undefined,
-  otherwise: string | undefined,
-  name: string,
-  { user, role, expiresInDays, output, json }: CreateOptions,
+  { name, tenant: asked, user, role, expiresInDays, output, json }: { name: string } & Values<typeof ofNew>,
+  otherwise?: string,
 ): Promise<void> {
   const { reply: me } = await api.call(sessionRoutes.me);
   const own = user === undefined && asked === undefined;
@@ -96,13 +85,9 @@ async function create(
     const { reply } = await api.call(tokenRoutes.create, { params: { tenant }, body });
     const { token: secret, ...shown } = reply;
     if (file !== undefined) writeFileSync(file, `${secret}\n`);
-    if (json) sayJson(output === undefined ? reply : { ...shown, file: output });
-    else
-      showOne(reply, false, () =>
-        output === undefined
-          ? `token ${reply.name} of ${reply.user}, ${reply.role} (shown once): ${secret}`
-          : `token ${reply.name} of ${reply.user}, ${reply.role}, is in ${output}`,
-      );
+    const made = `token ${reply.name} of ${reply.user}, ${reply.role}`;
+    if (output === undefined) showOne(reply, json, () => `${made} (shown once): ${secret}`);
+    else showOne({ ...shown, file: output }, json, () => `${made}, is in ${output}`);
   } catch (error) {
     if (output !== undefined) rmSync(output, { force: true });
     throw error;
@@ -116,12 +101,8 @@ function openNew(path: string): number {
     return openSync(path, 'wx', 0o600);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    throw new LauncherError(code === 'EEXIST' ? `${path} exists already` : `cannot write ${path}: ${code}`);
+    throw new LauncherError(
+      code === 'EEXIST' ? `${path} exists already, and --output makes a new file` : `cannot write ${path}: ${code}`,
+    );
   }
-}
-
-function daysOf(text: string): number {
-  const days = Number(text);
-  if (!Number.isInteger(days) || days < 1 || days > 3_650) throw new InvalidArgumentError('expected 1 to 3650.');
-  return days;
 }

@@ -2,24 +2,24 @@ import { spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync, readSync, statfsSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Command } from 'commander';
-import { loadConfig } from '#platform/config';
-import { loadKeyring } from '#platform/kek';
+import { loadConfig } from '#platform/config/config';
+import { loadKeyring } from '#platform/crypto/kek';
 import { EXIT } from '../api/api-error.js';
 import { describeDoors } from '../doors.js';
 import { environment, settings } from '../environment.js';
 import { Home, LauncherError } from '../home.js';
 import { humanBytes } from '../human-bytes.js';
+import { rotateClosed } from '../processes/log-file.js';
+import { isAlive } from '../processes/process.js';
 import { livingState, readState, type State } from '../state.js';
 import { Appliance } from '../supervisor/appliance.js';
 import { takeHome } from '../supervisor/home-lock.js';
-import { rotateClosed } from '../supervisor/log-file.js';
-import { isAlive } from '../supervisor/process.js';
+import { VERSION } from '../version.js';
 
 interface UpOptions {
   detach?: boolean;
   partsOnly?: boolean;
-  install: boolean;
+  noInstall?: boolean;
   /** Only for the launcher itself: this process is the supervisor that --detach leaves behind. */
   behind?: boolean;
 }
@@ -30,18 +30,7 @@ const RUNNING_BYTES = 16 * 2 ** 20;
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
-export function register(program: Command): void {
-  program
-    .command('up')
-    .description('start what is not configured by an address, then gateway and worker')
-    .option('--detach', 'return when ready, and leave the supervisor behind')
-    .option('--parts-only', 'start only the parts, and print the file with the settings for a gateway of your own')
-    .option('--no-install', 'install no system packages')
-    .addOption(program.createOption('--behind').hideHelp())
-    .action(async (options: UpOptions, command: Command) => up(options, command.parent?.version() ?? ''));
-}
-
-async function up(options: UpOptions, version: string): Promise<void> {
+export async function up(options: UpOptions): Promise<void> {
   const given = givenSettings();
   const home = Home.open();
   const lock = await takeHome(home);
@@ -55,7 +44,7 @@ async function up(options: UpOptions, version: string): Promise<void> {
     lock.close();
     return detach(home, options);
   }
-  await supervise(home, given, options, version);
+  await supervise(home, given, options);
 }
 
 /**
@@ -93,17 +82,12 @@ function requireRoom({ path }: Home, makes: boolean): void {
   throw new LauncherError(`${path}: the disk is full: ${sizes}; ${remedy}`, EXIT.full);
 }
 
-async function supervise(
-  home: Home,
-  given: Record<string, string>,
-  options: UpOptions,
-  version: string,
-): Promise<void> {
+async function supervise(home: Home, given: Record<string, string>, options: UpOptions): Promise<void> {
   const appliance = new Appliance(home, {
     given,
     partsOnly: options.partsOnly ?? false,
-    install: options.install,
-    version,
+    install: !options.noInstall,
+    version: VERSION,
     say,
   });
   const asked = new Promise<void>(fulfil => {
@@ -140,7 +124,7 @@ async function detach(home: Home, options: UpOptions): Promise<void> {
     'up',
     '--behind',
     ...(options.partsOnly ? ['--parts-only'] : []),
-    ...(options.install ? [] : ['--no-install']),
+    ...(options.noInstall ? ['--no-install'] : []),
   ];
   const child = spawn(process.execPath, [process.argv[1] as string, ...args], {
     cwd: '/',
@@ -187,7 +171,7 @@ async function joinFirst(home: Home, options: UpOptions): Promise<void> {
     () => {},
   );
   if (ready === undefined)
-    throw new LauncherError(`the running up did not become ready: ${readState(home)?.failure ?? ''}`);
+    throw new LauncherError(`what runs did not become ready: ${readState(home)?.failure ?? `see ${home.file('log')}`}`);
   say(describeDoors(home, ready));
 }
 

@@ -1,116 +1,144 @@
-import { text } from 'node:stream/consumers';
-import { type Command, Option } from 'commander';
-import { DEFAULT_TENANT, showLoginName } from '#tenancy/login-name';
-import { generatePassword } from '#tenancy/passwords';
-import type { TenantRef } from '#tenancy/user-directory';
-import { findTenant, ROLES, type Role, Users } from '#tenancy/users';
+import { text as readText } from 'node:stream/consumers';
+import { ROLES, type Role } from '#admin/contract/route';
+import { type UserReply, userRoutes } from '#admin/contract/users';
+import { DEFAULT_TENANT, showLoginName } from '#tenancy/credentials/login-name';
+import { generatePassword } from '#tenancy/credentials/passwords';
+import type { UserView } from '#tenancy/users/user-directory';
+import { isOwnApi } from '../api/api-address.js';
+import { inTenant, type TenantOptions } from '../api/api-command.js';
+import { showOne } from '../api/output.js';
+import { choice, command, flag, initially, noun, one } from '../command-line/command.js';
 import { keepPassword } from '../credentials.js';
 import { settings } from '../environment.js';
 import { Home } from '../home.js';
-import { asOperator, commandActor, isDatabaseAddress } from '../operator.js';
-import { table } from '../table.js';
+import { listing } from './api-commands.js';
+import { NAME, OF_TENANT } from './options.js';
 
-interface TenantOption {
+const password = {
+  passwordStdin: flag('read the password from standard input; else one is made and shown once'),
+};
+/** Of a user: whoever lost its login cannot ask the API. */
+const OFFLINE = ['tenant', 'json'];
+
+export const USER = noun('user', 'users of a tenant, who log in over CSP and at the page', [
+  listing('who may log in', '--tenant acme', {
+    route: userRoutes.list,
+    most: 1_000,
+    none: 'no users yet: trivet user create NAME',
+    columns: {
+      LOGIN: row => row.username,
+      ROLE: row => row.role,
+      STATE: row => row.state,
+      'API TOKENS': row => String(row.tokens),
+      CREATED: row => row.createdAt,
+    },
+    offline: ['limit', ...OFFLINE],
+    runOffline: ({ limit, ...given }) => offline(given, async users => ({ items: await users.list(limit) })),
+  }),
+  command('create', 'let somebody log in', 'ann --tenant acme --role admin', {
+    was: ['user add'],
+    args: { name: one('in small letters') },
+    options: { role: initially(choice('role', ROLES, 'what the user may do'), 'operator'), ...password, ...OF_TENANT },
+    offline: ['role', 'passwordStdin', ...OFFLINE],
+    run: ({ name, role, passwordStdin, json, ...options }) =>
+      withUsers(options, async users => {
+        const { secret, made } = await choosePassword(passwordStdin);
+        const user = await users.create({ name, role, password: secret });
+        tell(user, `may log in as ${role}`, json, made ? secret : undefined);
+      }),
+  }),
+  command(
+    'passwd',
+    'give a user another password; its logins and the tokens of its drivers end',
+    'admin --tenant appliance --offline',
+    {
+      args: { name: NAME },
+      options: { ...password, ...OF_TENANT },
+      offline: ['passwordStdin', ...OFFLINE],
+      run: ({ name, passwordStdin, json, ...options }) =>
+        withUsers(options, async users => {
+          const { secret, made } = await choosePassword(passwordStdin);
+          const user = await users.change(name, { password: secret });
+          const home = Home.find();
+          if (home && users.ofHome) keepPassword(home, users.tenant, name, secret);
+          tell(user, 'has another password', json, made ? secret : undefined);
+        }),
+    },
+  ),
+  ...(
+    [
+      ['disable', 'end the logins of a user and refuse new ones', 'disabled', 'is disabled; its tokens end within 5 s'],
+      ['enable', 'undo disable', 'active', 'may log in'],
+    ] as const
+  ).map(([verb, about, state, said]) =>
+    command(verb, about, 'ann --tenant acme', {
+      args: { name: NAME },
+      options: OF_TENANT,
+      offline: OFFLINE,
+      run: ({ name, json, ...options }) =>
+        withUsers(options, async users => tell(await users.change(name, { state }), said, json)),
+    }),
+  ),
+]);
+
+interface UserOptions extends TenantOptions {
+  offline?: boolean;
+}
+
+/** Users of one tenant, as the API has them or as the database does. */
+interface TenantUsers {
   tenant: string;
-}
-interface PasswordOption {
-  passwordStdin?: boolean;
-}
-
-const MAX_LISTED = 100_000;
-
-const asUsers = <T>(name: string, work: (users: Users, tenant: TenantRef) => Promise<T>): Promise<T> =>
-  asOperator(async ({ database }) => work(new Users(database), { id: await findTenant(database, name), name }));
-
-const login = (tenant: string, user: string): string => showLoginName({ tenant, user });
-
-/** Never an argument: those are seen by every user of the host. */
-async function choosePassword({ passwordStdin }: PasswordOption): Promise<{ password: string; said: string }> {
-  if (!passwordStdin) {
-    const password = generatePassword();
-    return { password, said: `password (shown once): ${password}\n` };
-  }
-  return { password: (await text(process.stdin)).replace(/\r?\n$/, ''), said: '' };
+  /** They are those of the appliance in this home, whose credentials file names two of them. */
+  ofHome: boolean;
+  create(request: { name: string; role: Role; password: string }): Promise<UserReply>;
+  change(name: string, changes: { password?: string; state?: UserReply['state'] }): Promise<UserReply>;
 }
 
-/** The home's credentials file is about the database that the home runs. */
-function keepCredentials(tenant: string, name: string, password: string): void {
-  const home = Home.find();
-  const elsewhere = Object.keys(settings()).some(isDatabaseAddress);
-  if (home && !elsewhere) keepPassword(home, tenant, name, password);
+const withUsers = <T>(options: UserOptions, work: (users: TenantUsers) => Promise<T>): Promise<T> =>
+  options.offline
+    ? offline(options, work)
+    : inTenant(options, (api, tenant) =>
+        work({
+          tenant,
+          ofHome: isOwnApi(options),
+          create: async body => (await api.call(userRoutes.create, { params: { tenant }, body })).reply,
+          change: (user, body) => api.change(userRoutes, { tenant, user }, body),
+        }),
+      );
+
+async function offline<T>(
+  { tenant: name = DEFAULT_TENANT }: UserOptions,
+  work: (users: TenantUsers & { list(limit: number): Promise<UserReply[]> }) => Promise<T>,
+): Promise<T> {
+  const { asOperator, commandActor, isDatabaseAddress } = await import('../operator.js');
+  const { findTenant, Users } = await import('#tenancy/users/users');
+  return asOperator(async ({ database }) => {
+    const users = new Users(database);
+    const tenant = { id: await findTenant(database, name), name };
+    const shown = ({ version: _, driverTokens: __, createdAt, updatedAt, ...view }: UserView): UserReply => ({
+      ...view,
+      username: showLoginName({ tenant: name, user: view.name }),
+      createdAt: createdAt.toISOString(),
+      updatedAt: updatedAt.toISOString(),
+    });
+    return work({
+      tenant: name,
+      ofHome: !Object.keys(settings()).some(isDatabaseAddress),
+      list: async limit => (await users.list(tenant, { limit })).rows.map(shown),
+      create: async request => shown(await users.create(commandActor(), tenant, request)),
+      change: async (user, changes) => shown(await users.change(commandActor(), tenant, user, changes)),
+    });
+  });
 }
 
-export function register(program: Command): void {
-  const user = program.command('user').description('users of a tenant, who log in over CSP and at the page');
-  const command = (name: string, description: string): Command =>
-    user.command(name).description(description).option('--tenant <name>', 'whose', DEFAULT_TENANT);
-  const withPassword = (made: Command): Command =>
-    made.option('--password-stdin', 'read the password from standard input; else one is made and shown once');
+/** Never an argument: those are seen by every user of the host. `made`: nobody knows it yet. */
+async function choosePassword(passwordStdin: boolean | undefined): Promise<{ secret: string; made: boolean }> {
+  if (!passwordStdin) return { secret: generatePassword(), made: true };
+  return { secret: (await readText(process.stdin)).replace(/\r?\n$/, ''), made: false };
+}
 
-  withPassword(command('add', 'let somebody log in').argument('<name>', 'in small letters'))
-    .addOption(new Option('--role <role>', 'what the user may do').choices(ROLES).default('operator'))
-    .action((name: string, options: TenantOption & PasswordOption & { role: Role }) =>
-      asUsers(options.tenant, async (users, tenant) => {
-        const { password, said } = await choosePassword(options);
-        await users.create(commandActor(), tenant, { name, role: options.role, password });
-        process.stdout.write(`${login(options.tenant, name)} may log in as ${options.role}\n${said}`);
-      }),
-    );
-  withPassword(command('passwd', 'give a user another password; its tokens end').argument('<name>')).action(
-    (name: string, options: TenantOption & PasswordOption) =>
-      asUsers(options.tenant, async (users, tenant) => {
-        const { password, said } = await choosePassword(options);
-        await users.change(commandActor(), tenant, name, { password });
-        keepCredentials(options.tenant, name, password);
-        process.stdout.write(`${login(options.tenant, name)} has another password\n${said}`);
-      }),
-  );
-  command('disable', 'end the tokens of a user and refuse its logins')
-    .argument('<name>')
-    .action((name: string, { tenant }: TenantOption) =>
-      asUsers(tenant, async (users, ref) => {
-        await users.change(commandActor(), ref, name, { state: 'disabled' });
-        process.stdout.write(`${login(tenant, name)} is disabled; its tokens end within 5 s\n`);
-      }),
-    );
-  command('enable', 'undo disable')
-    .argument('<name>')
-    .action((name: string, { tenant }: TenantOption) =>
-      asUsers(tenant, async (users, ref) => {
-        await users.change(commandActor(), ref, name, { state: 'active' });
-        process.stdout.write(`${login(tenant, name)} may log in\n`);
-      }),
-    );
-  command('list', 'who may log in')
-    .option('--json', 'for scripts')
-    .action(({ tenant, json }: TenantOption & { json?: boolean }) =>
-      asUsers(tenant, async (users, ref) => {
-        const { rows } = await users.list(ref, { limit: MAX_LISTED });
-        const shown = rows.map(({ name, role, state, createdAt, driverTokens, tokens }) => ({
-          login: login(tenant, name),
-          name,
-          role,
-          state,
-          createdAt,
-          tokens: driverTokens,
-          apiTokens: tokens,
-        }));
-        if (json) process.stdout.write(`${JSON.stringify(shown, null, 2)}\n`);
-        else if (rows.length === 0) process.stdout.write('no users yet: trivet user add NAME\n');
-        else
-          process.stdout.write(
-            table(
-              ['LOGIN', 'ROLE', 'STATE', 'TOKENS', 'API TOKENS', 'CREATED'],
-              shown.map(({ login, role, state, tokens, apiTokens, createdAt }) => [
-                login,
-                role,
-                state,
-                String(tokens),
-                String(apiTokens),
-                createdAt.toISOString(),
-              ]),
-            ),
-          );
-      }),
-    );
+/** What was done to a user, and the password that was made for it. */
+function tell(user: UserReply, what: string, json: boolean | undefined, made?: string): void {
+  const shown = made === undefined ? '' : `\npassword (shown once): ${made}`;
+  showOne(made === undefined ? user : { ...user, password: made }, json, () => `${user.username} ${what}${shown}`);
 }

@@ -1,8 +1,7 @@
-import type { Command } from 'commander';
 import { EXIT } from '../api/api-error.js';
-import { type DoorOptions, withApi, withDoor } from '../backup/door.js';
 import { interruptible } from '../backup/interruptible.js';
 import { Progress } from '../backup/progress.js';
+import { type DoorOptions, withApi } from '../csp/door.js';
 import { LauncherError } from '../home.js';
 import { humanBytes } from '../human-bytes.js';
 import { ImageInput } from '../import/image-input.js';
@@ -10,34 +9,24 @@ import { runImport } from '../import/import-job.js';
 import { readBytes } from '../read-bytes.js';
 
 interface Options extends DoorOptions {
+  file: string;
   name: string;
   pool?: string;
   size?: string;
   json?: boolean;
 }
 
-export function registerImport(volume: Command): void {
-  withDoor(
-    volume
-      .command('import')
-      .description('a new volume with the content of a raw image; the tenant is that of --user')
-      .argument('<file>', 'the image, or - for what is piped in')
-      .requiredOption('--name <name>', 'of the volume; importVolumeName of a StorageClass finds it by this')
-      .option('--pool <pool>', 'where it is made; else where the tenant makes its volumes')
-      .option('--size <bytes>', 'of what is piped in, e.g. 10GiB')
-      .option('--json', 'print the volume'),
-  ).action(async (file: string, { name, pool, size, json, ...door }: Options) => {
-    const bytes = size === undefined ? undefined : readBytes(size);
-    if (size !== undefined && (bytes === undefined || Number(bytes) > Number.MAX_SAFE_INTEGER))
-      throw new LauncherError(`--size: expected bytes, e.g. 10GiB, got ${size}`, EXIT.data);
-    const image = await ImageInput.of(file, bytes === undefined ? undefined : Number(bytes), process.stdin);
-    const progress = new Progress(`import of ${image.name}`);
-    const made = await interruptible('nothing of it is kept', signal =>
-      withApi({ ...door, signal, say: line => progress.tell(line) }, api =>
-        runImport(api, { image, name, pool, progress, signal }),
-      ),
-    );
-    if (json) process.stdout.write(`${JSON.stringify(made, null, 2)}\n`);
-    else process.stdout.write(`${made.name} (${made.id}) holds ${image.name}, ${humanBytes(made.size)}\n`);
-  });
+export async function importVolume({ file, name, pool, size, json, ...door }: Options): Promise<void> {
+  const bytes = size === undefined ? undefined : readBytes(size);
+  if (size !== undefined && (bytes === undefined || Number(bytes) > Number.MAX_SAFE_INTEGER))
+    throw new LauncherError(`--size: expected bytes, e.g. 10GiB, got ${size}`, EXIT.data);
+  const image = await ImageInput.of(file, bytes === undefined ? undefined : Number(bytes), process.stdin);
+  const progress = new Progress(`import of ${image.name}`);
+  const made = await interruptible('nothing of it is kept', signal =>
+    withApi({ ...door, signal, say: line => progress.tell(line) }, api =>
+      runImport(api, { image, name, pool, progress, signal }),
+    ),
+  );
+  if (json) process.stdout.write(`${JSON.stringify(made, null, 2)}\n`);
+  else process.stdout.write(`${made.name} (${made.id}) holds ${image.name}, ${humanBytes(made.size)}\n`);
 }

@@ -1,118 +1,139 @@
-import { type Command, Option } from 'commander';
-import type { ReplyOf } from '#admin/contract/route';
 import { publicationRoutes, type VolumeReply, volumeRoutes } from '#admin/contract/volumes';
 import { invalid } from '#platform/errors';
 import { isUuid } from '#platform/uuid';
-import { listBin, restoreFromBin } from '#storage/volumes/recycle-bin';
-import { DEFAULT_TENANT } from '#tenancy/login-name';
-import { findTenant } from '#tenancy/users';
 import type { ApiClient } from '../api/api-client.js';
-import { inTenant, ofTenant, type TenantOptions } from '../api/api-command.js';
 import { ApiError } from '../api/api-error.js';
-import { limitOf, listed, say, sayJson, showPage } from '../api/output.js';
+import { listed, say, sayJson, showOne, showPage } from '../api/output.js';
+import { choice, command, flag, manyMaybe, needed, noun, one, text } from '../command-line/command.js';
 import { humanBytes } from '../human-bytes.js';
-import { asOperator, type Operator } from '../operator.js';
-import { show } from '../show.js';
-import { registerImport } from './volume-import.js';
+import { listing, ofTenant } from './api-commands.js';
+import { limit, OVER_CSP } from './options.js';
 
-interface TenantOption {
-  tenant: string;
+const OF_IMPORT = needed(text('name', 'of the volume; importVolumeName of a StorageClass finds it by this'));
+
+export const VOLUME = noun('volume', 'block volumes of a tenant', [
+  ofTenant('list', 'volumes, where they are and who has them', '--tenant acme --condition', {
+    options: {
+      state: choice('state', ['creating', 'ready', 'deleting', 'binned'], 'only those'),
+      backend: text('name', 'only those there'),
+      search: text('text', 'part of the name'),
+      condition: flag('only those with which something is wrong'),
+      limit: limit(1_000),
+    },
+    run: async ({ state, backend, search, condition, limit: most, json }, api, tenant) => {
+      const query = { state, backend, search, ...(condition ? { condition: 'true' as const } : {}) };
+      const page = await listed(api, volumeRoutes.list, { params: { tenant }, query }, most);
+      const hosts = json ? undefined : await hostsOf(api, tenant, page.items);
+      showPage(page, {
+        json,
+        none: 'no volumes yet: a CSP client makes them',
+        columns: {
+          NAME: row => row.name,
+          SIZE: row => humanBytes(row.size),
+          POOL: row => (row.folder === '' ? row.pool : `${row.pool}/${row.folder}`),
+          // What a script compares; for people a condition says more than a state.
+          STATE: row => (row.condition === null ? row.state : 'needs attention'),
+          'PUBLISHED TO': row => hosts?.get(row.id)?.join(' ') ?? '',
+          SNAPSHOTS: row => String(row.snapshots),
+          ID: row => row.id,
+          CONDITION: row => row.condition?.message ?? '',
+        },
+      });
+    },
+  }),
+  listing('deleted volumes that can still be restored', '', {
+    verb: 'bin',
+    route: volumeRoutes.list,
+    most: 1_000,
+    query: () => ({ state: 'binned' }),
+    none: 'the recycle bin is empty',
+    columns: {
+      NAME: row => row.name,
+      SIZE: row => humanBytes(row.size),
+      POOL: row => row.pool,
+      'KEPT UNTIL': row => row.binnedUntil ?? '',
+      ID: row => row.id,
+    },
+  }),
+  ofTenant('restore', 'put a deleted volume back, under its name and id', '0198c0de-0000-7000-8000-000000000000', {
+    args: { id: one('as `volume bin` shows it') },
+    run: async ({ id, json }, api, tenant) => {
+      if (!isUuid(id)) throw invalid('id', 'expected the id that `volume bin` shows');
+      const { reply } = await api.call(volumeRoutes.restore, { params: { tenant, volume: id }, body: {} });
+      showOne(reply, json, () => `${id} is back; publish it as before`);
+    },
+  }),
+  ofTenant('purge', 'delete volumes of the recycle bin for good, before their time', '--all --tenant acme', {
+    args: { ids: manyMaybe('as `volume bin` shows them') },
+    options: { all: flag('everything that is in the bin') },
+    run: purgeVolumes,
+  }),
+  command(
+    'import',
+    'a new volume with the content of a raw image; the tenant is that of --user',
+    'disk.img --name legacy',
+    {
+      args: { file: one('the image, or - for what is piped in') },
+      options: {
+        name: OF_IMPORT,
+        pool: text('pool', 'where it is made; else where the tenant makes its volumes'),
+        size: text('bytes', 'of what is piped in, e.g. 10GiB'),
+        json: flag('print the volume'),
+        ...OVER_CSP,
+      },
+      run: async given => (await import('./volume-import.js')).importVolume(given),
+    },
+  ),
+  ofTenant(
+    'register',
+    'a new volume of an image that lies in the folder `import` of the pool; on XFS its blocks are shared, so it takes no time',
+    'disk.img --name legacy --pool fast',
+    {
+      args: { image: one('name of the file') },
+      options: {
+        name: OF_IMPORT,
+        pool: text('pool', 'in which the image lies; else where the tenant makes its volumes'),
+        backend: text('backend', 'if the tenant has several of block volumes'),
+      },
+      // Copying takes long where blocks cannot be shared: the operation goes on beyond what the server waits for.
+      run: async ({ image, name, pool, backend, json }, api, tenant) => {
+        const body = { name, pool, backend, source: { image } };
+        const { reply } = await api.call(volumeRoutes.create, { params: { tenant }, body, waitSeconds: 120 });
+        const { id, size, state } = reply;
+        showOne(reply, json, () =>
+          state === 'creating'
+            ? `${name} (${id}) is being made of ${image}; \`trivet operation list --resource ${name}\` says when it is there`
+            : `${name} (${id}) holds ${image}, ${humanBytes(size)}`,
+        );
+      },
+    },
+  ),
+]);
+
+const MOST_BINNED = 100_000;
+
+interface PurgeOptions {
+  ids: readonly string[];
+  all: boolean | undefined;
+  json?: boolean;
 }
-interface ListOptions extends TenantOptions {
-  state?: VolumeReply['state'];
-  backend?: string;
-  search?: string;
-  condition?: boolean;
-  limit: number;
-}
 
-const asTenant = <T>(tenant: string, work: (operator: Operator, tenantId: string) => Promise<T>): Promise<T> =>
-  asOperator(async operator => work(operator, await findTenant(operator.database, tenant)));
-
-/** What a script compares; for people a condition says more than a state. */
-const stateOf = ({ state, condition }: VolumeReply): string => (condition === null ? state : 'needs attention');
-
-export function register(program: Command): void {
-  const volume = program.command('volume').description('block volumes of a tenant');
-  const command = (name: string, description: string): Command =>
-    volume.command(name).description(description).option('--tenant <name>', 'whose', DEFAULT_TENANT);
-
-  ofTenant(volume.command('list').description('volumes, where they are and who has them'))
-    .addOption(new Option('--state <state>', 'only those').choices(['creating', 'ready', 'deleting', 'binned']))
-    .option('--backend <name>', 'only those there')
-    .option('--search <text>', 'part of the name')
-    .option('--condition', 'only those with which something is wrong')
-    .option('--limit <n>', 'how many at most', limitOf, 1_000)
-    .action(({ state, backend, search, condition, limit, json, ...options }: ListOptions) =>
-      inTenant(options, async (api, name) => {
-        const query = { state, backend, search, ...(condition ? { condition: 'true' as const } : {}) };
-        const sent = { params: { tenant: name }, query };
-        const page = await listed<VolumeReply, typeof volumeRoutes.list>(api, volumeRoutes.list, sent, limit);
-        const hosts = json ? undefined : await hostsOf(api, name, page.items);
-        showPage(page, {
-          json,
-          none: 'no volumes yet: a CSP client makes them',
-          columns: {
-            NAME: row => row.name,
-            SIZE: row => humanBytes(row.size),
-            POOL: row => (row.folder === '' ? row.pool : `${row.pool}/${row.folder}`),
-            STATE: stateOf,
-            'PUBLISHED TO': row => hosts?.get(row.id)?.join(' ') ?? '',
-            SNAPSHOTS: row => String(row.snapshots),
-            ID: row => row.id,
-            CONDITION: row => row.condition?.message ?? '',
-          },
-        });
-      }),
-    );
-  command('bin', 'deleted volumes that can still be restored')
-    .option('--json', 'for scripts')
-    .action(({ tenant, json }: TenantOption & { json?: boolean }) =>
-      asTenant(tenant, async ({ database }, tenantId) =>
-        show(await listBin(database, tenantId), {
-          json,
-          none: 'the recycle bin is empty',
-          columns: {
-            NAME: row => row.name,
-            SIZE: row => humanBytes(row.sizeBytes),
-            POOL: row => row.pool,
-            'KEPT UNTIL': row => row.binnedUntil.toISOString(),
-            ID: row => row.id,
-          },
-        }),
-      ),
-    );
-  command('restore', 'put a deleted volume back, under its name and id')
-    .argument('<id>', 'as `volume bin` shows it')
-    .action((id: string, { tenant }: TenantOption) =>
-      asTenant(tenant, async ({ database }, tenantId) => {
-        if (!isUuid(id)) throw invalid('id', 'expected the id that `volume bin` shows');
-        await restoreFromBin(database, tenantId, id);
-        process.stdout.write(`${id} is back; publish it as before\n`);
-      }),
-    );
-  registerImport(volume);
-  ofTenant(volume.command('purge').description('delete volumes of the recycle bin for good, before their time'))
-    .argument('[id...]', 'as `volume bin` shows them')
-    .option('--all', 'everything that is in the bin')
-    .action((ids: string[], { all, json, ...options }: TenantOptions & { all?: boolean }) =>
-      inTenant(options, async (api, tenant) => {
-        if (ids.length === 0 ? !all : all) throw invalid('id', 'say ids that `volume bin` shows, or --all');
-        const purged: string[] = [];
-        try {
-          for (const id of all ? await idsInBin(api, tenant) : ids) {
-            const name = await purge(api, tenant, id, all ?? false);
-            if (name === undefined) continue;
-            purged.push(id);
-            if (!json) say(`${name} (${id}) is being deleted for good`);
-          }
-        } finally {
-          // Also when one of them failed: the others are gone.
-          if (json) sayJson(purged);
-        }
-        if (!json && purged.length === 0) say('the recycle bin is empty');
-      }),
-    );
+async function purgeVolumes({ ids, all = false, json }: PurgeOptions, api: ApiClient, tenant: string): Promise<void> {
+  if (all === ids.length > 0) throw invalid('id', 'say ids that `volume bin` shows, or --all');
+  const binned = () => listed(api, volumeRoutes.list, { params: { tenant }, query: { state: 'binned' } }, MOST_BINNED);
+  const purged: string[] = [];
+  try {
+    for (const id of all ? (await binned()).items.map(each => each.id) : ids) {
+      const name = await purge(api, tenant, id, all);
+      if (name === undefined) continue;
+      purged.push(id);
+      if (!json) say(`${name} (${id}) is being deleted for good`);
+    }
+  } finally {
+    // Also when one of them failed: the others are gone.
+    if (json) sayJson(purged);
+  }
+  if (!json && purged.length === 0) say('the recycle bin is empty');
 }
 
 /** Gives its name; nothing for one that --all had listed, and that was restored meanwhile or whose time has ended. */
@@ -137,14 +158,6 @@ async function purge(api: ApiClient, tenant: string, id: string, isListed: boole
   }
 }
 
-async function idsInBin(api: ApiClient, tenant: string): Promise<string[]> {
-  const sent = { params: { tenant }, query: { state: 'binned' as const } };
-  const { items } = await listed<VolumeReply, typeof volumeRoutes.list>(api, volumeRoutes.list, sent, MOST_BINNED);
-  return items.map(({ id }) => id);
-}
-
-type Publication = ReplyOf<typeof publicationRoutes.list>['items'][number];
-const MOST_BINNED = 100_000;
 /** Nobody reads more of them in a table. */
 const MOST_PUBLICATIONS = 10_000;
 
@@ -157,12 +170,7 @@ async function hostsOf(
   const hosts = new Map<string, string[]>();
   if (volumes.every(({ publications }) => publications === 0)) return hosts;
   const sent = { params: { tenant } };
-  const { items } = await listed<Publication, typeof publicationRoutes.list>(
-    api,
-    publicationRoutes.list,
-    sent,
-    MOST_PUBLICATIONS,
-  );
+  const { items } = await listed(api, publicationRoutes.list, sent, MOST_PUBLICATIONS);
   for (const { volume, host } of items) hosts.set(volume.id, [...(hosts.get(volume.id) ?? []), host.name].sort());
   return hosts;
 }

@@ -1,10 +1,9 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { type ChapLogin, LoginRefused } from '#backends/tgt/iscsi-login';
-import { IscsiSession } from '#backends/tgt/iscsi-session';
 import { ScsiDisk } from '#backends/tgt/scsi-disk';
+import { openDisk, type Publication } from '../csp/attach.js';
+import { ReaderApi, type ReaderDoor } from '../csp/reader-api.js';
 import { LauncherError } from '../home.js';
-import { portalAddress } from '../portal-address.js';
-import { DemoCspClient, type DemoPublication, type DemoVolume } from './csp-client.js';
 import { Steps } from './steps.js';
 
 const MIB = 1024 ** 2;
@@ -14,22 +13,17 @@ const WRITTEN = 4 * MIB;
 const AT = 100 * MIB;
 const CHUNK = 256 * 1024;
 
-export interface BlockDoor {
-  url: string;
-  username: string;
-  password: string;
-}
-
-interface Snapshot {
+interface Volume {
   id: string;
+  name: string;
 }
 
 /**
- * The main job of the block leg with real clients: a volume over CSP, data over iSCSI, a snapshot, a clone that still has
+ * The main job of the block side with real clients: a volume over CSP, data over iSCSI, a snapshot, a clone that still has
  * what was overwritten since, growth under the feet of its host, and everything taken back.
  */
-export async function runBlockJob(door: BlockDoor, say: (line: string) => void): Promise<void> {
-  const csp = new DemoCspClient(door.url);
+export async function runBlockJob(door: ReaderDoor, say: (line: string) => void): Promise<void> {
+  const api = new ReaderApi(door, { say });
   const steps = new Steps(say);
   const name = `demo-${randomBytes(4).toString('hex')}`;
   const initiator = `iqn.2026-11.dev.trivet:${name}`;
@@ -39,30 +33,30 @@ export async function runBlockJob(door: BlockDoor, say: (line: string) => void):
   const after = randomBytes(WRITTEN);
   say(`CSP at ${door.url}`);
   try {
-    await steps.step(`user ${door.username} logs in`, () => csp.login(door.username, door.password));
-    steps.later('the token is ended', () => csp.logout());
+    await steps.step(`user ${door.username} logs in`, () => api.login());
+    steps.later('the token is ended', () => api.logout());
     await steps.step(`host ${name} is known, with a CHAP account`, () =>
-      csp.post('hosts', { ...host, chap_user: chap.user, chap_password: chap.password }),
+      api.csp('POST', 'hosts', { ...host, chap_user: chap.user, chap_password: chap.password }),
     );
-    steps.later(`host ${name} is forgotten`, () => csp.delete(`hosts/${host.uuid}`));
+    steps.later(`host ${name} is forgotten`, () => api.csp('DELETE', `hosts/${host.uuid}`));
 
-    const create = (what: string, body: object): Promise<DemoVolume> =>
-      csp.post<DemoVolume>('volumes', { name: what, config: { destroy_on_delete: true }, ...body });
-    const removal = (volume: DemoVolume) =>
-      steps.later(`volume ${volume.name} is deleted`, () => csp.delete(`volumes/${volume.id}`));
-    const publish = async (volume: DemoVolume) => {
+    const create = (what: string, body: object): Promise<Volume> =>
+      api.csp('POST', 'volumes', { name: what, config: { destroy_on_delete: true }, ...body });
+    const removal = (volume: Volume) =>
+      steps.later(`volume ${volume.name} is deleted`, () => api.csp('DELETE', `volumes/${volume.id}`));
+    const publish = async (volume: Volume) => {
       const path = `volumes/${volume.id}/actions`;
-      const publication = await csp.put<DemoPublication>(`${path}/publish`, {
+      const publication = await api.csp<Publication>('PUT', `${path}/publish`, {
         host_uuid: host.uuid,
         access_protocol: 'iscsi',
       });
       let disk: ScsiDisk | undefined;
       steps.later(`volume ${volume.name} is unpublished, which ends its session`, async () => {
-        await csp.put(`${path}/unpublish`, { host_uuid: host.uuid });
+        await api.csp('PUT', `${path}/unpublish`, { host_uuid: host.uuid });
         await disk?.closed;
       });
       const open = async (account: ChapLogin): Promise<ScsiDisk> => {
-        disk = await connect(publication, initiator, account);
+        disk = await openDisk(publication, { initiator, chap: account });
         return disk;
       };
       return { open };
@@ -83,9 +77,9 @@ export async function runBlockJob(door: BlockDoor, say: (line: string) => void):
     });
 
     const snapshot = await steps.step('a snapshot is taken', () =>
-      csp.post<Snapshot>('snapshots', { name: `${name}-snapshot`, volume_id: volume.id }),
+      api.csp<Volume>('POST', 'snapshots', { name: `${name}-snapshot`, volume_id: volume.id }),
     );
-    steps.later('the snapshot is deleted', () => csp.delete(`snapshots/${snapshot.id}`));
+    steps.later('the snapshot is deleted', () => api.csp('DELETE', `snapshots/${snapshot.id}`));
     await steps.step('the host writes something else', () => write(disk, after));
     const clone = await steps.step('the snapshot is cloned', () =>
       create(`${name}-clone`, { clone: true, base_snapshot_id: snapshot.id }),
@@ -99,7 +93,7 @@ export async function runBlockJob(door: BlockDoor, say: (line: string) => void):
     });
 
     await steps.step(`the volume grows to ${LARGER / MIB} MiB while the host has it`, async () => {
-      await csp.put(`volumes/${volume.id}`, { id: volume.id, size: LARGER });
+      await api.csp('PUT', `volumes/${volume.id}`, { id: volume.id, size: LARGER });
       if ((await disk.capacity()) !== LARGER) throw new LauncherError('the host does not see the new size');
       same(await read(disk), after, 'the volume changed while it grew');
     });
@@ -107,13 +101,6 @@ export async function runBlockJob(door: BlockDoor, say: (line: string) => void):
   } finally {
     await steps.abandon();
   }
-}
-
-async function connect(publication: DemoPublication, initiator: string, chap: ChapLogin): Promise<ScsiDisk> {
-  const [portal = ''] = publication.discovery_ips;
-  const target = publication.target_names[0] as string;
-  const session = await IscsiSession.open(portalAddress(portal), { initiator, target, chap });
-  return new ScsiDisk(session, publication.lun_id);
 }
 
 async function write(disk: ScsiDisk, data: Buffer): Promise<void> {

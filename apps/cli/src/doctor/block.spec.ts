@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { inspectProcess } from '#backends/linux/process-id';
-import type { PoolReport } from '#storage/pools/pool-report';
-import { optionsOf } from '../supervisor/mounts.js';
+import type { PoolReport } from '#storage/block/pools/pool-report';
+import { optionsOf } from '../processes/mounts.js';
 import { checkBlockTools } from './block.js';
 import { certificateFinding } from './certificate.js';
 import { auditFindings, moverFindings, poolFindings } from './pools.js';
@@ -101,9 +101,9 @@ describe('doctor on pools', () => {
       firstSeen: new Date(0),
       lastSeen: new Date(0),
     });
-    const kinds = ['lost_image', 'orphan_image', 'orphan_target', 'protection_paused', 'of_tomorrow'];
+    const kinds = ['lost_image', 'larger_image', 'orphan_image', 'orphan_target', 'protection_paused', 'of_tomorrow'];
     const found = auditFindings(kinds.map(kind => report(kind, 'it')));
-    expect(found.map(({ level }) => level)).toEqual(['fail', 'warn', 'warn', 'warn', 'warn']);
+    expect(found.map(({ level }) => level)).toEqual(['fail', 'warn', 'warn', 'warn', 'warn', 'warn']);
     for (const { remedy, detail } of found) {
       expect(remedy).toBeDefined();
       expect(detail).toContain('said by the audit');

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { withDatabase } from '../database.js';
 import { findProgram } from '../parts/command.js';
 import { type Finding, findings, ok, warn } from './check.js';
 import { auditFindings, moverFindings, pathOfPool, poolFindings } from './pools.js';
@@ -9,16 +10,15 @@ const MOST = 1_000;
 /** Pools, what the audit reported, and hosts that nothing but their name protects; of all tenants. */
 export function checkBlock(url: string): Promise<Finding[]> {
   return findings('pools', 'see the check of postgres', async () => {
-    const [{ Database }, { reportBackends }, { reportFindings }, { reportHostsWithoutChap }, { oddVolumes }] =
+    const [{ reportBackends }, { reportFindings }, { reportHostsWithoutChap }, { oddVolumes }, names] =
       await Promise.all([
-        import('#platform/database'),
-        import('#storage/pools/pool-report'),
-        import('#storage/volumes/finding-report'),
-        import('#storage/hosts/host-report'),
-        import('#storage/volumes/odd-sizes'),
+        import('#storage/block/pools/pool-report'),
+        import('#storage/block/drift/finding-report'),
+        import('#storage/block/hosts/host-report'),
+        import('#storage/block/drift/odd-sizes'),
+        import('#storage/backends/pool-names'),
       ]);
-    const database = await Database.connect({ appUrl: url, poolSize: 1, applicationName: 'trivet:doctor' });
-    try {
+    return withDatabase({ appUrl: url, app: 'doctor' }, async database => {
       const backends = (await reportBackends(database)).filter(({ config }) => Array.isArray(config.pools));
       const found = backends.flatMap(backend =>
         backend.pools.flatMap(pool => poolFindings(pool, pathOfPool(backend, pool.name))),
@@ -27,6 +27,14 @@ export function checkBlock(url: string): Promise<Finding[]> {
       found.push(...moverFindings(paths.filter(path => path !== undefined && existsSync(path)) as string[]));
       for (const tenantId of new Set(backends.map(backend => backend.tenantId))) {
         found.push(...auditFindings(await reportFindings(database, tenantId, MOST)));
+        for (const { pool, backends: sharing } of await names.poolsOfOneName(database, tenantId))
+          found.push(
+            warn(
+              `pool ${pool}`,
+              `one tenant has it in ${sharing.join(' and ')}: one tgtd serves both, and takes what one of them does not know for left over`,
+              'move the volumes of one to a pool of another name',
+            ),
+          );
         for (const { name, sizeBytes } of await oddVolumes(database, tenantId, MOST))
           found.push(
             warn(
@@ -37,13 +45,11 @@ export function checkBlock(url: string): Promise<Finding[]> {
           );
         for (const { name, pool } of await reportHostsWithoutChap(database, tenantId)) {
           const detail = `has no CHAP account, and pool ${pool} is served beyond loopback: its name alone protects its volumes`;
-          found.push(warn(`host ${name}`, detail, 'give it chap_user and chap_password (README, CHAP)'));
+          found.push(warn(`host ${name}`, detail, 'give it chap_user and chap_password (docs/volumes.md, CHAP)'));
         }
       }
       return found;
-    } finally {
-      await database.close();
-    }
+    });
   });
 }
 
@@ -53,7 +59,7 @@ export interface BlockNeeds {
   exported: boolean;
 }
 
-/** Programs that the block leg calls, or that its operators need. */
+/** Programs that the block side calls, or that its operators need. */
 export function checkBlockTools(needs: BlockNeeds, has = (name: string) => findProgram(name) !== undefined): Finding[] {
   const wanted: [name: string, debianPackage: string, use: string][] = [
     ...(needs.exported ? [['tgtd', 'tgt', 'volumes cannot be published'] as [string, string, string]] : []),

@@ -1,5 +1,6 @@
 import { connect } from 'node:tls';
-import { type Finding, fail, finding, ok, warn } from './check.js';
+import { portalAddress } from '../csp/portal-address.js';
+import { type Finding, fail, findings, ok, warn } from './check.js';
 
 const DAY_MS = 24 * 3_600_000;
 const SOON_DAYS = 30;
@@ -17,16 +18,11 @@ export function certificateFinding(validTo: Date, own: boolean, now = Date.now()
 }
 
 /** What the gateway serves now, whoever signed it. */
-export function checkCertificate(listen: string, own: boolean): Promise<Finding> {
-  return finding('certificate', 'see the log of the gateway', async () => {
-    const at = listen.lastIndexOf(':');
+export function checkCertificate(listen: string, own: boolean): Promise<Finding[]> {
+  return findings('certificate', 'see the log of the gateway', async () => {
     const validTo = await new Promise<Date>((resolve, reject) => {
-      const socket = connect({
-        host: listen.slice(0, at).replace(/^\[|\]$/g, ''),
-        port: Number(listen.slice(at + 1)),
-        // Looked at, not trusted.
-        rejectUnauthorized: false,
-      });
+      // Looked at, not trusted.
+      const socket = connect({ ...portalAddress(listen), rejectUnauthorized: false });
       socket.setTimeout(CONNECT_MS, () => socket.destroy(new Error('no answer')));
       socket.once('error', reject);
       socket.once('secureConnect', () => {
@@ -36,6 +32,6 @@ export function checkCertificate(listen: string, own: boolean): Promise<Finding>
         else resolve(certificate.validToDate);
       });
     });
-    return certificateFinding(validTo, own);
+    return [certificateFinding(validTo, own)];
   });
 }

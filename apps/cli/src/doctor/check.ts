@@ -21,21 +21,11 @@ export const fail = (name: string, detail: string, remedy: string): Finding => (
 });
 
 /** A check that throws has found something, too. */
-export async function finding(name: string, remedy: string, check: () => Promise<Finding>): Promise<Finding> {
+export async function findings(name: string, remedy: string, check: () => Promise<Finding[]>): Promise<Finding[]> {
   try {
     return await check();
   } catch (error) {
     const said = (error as Error).message || String((error as { code?: string }).code ?? error);
-    return fail(name, said.split('\n')[0]!, remedy);
+    return [fail(name, said.split('\n')[0]!, remedy)];
   }
-}
-
-/** The same for a check that finds several things. */
-export async function findings(name: string, remedy: string, check: () => Promise<Finding[]>): Promise<Finding[]> {
-  let found: Finding[] = [];
-  const outcome = await finding(name, remedy, async () => {
-    found = await check();
-    return ok(name, '');
-  });
-  return outcome.level === 'fail' ? [outcome] : found;
 }

@@ -1,12 +1,14 @@
-import { Database, SCHEMA_VERSION } from '#platform/database';
-import { DatabaseClient } from '#platform/database-client';
-import { decodeSealed, type SecretBox } from '#platform/secrets';
-import { sql } from '#platform/sql';
+import { decodeSealed, type SecretBox } from '#platform/crypto/secrets';
+import { DatabaseClient } from '#platform/database/database-client';
+import { sql } from '#platform/database/sql';
+import { SCHEMA_VERSION } from '#platform/schema/schema-version';
+import { withDatabase } from '../database.js';
 import { type Finding, fail, findings, ok, warn } from './check.js';
 
 const CONNECT_MS = 5_000;
 
-async function ask<Row extends object>(url: string, text: string): Promise<Row> {
+/** One statement, as whoever the address names. */
+export async function ask<Row extends object>(url: string, text: string): Promise<Row> {
   const client = new DatabaseClient({
     connectionString: url,
     connectionTimeoutMillis: CONNECT_MS,
@@ -100,10 +102,9 @@ interface Row {
 /** Whether the key file is the one that the stored secrets were sealed with. */
 export function checkStoredSecrets(url: string, secrets: SecretBox): Promise<Finding[]> {
   return findings('stored secrets', 'see the check of postgres', async () => {
-    const database = await Database.connect({ appUrl: url, poolSize: 1, applicationName: 'trivet:doctor' });
     let opened = 0;
     let shut = 0;
-    try {
+    await withDatabase({ appUrl: url, app: 'doctor' }, async database => {
       for (const { tenantId } of await database.call<{ tenantId: string }>(TENANTS, [])) {
         const rows = await database.withTenant(tenantId, tx => tx.query<Row>(SAMPLE, [tenantId]));
         for (const { table, rowId, column, sealed } of rows) {
@@ -115,9 +116,7 @@ export function checkStoredSecrets(url: string, secrets: SecretBox): Promise<Fin
           }
         }
       }
-    } finally {
-      await database.close();
-    }
+    });
     return secretFindings(opened, shut);
   });
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { type Config, ConfigError, loadConfig } from '#platform/config';
-import { loadKeyring } from '#platform/kek';
-import { SecretBox } from '#platform/secrets';
+import { type Config, ConfigError, loadConfig } from '#platform/config/config';
+import { loadKeyring } from '#platform/crypto/kek';
+import { SecretBox } from '#platform/crypto/secrets';
 import { findApi, knowsApi } from '../api/api-address.js';
 import { ApiClient } from '../api/api-client.js';
 import { settings } from '../environment.js';
@@ -46,7 +46,7 @@ async function checkSettings(given: Readonly<Record<string, string>>): Promise<F
     config = loadConfig(['TRIVET_DATABASE_URL'], given);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    return error.message.split('\n').map(line => fail('settings', line, 'correct it (README, Settings)'));
+    return error.message.split('\n').map(line => fail('settings', line, 'correct it (docs/settings.md)'));
   }
   return checkParts(config);
 }
@@ -70,7 +70,7 @@ async function checkAppliance(home: Home, state: State, env: Readonly<Record<str
   const tls = env.TRIVET_HTTPS_LISTEN;
   if (tls && tls !== 'none') {
     const { checkCertificate } = await import('./certificate.js');
-    checks.push(checkCertificate(tls, config.TRIVET_TLS_CERT_FILE !== undefined).then(one => [one]));
+    checks.push(checkCertificate(tls, config.TRIVET_TLS_CERT_FILE !== undefined));
   }
   if (config.TRIVET_POOLS) {
     const [{ checkBlockTools, hasImage }, { checkTgt }] = await Promise.all([import('./block.js'), import('./tgt.js')]);
@@ -90,7 +90,7 @@ async function checkParts(config: Config, doors = true): Promise<Finding[]> {
   ]);
   const checks: Promise<Finding[]>[] = [];
   const { TRIVET_DATABASE_URL: url, TRIVET_DATABASE_ENGINE_URL: engine, TRIVET_KEK_FILE: kek } = config;
-  if (kek !== undefined) checks.push(checkKeyFile(kek).then(one => [one]));
+  if (kek !== undefined) checks.push(checkKeyFile(kek));
   if (url !== undefined) {
     checks.push(checkPostgres(url), database.checkSchema(url));
     const secrets = kek === undefined ? undefined : boxOf(kek);

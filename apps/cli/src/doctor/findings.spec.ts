@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { SCHEMA_VERSION } from '#platform/database';
+import { SCHEMA_VERSION } from '#platform/schema/schema-version';
 import type { Finding } from './check.js';
 import { clockFinding, clockState } from './clock.js';
 import { engineFindings, schemaFindings, secretFindings } from './database.js';
 import { leftProcesses } from './leftovers.js';
-import { endpointFindings, operationFinding } from './through-api.js';
+import { endpointFindings, operationFinding, taskFindings } from './through-api.js';
 
 const shown = (findings: readonly Finding[]) => findings.map(({ level, detail }) => `${level} ${detail}`);
 
@@ -31,6 +31,30 @@ describe('doctor', () => {
     expect(said({})).toBe('ok 3 wait, none is stuck');
     expect(said({ waitingForBackend: 2 })).toBe('warn 2 wait for a backend that does not answer');
     expect(said({ waitingForBackend: 2, stuck: 1 })).toMatch(/^warn 1 wait for a person/);
+  });
+
+  it('names periodic tasks that are late, and the worker that has the trouble', () => {
+    const task = {
+      name: 'pools',
+      scope: 'worker' as const,
+      workerId: '00000000-0000-4000-8000-000000000000',
+      state: 'ok' as const,
+      lastSuccessAt: '2026-11-20T00:00:00Z',
+      durationMs: 12,
+      error: null,
+      lateAfterMs: 60_000,
+    };
+    const shared = { ...task, name: 'recycle-bin', scope: 'appliance' as const, workerId: null };
+    const up = [{ id: task.workerId, pid: 77 }];
+    expect(shown(taskFindings([task, { ...task, workerId: 'another' }, shared], up))).toEqual(['ok none of 2 is late']);
+    const late = [
+      { ...task, state: 'late' as const },
+      { ...shared, state: 'late' as const, lastSuccessAt: null, error: 'error EIO' },
+    ];
+    expect(shown(taskFindings([task, ...late], up))).toEqual([
+      'warn pools, pid 77: no success since 2026-11-20T00:00:00Z, a run does not end',
+      'warn recycle-bin: has never succeeded, error EIO',
+    ]);
   });
 
   it('tells an older schema from none and from a newer one', () => {

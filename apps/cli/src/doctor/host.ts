@@ -1,10 +1,10 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { dirname } from 'node:path';
-import { loadKeyring } from '#platform/kek';
+import { loadKeyring } from '#platform/crypto/kek';
 import { type Home, isRoot } from '../home.js';
-import { cannotInstall } from '../packages.js';
-import { type Finding, fail, finding, ok, warn } from './check.js';
+import { cannotInstall } from '../parts/packages.js';
+import { type Finding, fail, findings, ok, warn } from './check.js';
 
 const GIB = 1024 ** 3;
 const size = (bytes: number): string => `${(bytes / GIB).toFixed(1)} GiB`;
@@ -52,13 +52,13 @@ function cannotWrite(folder: string, made: boolean): string | undefined {
   }
 }
 
-export function checkKeyFile(kekFile: string): Promise<Finding> {
-  return finding('key file', 'restore it from its copy: without it every stored credential is lost', async () => {
+export function checkKeyFile(kekFile: string): Promise<Finding[]> {
+  return findings('key file', 'restore it from its copy: without it every stored credential is lost', async () => {
     const mode = statSync(kekFile).mode & 0o777;
     if ((mode & 0o077) !== 0)
-      return fail('key file', `${kekFile} has mode ${mode.toString(8)}: others may read it`, `chmod 600 ${kekFile}`);
+      return [fail('key file', `${kekFile} has mode ${mode.toString(8)}: others may read it`, `chmod 600 ${kekFile}`)];
     loadKeyring(kekFile);
-    return ok('key file', `${kekFile}; keep a copy elsewhere`);
+    return [ok('key file', `${kekFile}; keep a copy elsewhere`)];
   });
 }
 

@@ -1,8 +1,7 @@
-import { readFileSync } from 'node:fs';
 import type { Home } from '../home.js';
+import { mountsBelow } from '../processes/mounts.js';
+import { commandOf, type ProcessId, parentOf, processesOf } from '../processes/process.js';
 import type { State } from '../state.js';
-import { mountsBelow } from '../supervisor/mounts.js';
-import { commandOf, type ProcessId, processesOf } from '../supervisor/process.js';
 import { type Finding, ok, warn } from './check.js';
 
 /**
@@ -32,13 +31,4 @@ export function leftProcesses(
     return false;
   };
   return marked.map(({ pid }) => pid).filter(pid => !belongs(pid));
-}
-
-function parentOf(pid: number): number {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
-  } catch {
-    return 0;
-  }
 }

@@ -1,29 +1,20 @@
-import { DatabaseClient } from '#platform/database-client';
-import { connectRedis } from '#platform/redis';
+import { connectRedis } from '#platform/connections/redis';
 import { type Finding, fail, findings, ok, warn } from './check.js';
+import { ask } from './database.js';
 
 const OLDEST_POSTGRES = 150_000;
 const TESTED_POSTGRES = 18;
 const CLOCK_SECONDS = 2;
 
+const FACTS = `
+  SELECT current_setting('server_version_num')::int AS number, current_setting('server_version') AS version,
+         extract(epoch FROM clock_timestamp())::float8 AS clock, current_setting('fsync') AS fsync,
+         current_setting('max_connections')::int AS connections,
+         (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user) AS bypasses`;
+
 export function checkPostgres(url: string): Promise<Finding[]> {
   return findings('postgres', 'see the log of postgres, or TRIVET_DATABASE_URL', async () => {
-    const client = new DatabaseClient({
-      connectionString: url,
-      connectionTimeoutMillis: 5_000,
-      statement_timeout: 5_000,
-    });
-    await client.connect();
-    try {
-      const { rows } = await client.query(`
-        SELECT current_setting('server_version_num')::int AS number, current_setting('server_version') AS version,
-               extract(epoch FROM clock_timestamp())::float8 AS clock, current_setting('fsync') AS fsync,
-               current_setting('max_connections')::int AS connections,
-               (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user) AS bypasses`);
-      return postgresFindings(rows[0], Date.now() / 1000);
-    } finally {
-      await client.end();
-    }
+    return postgresFindings(await ask<PostgresFacts>(url, FACTS), Date.now() / 1000);
   });
 }
 

@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { type BackendReport, type PoolReport, usedShare } from '#storage/pools/pool-report';
-import { isLocal, nodesCannotCome, SERVE_NODES, servesNodes } from '#storage/pools/portals';
-import type { FindingReport } from '#storage/volumes/finding-report';
+import type { FindingReport } from '#storage/block/drift/finding-report';
+import { type BackendReport, type PoolReport, usedShare } from '#storage/block/pools/pool-report';
+import { isLocal, nodesCannotCome, SERVE_NODES, servesNodes } from '#storage/block/pools/portals';
 import { humanBytes } from '../human-bytes.js';
-import { optionsOf } from '../supervisor/mounts.js';
+import { optionsOf } from '../processes/mounts.js';
 import { type Finding, fail, ok, warn } from './check.js';
 
 /** Nothing new is made above it (invariant F3). */
@@ -32,7 +32,7 @@ export function poolFindings(pool: PoolReport, path: string | undefined): Findin
   }
   const share = usedShare(pool);
   const used = `${(share * 100).toFixed(1)} % of ${humanBytes(pool.totalBytes)} used`;
-  const makeRoom = 'delete volumes or snapshots, or grow the file system (README, Pools)';
+  const makeRoom = 'delete volumes or snapshots, or grow the file system (docs/volumes.md, Pools)';
   const found: Finding[] = [];
   if (share > CRITICAL) {
     found.push(fail(name, `${used}; deleted volumes leave the recycle bin before their time`, makeRoom));
@@ -96,6 +96,7 @@ const JUDGE: Readonly<Record<string, Judgement>> = {
       message,
       'put the file back from a backup of the pool, or delete the volume (runbook, TrivetImageLost)',
     ),
+  larger_image: ({ message }) => warn('larger image', message, 'nothing is lost (runbook, TrivetOrphans)'),
   orphan_image: ({ subject, message }) =>
     warn(
       'orphaned image',

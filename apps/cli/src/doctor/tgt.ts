@@ -1,6 +1,7 @@
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { inspectProcess, signalProcess } from '#backends/linux/process-id';
+import { portalAddress } from '../csp/portal-address.js';
 import { type TgtProcess, tgtProcesses } from '../tgt-processes.js';
 import { type Finding, fail, ok, warn } from './check.js';
 
@@ -40,10 +41,8 @@ async function staysStopped(pid: number, ms: number): Promise<boolean> {
 }
 
 async function checkPortal(portal: string): Promise<Finding> {
-  const at = portal.lastIndexOf(':');
-  const host = portal.slice(0, at).replace(/^\[|\]$/g, '');
   const error = await new Promise<string | undefined>(resolve => {
-    const socket = connect({ host, port: Number(portal.slice(at + 1)) });
+    const socket = connect(portalAddress(portal));
     const end = (reason?: string): void => {
       socket.destroy();
       resolve(reason);

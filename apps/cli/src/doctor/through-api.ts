@@ -1,7 +1,7 @@
 import { type BackendReply, backendRoutes, type EndpointReply, endpointRoutes } from '#admin/contract/backends';
-import { workerRoutes } from '#admin/contract/operations';
+import { type TaskReply, workerRoutes } from '#admin/contract/operations';
 import { type OverviewReply, overviewRoutes } from '#admin/contract/overview';
-import { type TenantReply, tenantRoutes } from '#admin/contract/tenants';
+import { tenantRoutes } from '#admin/contract/tenants';
 import type { ApiClient } from '../api/api-client.js';
 import { listed } from '../api/output.js';
 import { type Finding, fail, findings, ok, warn } from './check.js';
@@ -15,15 +15,15 @@ const APPLIANCE = 'appliance';
 /** What only a gateway knows: whether each backend and exporter is usable, which sockets are open, who works. */
 export function checkThroughApi(api: ApiClient): Promise<Finding[]> {
   return findings('admin API', 'does its token still hold? the log of the gateway says more', async () => {
-    const { items } = await listed<TenantReply, typeof tenantRoutes.list>(api, tenantRoutes.list, {}, MOST);
+    const { items } = await listed(api, tenantRoutes.list, {}, MOST);
     const names = [APPLIANCE, ...items.map(({ name }) => name)];
     const found: Finding[] = [ok('admin API', `${api.url} answers`)];
     found.push(...(await checkWorkers(api)));
     found.push(operationFinding((await api.call(overviewRoutes.get)).reply.operations));
     for (const tenant of names) {
       const sent = { params: { tenant } };
-      const backends = await listed<BackendReply, typeof backendRoutes.list>(api, backendRoutes.list, sent, MOST);
-      const endpoints = await listed<EndpointReply, typeof endpointRoutes.list>(api, endpointRoutes.list, sent, MOST);
+      const backends = await listed(api, backendRoutes.list, sent, MOST);
+      const endpoints = await listed(api, endpointRoutes.list, sent, MOST);
       for (let n = 0; n < backends.items.length; n += AT_ONCE) {
         const some = backends.items.slice(n, n + AT_ONCE);
         found.push(...(await Promise.all(some.map(backend => testBackend(api, tenant, backend)))).flat());
@@ -60,18 +60,39 @@ export function endpointFindings(tenant: string, { name, state, open, problem, s
 /** What waits for a backend is not stuck: the backend's own finding says what to do. */
 export function operationFinding({ waiting, stuck, waitingForBackend }: OverviewReply['operations']): Finding {
   if (stuck > 0)
-    return warn('operations', `${stuck} wait for a person, or fail again and again`, 'trivet operations list --stuck');
+    return warn('operations', `${stuck} wait for a person, or fail again and again`, 'trivet operation list --stuck');
   if (waitingForBackend > 0)
     return warn(
       'operations',
       `${waitingForBackend} wait for a backend that does not answer`,
-      'they go on by themselves once it does; trivet operations show ID has the reason and the next probe',
+      'they go on by themselves once it does; trivet operation show ID has the reason and the next probe',
     );
   return ok('operations', `${waiting} wait, none is stuck`);
 }
 
+/** Of the workers that are up, and of the gateway that was asked. */
+export function taskFindings(tasks: readonly TaskReply[], up: readonly { id: string; pid: number }[]): Finding[] {
+  const late = tasks.filter(({ state }) => state === 'late');
+  if (late.length === 0)
+    return [ok('periodic tasks', `none of ${new Set(tasks.map(({ name }) => name)).size} is late`)];
+  return late.map(({ name, scope, workerId, lastSuccessAt, error }) => {
+    const pid = up.find(({ id }) => id === workerId)?.pid;
+    const where = pid === undefined ? `${name}${scope === 'gateway' ? ' of the gateway' : ''}` : `${name}, pid ${pid}`;
+    const since = lastSuccessAt === null ? 'has never succeeded' : `no success since ${lastSuccessAt}`;
+    return warn(
+      'periodic task',
+      `${where}: ${since}, ${error ?? 'a run does not end'}`,
+      'mend what it says, the log of the process has more; one in which a run does not end may be restarted',
+    );
+  });
+}
+
 async function checkWorkers(api: ApiClient): Promise<Finding[]> {
-  const [workers, queues] = await Promise.all([api.call(workerRoutes.workers), api.call(workerRoutes.queues)]);
+  const [workers, tasks, queues] = await Promise.all([
+    api.call(workerRoutes.workers),
+    api.call(workerRoutes.tasks),
+    api.call(workerRoutes.queues),
+  ]);
   const { items } = workers.reply;
   const up = items.filter(({ state }) => state === 'up');
   const found: Finding[] = items
@@ -79,8 +100,12 @@ async function checkWorkers(api: ApiClient): Promise<Finding[]> {
     .map(({ host, pid, seenAt }) =>
       warn('worker', `${host}, pid ${pid}: silent since ${seenAt}`, 'start it again; its work was taken over'),
     );
-  if (up.length === 0) found.push(fail('worker', 'none is up', 'start one: accepted work waits'));
-  else found.push(ok('worker', `${up.length} up`));
+  // Without a worker its finding says all there is to say of what workers do.
+  const told = up.length === 0 ? tasks.reply.items.filter(({ scope }) => scope === 'gateway') : tasks.reply.items;
+  found.push(
+    up.length === 0 ? fail('worker', 'none is up', 'start one: accepted work waits') : ok('worker', `${up.length} up`),
+  );
+  found.push(...taskFindings(told, up));
   for (const { class: name, paused, reason } of queues.reply.items)
     if (paused)
       found.push(warn(`queue ${name}`, `is paused: ${reason ?? 'no reason given'}`, `trivet queue resume ${name}`));

@@ -1,12 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { ScsiDisk } from '#backends/tgt/scsi-disk';
 import { EXIT } from '../api/api-error.js';
-import { attach } from '../backup/attach.js';
 import { isZero } from '../backup/block-sums.js';
 import { BLOCK, CHUNK } from '../backup/changed-chunks.js';
 import type { Progress } from '../backup/progress.js';
-import type { ReaderApi } from '../backup/reader-api.js';
 import { forgetReader, isComplete, type ReaderNames, type VolumeReply } from '../backup/snapshot-disk.js';
+import { attach } from '../csp/attach.js';
+import type { ReaderApi } from '../csp/reader-api.js';
 import { LauncherError } from '../home.js';
 import { humanBytes } from '../human-bytes.js';
 import type { ImageInput } from './image-input.js';

@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs';
 import { type Home, writeWhole } from '../home.js';
 import { CEPH_PROGRAMS, CephCluster } from './ceph-cluster.js';
 import { warmUp } from './ceph-warm-up.js';
-import { CommandError, findProgram } from './command.js';
-import type { Lack, Part, PartContext } from './part.js';
+import { CommandError } from './command.js';
+import { type Lack, lacking, type Part, type PartContext } from './part.js';
 
 const ADMIN_USER = 'trivet-admin';
 const ADMIN_CAPS = 'users=*;buckets=*;metadata=*;usage=*';
@@ -16,13 +16,8 @@ export const cephRgwPart: Part = {
   absent: {},
 
   async check(): Promise<Lack | undefined> {
-    const missing = CEPH_PROGRAMS.filter(program => findProgram(program) === undefined);
-    if (missing.length === 0) return undefined;
-    return {
-      reason: `no object store: ${missing.join(', ')} not installed; COSI is absent`,
-      packages: ['ceph-mon', 'ceph-osd', 'radosgw', 'ceph-common'],
-      remedy: 'apt-get install ceph-mon ceph-osd radosgw ceph-common, or set TRIVET_RGW_ENDPOINT',
-    };
+    const packages = ['ceph-mon', 'ceph-osd', 'radosgw', 'ceph-common'];
+    return lacking(CEPH_PROGRAMS, packages, 'no object store, COSI is absent', 'set TRIVET_RGW_ENDPOINT');
   },
 
   async start(context: PartContext): Promise<Record<string, string>> {

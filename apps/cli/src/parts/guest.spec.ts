@@ -48,7 +48,7 @@ describe('the guest as a part', () => {
   it('can be made by root, where its programs are; else it says what to install', async () => {
     for (const name of PROGRAMS.slice(1)) program(name);
     expect(await guestPart.check()).toMatchObject({
-      reason: 'qemu-system-x86_64 not installed; volumes are not tested on a Linux host',
+      reason: 'qemu-system-x86_64 is not installed; volumes are not tested on a Linux host',
       packages: expect.arrayContaining(['qemu-system-x86', 'debootstrap']),
     });
     program(PROGRAMS[0]!);

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { surroundings } from '../environment.js';
 import { isRoot } from '../home.js';
-import { CommandError, findProgram, runCommand } from './command.js';
+import { CommandError, runCommand } from './command.js';
 import { keep, keptFolder } from './kept.js';
-import type { Lack, Part, PartContext } from './part.js';
+import { forTests, type Lack, lacking, type Part, type PartContext } from './part.js';
 
 const PROGRAMS = ['qemu-system-x86_64', 'qemu-img', 'debootstrap', 'mke2fs', 'unshare'];
 const PACKAGES = ['qemu-system-x86', 'qemu-utils', 'debootstrap', 'debian-archive-keyring', 'e2fsprogs', 'util-linux'];
@@ -30,14 +30,9 @@ export function guestImage(): string | undefined {
   return existsSync(folder) ? folder : undefined;
 }
 
-/** A Linux with kernel initiator and multipath, in QEMU: what a node of a cluster is. Tests start it themselves. */
+/** A Linux with kernel initiator and multipath, in QEMU: what a node of a cluster is. */
 export const guestPart: Part = {
-  name: 'guest',
-  // There is nothing to point to.
-  addressVariable: '',
-  absent: {},
-
-  async check(): Promise<Lack | undefined> {
+  ...forTests('guest', () => {
     const never = (reason: string, remedy: string): Lack => ({
       reason: `${reason}; ${UNTESTED}`,
       packages: [],
@@ -45,14 +40,8 @@ export const guestPart: Part = {
     });
     if (process.arch !== 'x64') return never('the guest is made for x86-64', 'use such a machine');
     if (!isRoot()) return never("the guest's disk is made by root only", 'run as root');
-    const missing = PROGRAMS.filter(name => findProgram(name) === undefined);
-    if (missing.length === 0) return undefined;
-    return {
-      reason: `${missing.join(', ')} not installed; ${UNTESTED}`,
-      packages: PACKAGES,
-      remedy: `apt-get install ${PACKAGES.join(' ')}`,
-    };
-  },
+    return lacking(PROGRAMS, PACKAGES, UNTESTED);
+  }),
 
   async start(context: PartContext): Promise<Record<string, string>> {
     if (!context.install && guestImage() === undefined) {

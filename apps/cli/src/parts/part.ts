@@ -1,7 +1,8 @@
 import type { Home } from '../home.js';
 import type { Ports } from '../ports.js';
+import type { ProcessSpec } from '../processes/supervised-process.js';
 import type { Skipped } from '../state.js';
-import type { ProcessSpec } from '../supervisor/supervised-process.js';
+import { findProgram } from './command.js';
 
 export interface PartContext {
   home: Home;
@@ -46,5 +47,31 @@ export interface Part {
   /** Settings for a home without it. */
   readonly absent: Readonly<Record<string, string>> | ((home: Home) => Record<string, string>);
 }
+
+/** What is not there of these programs, and the packages that have them. `or`: what helps instead. */
+export function lacking(
+  programs: readonly string[],
+  packages: readonly string[],
+  without: string,
+  or?: string,
+): Lack | undefined {
+  const missing = programs.filter(name => findProgram(name) === undefined);
+  if (missing.length === 0) return undefined;
+  return {
+    reason: `${missing.join(', ')} ${missing.length === 1 ? 'is' : 'are'} not installed; ${without}`,
+    packages,
+    remedy: [`apt-get install ${packages.join(' ')}`, ...(or === undefined ? [] : [`or ${or}`])].join(', '),
+  };
+}
+
+/** What only tests use, which start it themselves. */
+export const forTests = (name: Part['name'], check: () => Lack | undefined): Part => ({
+  name,
+  // There is nothing to point to.
+  addressVariable: '',
+  absent: {},
+  check: async () => check(),
+  start: async () => ({}),
+});
 
 export const skip = (part: string, lack: Lack): Skipped => ({ part, reason: lack.reason, remedy: lack.remedy });

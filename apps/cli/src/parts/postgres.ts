@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { chownSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-import { DatabaseClient } from '#platform/database-client';
+import { DatabaseClient } from '#platform/database/database-client';
 import { bareEnvironment } from '../environment.js';
 import { type Home, isRoot, writeWhole } from '../home.js';
-import { workingFolderOf } from '../supervisor/process.js';
+import { workingFolderOf } from '../processes/process.js';
 import { runCommand } from './command.js';
 import type { Lack, Part, PartContext } from './part.js';
 import { hydrate, type Placement, packagedBinaries, place } from './postgres-binaries.js';

@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { bareEnvironment } from '../environment.js';
 import { type Home, writeWhole } from '../home.js';
 import { findProgram } from './command.js';
-import type { Lack, Part, PartContext } from './part.js';
+import { type Lack, lacking, type Part, type PartContext } from './part.js';
 
 /** Debian's redis-server on a port and a folder of the home; its password is in the configuration file, not in argv. */
 export const redisPart: Part = {
@@ -13,12 +13,8 @@ export const redisPart: Part = {
   absent: { TRIVET_REDIS_URL: 'none' },
 
   async check(): Promise<Lack | undefined> {
-    if (findProgram('redis-server') !== undefined) return undefined;
-    return {
-      reason: 'redis-server is not installed; operations are dispatched by PostgreSQL alone',
-      packages: ['redis-server'],
-      remedy: 'apt-get install redis-server, or set TRIVET_REDIS_URL',
-    };
+    const without = 'operations are dispatched by PostgreSQL alone';
+    return lacking(['redis-server'], ['redis-server'], without, 'set TRIVET_REDIS_URL');
   },
 
   async start(context: PartContext): Promise<Record<string, string>> {

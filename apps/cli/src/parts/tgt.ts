@@ -3,8 +3,7 @@ import { TgtDaemons } from '#backends/tgt/tgt-daemons';
 import { unleased } from '#platform/lease-signal';
 import type { Home } from '../home.js';
 import { readState } from '../state.js';
-import { findProgram } from './command.js';
-import type { Lack, Part, PartContext } from './part.js';
+import { type Lack, lacking, type Part, type PartContext } from './part.js';
 
 const STOP_MS = 30_000;
 
@@ -18,12 +17,7 @@ export const tgtPart: Part = {
   absent: {},
 
   async check(): Promise<Lack | undefined> {
-    if (findProgram('tgtd') !== undefined) return undefined;
-    return {
-      reason: 'tgtd is not installed; volumes are kept, and no host can be served',
-      packages: ['tgt'],
-      remedy: 'apt-get install tgt',
-    };
+    return lacking(['tgtd'], ['tgt'], 'volumes are kept, and no host can be served');
   },
 
   async start({ home, ports }: PartContext): Promise<Record<string, string>> {

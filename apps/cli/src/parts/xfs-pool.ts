@@ -13,9 +13,9 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { inheritMarker, whatIsKeptIn } from '#backends/reflink/pool-marker';
 import { type Home, isPlain, isRoot } from '../home.js';
-import { isMounted } from '../supervisor/mounts.js';
-import { findProgram, runCommand } from './command.js';
-import type { Lack, Part, PartContext } from './part.js';
+import { isMounted } from '../processes/mounts.js';
+import { runCommand } from './command.js';
+import { type Lack, lacking, type Part, type PartContext } from './part.js';
 
 const GIB = 1024 ** 3;
 const SIZE = 64 * GIB;
@@ -23,6 +23,7 @@ const SMALLEST = GIB;
 /** Of the disk below the image: what XFS was promised and the disk has not got ends in I/O errors. */
 const SHARE = 0.9;
 const UNMOUNT_MS = 4_000;
+const INSTEAD = 'set TRIVET_POOLS to a folder on XFS or btrfs';
 /** Lies below the mount: a folder that is not empty is never taken for a new pool. */
 const NOT_MOUNTED = 'NOT-MOUNTED';
 
@@ -63,16 +64,11 @@ export const xfsPart: Part = {
       return {
         reason: `an XFS image can be mounted by root only; ${meanwhile}`,
         packages: [],
-        remedy: 'run as root, or set TRIVET_POOLS to a folder on XFS or btrfs',
+        remedy: `run as root, or ${INSTEAD}`,
       };
     }
-    const missing = ['mkfs.xfs', 'mount', 'umount', 'losetup'].filter(name => findProgram(name) === undefined);
-    if (missing.length === 0) return undefined;
-    return {
-      reason: `${missing.join(', ')} not installed; ${meanwhile}`,
-      packages: ['xfsprogs', 'mount'],
-      remedy: 'apt-get install xfsprogs mount, or set TRIVET_POOLS to a folder on XFS or btrfs',
-    };
+    const programs = ['mkfs.xfs', 'mount', 'umount', 'losetup'];
+    return lacking(programs, ['xfsprogs', 'mount'], meanwhile, INSTEAD);
   },
 
   async start({ home, say, signal }: PartContext): Promise<Record<string, string>> {

@@ -1,30 +1,30 @@
 import { existsSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { loadConfig } from '#platform/config';
-import { oidcSettings } from '#platform/oidc-settings';
+import { loadConfig } from '#platform/config/config';
+import { oidcSettings } from '#platform/config/oidc-settings';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { ensurePassword } from '../credentials.js';
 import { type Home, LauncherError, writeWhole } from '../home.js';
-import { cannotInstall, installPackages } from '../packages.js';
 import { btrfsPart } from '../parts/btrfs.js';
 import { cephRgwPart } from '../parts/ceph-rgw.js';
 import { chromiumPart } from '../parts/chromium.js';
 import { debianPart } from '../parts/debian.js';
 import { guestPart } from '../parts/guest.js';
 import { libiscsiPart } from '../parts/libiscsi.js';
+import { cannotInstall, installPackages } from '../parts/packages.js';
 import { type Lack, type Part, type PartContext, skip } from '../parts/part.js';
 import { postgresPart } from '../parts/postgres.js';
 import { redisPart } from '../parts/redis.js';
 import { tgtPart } from '../parts/tgt.js';
 import { xfsPart } from '../parts/xfs-pool.js';
 import { Ports } from '../ports.js';
+import { rotateOpen } from '../processes/log-file.js';
+import { mountsBelow } from '../processes/mounts.js';
+import { HOME_MARK, identify } from '../processes/process.js';
+import { type ProcessSpec, SupervisedProcess } from '../processes/supervised-process.js';
 import { readState, type Skipped, type State, writeState } from '../state.js';
 import { appSpec, environmentFile, isSecret, migrate } from './apps.js';
 import { clearLeftovers } from './leftovers.js';
-import { rotateOpen } from './log-file.js';
-import { mountsBelow } from './mounts.js';
-import { HOME_MARK, identify } from './process.js';
-import { type ProcessSpec, SupervisedProcess } from './supervised-process.js';
 
 export const PARTS: readonly Part[] = [postgresPart, redisPart, cephRgwPart, xfsPart, tgtPart];
 /** What only tests use. */
@@ -140,7 +140,7 @@ export class Appliance {
       }
     });
     const results = await Promise.allSettled(started);
-    if (this.#stop.signal.aborted) throw new LauncherError('stopped');
+    if (this.#stop.signal.aborted) throw new LauncherError('it was stopped before it was ready');
     for (const result of results) if (result.status === 'rejected') throw result.reason;
   }
 
@@ -192,7 +192,7 @@ export class Appliance {
     const supervised = new SupervisedProcess(spec, () => this.#save());
     this.#processes.push(supervised);
     if (part !== undefined) this.#owner.set(supervised, part);
-    if (this.#stop.signal.aborted) throw new LauncherError('stopped');
+    if (this.#stop.signal.aborted) throw new LauncherError('it was stopped before it was ready');
     await supervised.start();
   }
 
@@ -219,9 +219,7 @@ export class Appliance {
     };
     // Empty is not set, as for every process.
     env.TRIVET_KEK_FILE ||= this.home.kekFile;
-    if (env.TRIVET_RGW_ENDPOINT || env.TRIVET_FAKE_BACKEND_FILE) {
-      env.COSI_ENDPOINT ??= `unix://${this.home.cosiSocket}`;
-    }
+    if (env.TRIVET_RGW_ENDPOINT) env.COSI_ENDPOINT ??= `unix://${this.home.cosiSocket}`;
     if (env.TRIVET_POOLS) env.TRIVET_CSI_ENDPOINT ??= `unix://${this.home.csiSocket}`;
     env.TRIVET_CSP_PASSWORD_FILE ??= ensurePassword(this.home, 'csp-password');
     env.TRIVET_ADMIN_PASSWORD_FILE ??= ensurePassword(this.home, 'admin-password');

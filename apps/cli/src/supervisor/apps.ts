@@ -1,14 +1,14 @@
 import { spawn } from 'node:child_process';
 import { closeSync, openSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { EXIT_CONFIG } from '#platform/config';
-import { NODE_FLAGS } from '#platform/node-flags';
+import { EXIT_CONFIG } from '#platform/config/config';
 import { PACKAGE_ROOT } from '#platform/package-root';
+import { NODE_FLAGS } from '#platform/process/node-flags';
 import { surroundings } from '../environment.js';
 import { type Home, LauncherError } from '../home.js';
-import { explainEnd } from './log-file.js';
-import { HOME_MARK } from './process.js';
-import type { ProcessSpec } from './supervised-process.js';
+import { explainEnd } from '../processes/log-file.js';
+import { HOME_MARK } from '../processes/process.js';
+import type { ProcessSpec } from '../processes/supervised-process.js';
 
 const DIST = join(PACKAGE_ROOT, 'dist', 'apps');
 const STOP_MARGIN_MS = 5_000;
@@ -16,16 +16,9 @@ const STOP_MARGIN_MS = 5_000;
 /** Variables that carry a password; only files of mode 0600 hold them. */
 export const isSecret = (name: string): boolean => /^TRIVET_(DATABASE\w*|REDIS)_URL$/.test(name);
 
-/** Each process has the logins it needs: migrations alone are the owner. */
-const LOGINS_WITHHELD = {
-  gateway: ['TRIVET_DATABASE_OWNER_URL'],
-  worker: ['TRIVET_DATABASE_OWNER_URL'],
-} as const;
-
-function settingsOf(name: 'gateway' | 'worker', env: Readonly<Record<string, string>>): Record<string, string> {
-  const withheld: readonly string[] = LOGINS_WITHHELD[name];
-  return Object.fromEntries(Object.entries(env).filter(([variable]) => !withheld.includes(variable)));
-}
+/** Migrations alone are the owner. */
+const withoutOwner = (env: Readonly<Record<string, string>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(env).filter(([variable]) => variable !== 'TRIVET_DATABASE_OWNER_URL'));
 
 export function appSpec(name: 'gateway' | 'worker', home: Home, env: Readonly<Record<string, string>>): ProcessSpec {
   const listen = name === 'gateway' ? env.TRIVET_HTTP_LISTEN : env.TRIVET_WORKER_METRICS_LISTEN;
@@ -33,7 +26,7 @@ export function appSpec(name: 'gateway' | 'worker', home: Home, env: Readonly<Re
     name,
     command: process.execPath,
     args: [...NODE_FLAGS, join(DIST, name, 'src', 'main.js')],
-    env: { ...surroundings(), ...settingsOf(name, env), [HOME_MARK]: home.path },
+    env: { ...surroundings(), ...withoutOwner(env), [HOME_MARK]: home.path },
     cwd: home.path,
     logFile: home.log(name),
     stopSignal: 'SIGTERM',

@@ -31,7 +31,10 @@ export async function takeHome(home: Home): Promise<Server | undefined> {
   for (const end = Date.now() + HANDOVER_MS; ; ) {
     const lock = await lockHome(home);
     if (lock !== undefined || livingState(home) !== undefined) return lock;
-    if (Date.now() > end) throw new LauncherError(`another command holds ${home.path}, but does not say what it does`);
+    if (Date.now() > end)
+      throw new LauncherError(
+        `another trivet works on ${home.path} and does not end: find it with ps, end it, then repeat`,
+      );
     await delay(50);
   }
 }

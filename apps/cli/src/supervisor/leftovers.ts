@@ -2,7 +2,7 @@ import { existsSync, rmSync } from 'node:fs';
 import type { Home } from '../home.js';
 import { stopTgt } from '../parts/tgt.js';
 import { unmountPool } from '../parts/xfs-pool.js';
-import { commandOf, endPart, parentOf, processesOf } from './process.js';
+import { commandOf, endPart, parentOf, processesOf } from '../processes/process.js';
 
 /** As in an orderly stop: who needs another one ends before it. The osd waits for the mon to say goodbye. */
 const STOP_ORDER = [['node'], ['radosgw'], ['ceph-osd'], ['ceph-mon', 'redis-server', 'postgres']];

@@ -6,7 +6,7 @@ import { guestImage, guestPart } from '../parts/guest.js';
 import { libiscsiPart } from '../parts/libiscsi.js';
 import { superuserUrl } from '../parts/postgres.js';
 import { tgtPart } from '../parts/tgt.js';
-import { isMounted } from '../supervisor/mounts.js';
+import { isMounted } from '../processes/mounts.js';
 
 /** What test files find by TRIVET_TEST_PARTS: the parts of this run, and who may do what there. */
 export interface TestParts {

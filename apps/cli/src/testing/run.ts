@@ -2,12 +2,12 @@ import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { NODE_FLAGS } from '#platform/node-flags';
 import { PACKAGE_ROOT } from '#platform/package-root';
+import { NODE_FLAGS } from '#platform/process/node-flags';
 import { environment, surroundings } from '../environment.js';
 import type { Home } from '../home.js';
-import type { Appliance } from '../supervisor/appliance.js';
-import { HOME_MARK } from '../supervisor/process.js';
+import { HOME_MARK } from '../processes/process.js';
+import { type Appliance, PARTS } from '../supervisor/appliance.js';
 import { type TestParts, testParts, writeTestParts } from './parts-file.js';
 import {
   add,
@@ -32,8 +32,12 @@ export interface TestOptions {
   project?: 'unit' | 'parts';
   install: boolean;
   long: boolean;
+  /** Lint, types, unit tests, and of those with parts the files of test/quick-tests.json. */
+  quick: boolean;
   version: string;
 }
+
+const QUICK_TESTS = join(PACKAGE_ROOT, 'test', 'quick-tests.json');
 
 const compileCacheOf = (home: Home): string => home.file('compile-cache');
 
@@ -50,7 +54,12 @@ export class TestRun {
 
   async run(): Promise<number> {
     await withThrowAwayParts(
-      { ...this.options, say: line => say(`parts: ${line}`), interrupt: this.#interrupt },
+      {
+        ...this.options,
+        ...(this.options.quick ? { only: PARTS } : {}),
+        say: line => say(`parts: ${line}`),
+        interrupt: this.#interrupt,
+      },
       (home, appliance) => this.#runAll(home, appliance),
     );
     if (this.#interrupt.signal.aborted) this.#fail('interrupted');
@@ -69,6 +78,7 @@ export class TestRun {
     started.catch(() => {});
     if (this.#isWhole) {
       await this.#check('lint', 'biome', ['check', '.']);
+      await this.#check('lint of imports', 'depcruise', ['--output-type', 'err-long', 'apps', 'libs', 'test']);
       await this.#check('type check', 'tsc', ['-p', 'tsconfig.json']);
       await this.#check('type check of the dashboard', 'tsc', ['-p', 'apps/dashboard']);
     }
@@ -85,7 +95,7 @@ export class TestRun {
     await this.#compile(home);
     await this.#project('parts', home, writeTestParts(home, parts));
     this.#requireMatch();
-    if (this.#isWhole) this.#requireMinimum();
+    if (this.#isWhole && !this.options.quick) this.#requireMinimum();
   }
 
   async #check(name: string, program: string, args: readonly string[]): Promise<void> {
@@ -98,8 +108,9 @@ export class TestRun {
   /** Test files start gateway and worker hundreds of times, and kill them before they could keep what they compiled. */
   async #compile(home: Home): Promise<void> {
     if (this.#interrupt.signal.aborted) return;
-    const apps = ['gateway', 'worker'].map(name => join(PACKAGE_ROOT, 'dist', 'apps', name, 'src', `${name}.js`));
-    const script = `${apps.map(file => `await import(${JSON.stringify(pathToFileURL(file).href)});`).join('')}process.exit(0)`;
+    const files = ['apps/gateway/src/gateway.js', 'apps/worker/src/worker.js', 'test/entry/equip.js'];
+    const urls = files.map(file => pathToFileURL(join(PACKAGE_ROOT, 'dist', file)).href);
+    const script = `${urls.map(url => `await import(${JSON.stringify(url)});`).join('')}process.exit(0)`;
     // V8 takes only what was compiled under the same flags.
     const args = [...NODE_FLAGS, '--input-type=module', '--eval', script];
     const code = await this.#spawn(process.execPath, args, { NODE_COMPILE_CACHE: compileCacheOf(home) });
@@ -109,9 +120,11 @@ export class TestRun {
   async #project(name: 'unit' | 'parts', home: Home, partsFile?: string): Promise<void> {
     if (this.#interrupt.signal.aborted) return;
     const output = home.file(`vitest-${name}.json`);
+    const isPart = this.options.quick && name === 'parts';
+    const filters = isPart ? (JSON.parse(readFileSync(QUICK_TESTS, 'utf8')) as string[]) : this.options.filters;
     const args = [
       ...[join(PACKAGE_ROOT, 'node_modules', 'vitest', 'vitest.mjs'), 'run', '--project', name, '--passWithNoTests'],
-      ...['--reporter=default', '--reporter=json', `--outputFile.json=${output}`, ...this.options.filters],
+      ...['--reporter=default', '--reporter=json', `--outputFile.json=${output}`, ...filters],
     ];
     const code = await this.#spawn(process.execPath, args, {
       // Unit tests run while the parts start, and a start ends what bears the home's mark.

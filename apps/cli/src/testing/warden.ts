@@ -6,7 +6,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
-import { childrenOf, endPart, identify } from '../supervisor/process.js';
+import { childrenOf, endPart, identify } from '../processes/process.js';
 import { adoptOrphans, endWithParent, hasChildren, reap } from './orphans.js';
 
 adoptOrphans();

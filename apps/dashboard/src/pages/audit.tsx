@@ -52,7 +52,7 @@ export function AuditPage() {
               label="Audit log"
               rows={items}
               keyOf={({ id }) => id}
-              empty={<Empty what="No entry matches." command="trivet audit" />}
+              empty={<Empty what="No entry matches." command="trivet audit list" />}
               columns={[
                 { head: 'When', cell: ({ at }) => <Ago at={at} /> },
                 { head: 'Who', cell: entry => <Who {...entry.actor} door={entry.door} /> },

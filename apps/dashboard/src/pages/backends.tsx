@@ -28,7 +28,7 @@ export function BackendsPage() {
       params={{ tenant }}
       every={HEALTH_EVERY_MS}
       actions={may('admin', 'appliance') && <NewBackend tenant={tenant} />}
-      empty={<Empty what="No backend is registered." command="trivet backend add" />}
+      empty={<Empty what="No backend is registered." command="trivet backend create" />}
       columns={[
         {
           head: 'Name',

@@ -24,7 +24,7 @@ export function EndpointsPage() {
       every={EVERY_MS}
       intro="Sockets on the hosts of the gateways, each bound to this tenant."
       actions={admin && <NewEndpoint tenant={tenant} />}
-      empty={<Empty what="This tenant has no socket." command="trivet endpoint add" />}
+      empty={<Empty what="This tenant has no socket." command="trivet endpoint create" />}
       columns={[
         { head: 'Name', cell: ({ name }) => name },
         { head: 'Protocol', cell: ({ protocol }) => protocol.toUpperCase() },

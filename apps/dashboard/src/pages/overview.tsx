@@ -168,7 +168,7 @@ function Health({ data: { legs, backends, workers } }: { data: OverviewReply }) 
         label="Health of backends"
         rows={backends}
         keyOf={({ tenant, name }) => `${tenant}/${name}`}
-        empty={<Empty what="No backend is registered." command="trivet backend add" />}
+        empty={<Empty what="No backend is registered." command="trivet backend create" />}
         columns={[
           {
             head: 'Backend',

@@ -17,7 +17,7 @@ export function SnapshotSessionsPage() {
       path="/tenants/{tenant}/snapshot-sessions"
       params={{ tenant }}
       intro="Who may read changed blocks of which snapshots. Backup software opens them."
-      empty={<Empty what="There is no session." command="trivet backup" />}
+      empty={<Empty what="There is no session." command="trivet backup create" />}
       columns={[
         { head: 'Name', cell: ({ name }) => name },
         {

@@ -28,7 +28,7 @@ export function UsersPage() {
         tenant === 'appliance' && 'Users of the tenant appliance administer the appliance: all tenants, by their role.'
       }
       actions={may('admin') && <NewUser tenant={tenant} />}
-      empty={<Empty what="This tenant has no user." command="trivet user add" />}
+      empty={<Empty what="This tenant has no user." command="trivet user create" />}
       columns={[
         { head: 'Name', cell: ({ username }) => username },
         { head: 'Role', cell: ({ role }) => role },

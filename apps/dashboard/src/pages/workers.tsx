@@ -25,6 +25,7 @@ export function WorkersPage() {
       <Stack gap="md">
         <Queues />
         <Workers />
+        <Tasks />
       </Stack>
     </Page>
   );
@@ -119,6 +120,45 @@ function Workers() {
               { head: 'Seen', cell: ({ seenAt }) => <Ago at={seenAt} /> },
               { head: 'Started', cell: ({ startedAt }) => <Ago at={startedAt} /> },
               { head: 'Id', cell: ({ id }) => <Copy text={id} label="the id" short /> },
+            ]}
+          />
+        )}
+      </Loaded>
+    </Section>
+  );
+}
+
+const WHO: Record<string, string> = { appliance: 'one worker at a time', gateway: 'this gateway' };
+
+function Tasks() {
+  const tasks = useRead('/tasks', {}, { every: EVERY_MS });
+  const workers = useRead('/workers', {}, { every: EVERY_MS });
+  const nameOf = (id: string | null) => {
+    const worker = workers.data?.data.items.find(candidate => candidate.id === id);
+    return worker && `${worker.host}, process ${worker.pid}`;
+  };
+  return (
+    <Section title="Periodic tasks">
+      <Loaded read={{ ...tasks, data: tasks.data?.data }}>
+        {({ items }) => (
+          <DataTable
+            label="Periodic tasks"
+            rows={[...items].sort((a, b) => Number(b.state === 'late') - Number(a.state === 'late'))}
+            keyOf={({ name, scope, workerId }) => (scope === 'worker' ? `${name} ${workerId}` : name)}
+            empty={<Empty what="No worker is up: nothing is done." command="trivet up" />}
+            columns={[
+              { head: 'Task', cell: ({ name }) => name },
+              { head: 'Who', cell: ({ scope, workerId }) => WHO[scope] ?? nameOf(workerId) },
+              {
+                head: 'State',
+                cell: ({ state, error }) => (
+                  <span>
+                    <StateBadge state={state} /> <span className="dimmed">{error}</span>
+                  </span>
+                ),
+              },
+              { head: 'Succeeded', cell: ({ lastSuccessAt }) => lastSuccessAt && <Ago at={lastSuccessAt} /> },
+              { head: 'Took', cell: ({ durationMs }) => showDuration(durationMs), number: true },
             ]}
           />
         )}

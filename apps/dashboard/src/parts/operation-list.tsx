@@ -89,7 +89,7 @@ export function OperationTable({ rows, label, none = 'No operation matches.' }: 
       rows={rows}
       keyOf={({ id }) => id}
       columns={columns}
-      empty={<Empty what={none} command="trivet operations watch" />}
+      empty={<Empty what={none} command="trivet operation watch" />}
     />
   );
 }

@@ -26,6 +26,7 @@ const TONES: Readonly<Record<string, Tone>> = {
   suspended: 'warn',
   paused: 'warn',
   stale: 'warn',
+  late: 'warn',
   warning: 'warn',
   cancelled: 'quiet',
   absent: 'quiet',

@@ -60,6 +60,25 @@ export const bucketRoutes = {
     reply: pageOf(bucket),
     examples: [{ name: 'all', params: { tenant: '{tenant}' } }],
   }),
+  register: route({
+    id: 'registerBucket',
+    method: 'POST',
+    path: '/tenants/{tenant}/buckets',
+    tag: 'buckets',
+    summary: 'Let a tenant use a bucket that exists already; Trivet will never delete or change it',
+    description:
+      'For administrators of the appliance: a store knows buckets of others, too. Without `backend` it is at that of COSI_ENDPOINT, or at the only one that the tenant has. Registering it again changes nothing.',
+    access: { scope: 'appliance', role: 'admin' },
+    params: ofTenant,
+    body: z.strictObject({ name, backend: name.optional() }),
+    status: 201,
+    reply: bucket,
+    etag: 'gives',
+    refusals: [409],
+    examples: [
+      { name: 'one', params: { tenant: '{tenant}' }, body: { name: '{foreignBucket}', backend: '{objectBackend}' } },
+    ],
+  }),
   get: route({
     id: 'getBucket',
     method: 'GET',

@@ -3,7 +3,8 @@ import { accessRoutes, bucketRoutes } from '#admin/contract/buckets';
 import { metaRoutes } from '#admin/contract/meta';
 import { operationRoutes, workerRoutes } from '#admin/contract/operations';
 import { auditRoutes, eventRoutes, overviewRoutes } from '#admin/contract/overview';
-import { protectionRoutes, snapshotSessionRoutes } from '#admin/contract/protection';
+import { poolRoutes } from '#admin/contract/pools';
+import { policyRoutes, protectionRoutes, snapshotSessionRoutes } from '#admin/contract/protection';
 import type { RouteContract } from '#admin/contract/route';
 import { sessionRoutes } from '#admin/contract/session';
 import { tenantRoutes } from '#admin/contract/tenants';
@@ -25,7 +26,9 @@ export const ROUTES: readonly RouteContract[] = [
   snapshotRoutes,
   publicationRoutes,
   hostRoutes,
+  poolRoutes,
   protectionRoutes,
+  policyRoutes,
   snapshotSessionRoutes,
   operationRoutes,
   workerRoutes,

@@ -177,6 +177,25 @@ export const operationRoutes = {
   ),
 };
 
+const task = z
+  .object({
+    name: z.string().meta({ examples: ['pools'] }),
+    scope: z.enum(['worker', 'appliance', 'gateway']).meta({
+      description:
+        'worker: each worker does it, and has an entry; appliance: one worker at a time; gateway: each gateway, and here that of the one that answers',
+    }),
+    workerId: id.nullable().meta({
+      description: 'The worker that does it; of the appliance’s, that does it at this moment; null of a gateway’s',
+    }),
+    state: z.enum(['ok', 'late']).meta({ description: 'late: without a success for longer than lateAfterMs' }),
+    lastSuccessAt: time.nullable().meta({ description: 'null: none yet' }),
+    durationMs: z.number().nullable().meta({ description: 'Of the last success' }),
+    error: z.string().nullable().meta({ description: 'Of the last run, unless that succeeded' }),
+    lateAfterMs: z.number(),
+  })
+  .meta({ id: 'Task' });
+export type TaskReply = z.output<typeof task>;
+
 export const workerRoutes = {
   workers: route({
     id: 'listWorkers',
@@ -203,6 +222,17 @@ export const workerRoutes = {
           .meta({ id: 'Worker' }),
       ),
     }),
+    examples: [{ name: 'all' }],
+  }),
+  tasks: route({
+    id: 'listTasks',
+    method: 'GET',
+    path: '/tasks',
+    tag: 'workers',
+    summary: 'What workers and this gateway do without being asked, and whether it is late',
+    access: { scope: 'appliance', role: 'viewer' },
+    status: 200,
+    reply: z.object({ items: z.array(task) }),
     examples: [{ name: 'all' }],
   }),
   queues: route({

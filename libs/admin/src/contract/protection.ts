@@ -93,6 +93,76 @@ export const protectionRoutes = {
   }),
 };
 
+export const policy = z
+  .object({
+    name,
+    description: z.string(),
+    config: z
+      .record(z.string(), z.union([z.string(), z.number(), z.boolean()]))
+      .meta({ description: 'What it sets for volumes whose creator does not say' }),
+    shipped: z.boolean(),
+  })
+  .meta({ id: 'PerformancePolicy' });
+
+export const policyRoutes = {
+  list: route({
+    id: 'listPerformancePolicies',
+    method: 'GET',
+    path: '/tenants/{tenant}/performance-policies',
+    tag: 'policies',
+    summary: 'Performance policies by which volumes are made',
+    access: { scope: 'tenant', role: 'viewer' },
+    params: ofTenant,
+    status: 200,
+    reply: z.object({ items: z.array(policy) }),
+    examples: [{ name: 'all', params: { tenant: '{tenant}' } }],
+  }),
+  create: route({
+    id: 'createPerformancePolicy',
+    method: 'POST',
+    path: '/tenants/{tenant}/performance-policies',
+    tag: 'policies',
+    summary: 'Make a performance policy',
+    access: { scope: 'tenant', role: 'admin' },
+    params: ofTenant,
+    body: z.strictObject({
+      name: z
+        .string()
+        .regex(
+          /^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/,
+          'expected 1 to 64 of letters, digits, blanks and . _ -, a letter or digit first',
+        ),
+      description: z.string().max(500).default(''),
+      config: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])).meta({
+        description:
+          'thick, destroy_on_delete, limit_iops, limit_mbps, pool, folder: for volumes whose creator does not say',
+      }),
+    }),
+    status: 201,
+    reply: policy,
+    refusals: [409],
+    examples: [
+      {
+        name: 'for what is rarely read',
+        params: { tenant: '{tenant}' },
+        body: { name: 'Archive', description: 'rarely read', config: { pool: 'slow', thick: false } },
+      },
+    ],
+  }),
+  delete: route({
+    id: 'deletePerformancePolicy',
+    method: 'DELETE',
+    path: '/tenants/{tenant}/performance-policies/{policy}',
+    tag: 'policies',
+    summary: 'Delete a performance policy that was not shipped; volumes made with it stay as they are',
+    access: { scope: 'tenant', role: 'admin' },
+    params: ofTenant.extend({ policy: name }),
+    status: 204,
+    refusals: [409],
+    examples: [{ name: 'one', params: { tenant: '{tenant}', policy: '{policy}' } }],
+  }),
+};
+
 export const snapshotSession = z
   .object({
     id,

@@ -3,6 +3,7 @@ import { bytes, condition, count, id, name, newName, ofTenant, pageOf, paging, t
 import { route } from '#admin/contract/route';
 
 const ofVolume = ofTenant.extend({ volume: id });
+const importName = z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9._-]{0,254}$/, 'expected the name of a file');
 const ofSnapshot = ofTenant.extend({ snapshot: id });
 const read = { scope: 'tenant', role: 'viewer' } as const;
 const operate = { scope: 'tenant', role: 'operator' } as const;
@@ -134,10 +135,17 @@ export const volumeRoutes = {
       backend: name.optional().meta({ description: "The tenant's first backend of block volumes when absent" }),
       size: bytes.optional().meta({ description: "The source's when absent" }),
       pool: name.optional(),
-      thick: z.boolean().default(false),
+      thick: z.boolean().optional().meta({ description: 'Takes its space at once; it does not when absent' }),
       description: z.string().max(1_000).default(''),
       protectionTemplate: name.optional(),
-      source: z.union([z.strictObject({ snapshot: id }), z.strictObject({ volume: id })]).optional(),
+      source: z
+        .union([
+          z.strictObject({ snapshot: id }),
+          z.strictObject({ volume: id }),
+          z.strictObject({ image: importName }),
+        ])
+        .optional()
+        .meta({ description: 'image: the name of a file in the folder `import` of the pool; it stays there' }),
     }),
     status: 201,
     reply: volume,

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { before, eventId, type PlacedEvent, parseEventId } from '#admin/events/event-id';
 import type { EventSource, Page, Told } from '#admin/events/event-source';
-import { Refusal } from '#admin/problems';
+import { Refusal } from '#admin/problems/problems';
 import { StorageError } from '#platform/errors';
-import { createLogger } from '#platform/log';
+import { createLogger } from '#platform/logging/log';
 
 const log = createLogger('events');
 

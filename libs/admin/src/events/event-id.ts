@@ -1,4 +1,4 @@
-import type { EventPlace } from '#operations/event-log';
+import type { EventPlace } from '#operations/administration/event-log';
 
 /** `<transaction>-<number>-<source>-<second>`: a place in the order of events, and when that was. Opaque to clients. */
 const FORM = /^(\d{1,18})-(\d{1,18})-([oa])-(\d{1,11})$/;

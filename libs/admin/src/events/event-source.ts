@@ -1,9 +1,9 @@
-import { shownAudit } from '#admin/audit-view';
+import { shownAudit } from '#admin/events/audit-view';
 import { eventId, type PlacedEvent } from '#admin/events/event-id';
-import { oldestOpen, readOperationEvents } from '#operations/event-log';
-import type { Database } from '#platform/database';
-import { sql } from '#platform/sql';
-import type { AuditReader } from '#tenancy/audit-reader';
+import { oldestOpen, readOperationEvents } from '#operations/administration/event-log';
+import type { Database } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
+import type { AuditReader } from '#tenancy/audit-log/audit-reader';
 import type { Names } from '#tenancy/names';
 
 /** One message, ready to send, and what filters go by. */

@@ -1,6 +1,6 @@
 import type { RouteContract } from '#admin/contract/route';
 import type { Json } from '#admin/openapi/schema-book';
-import { PROBLEMS } from '#admin/problems';
+import { PROBLEMS } from '#admin/problems/problems';
 
 /** By status. */
 const CODES = Map.groupBy(Object.entries(PROBLEMS), ([, { status }]) => status as number);

@@ -1,9 +1,9 @@
 import type { OverviewReply } from '#admin/contract/overview';
-import type { Pulse } from '#operations/operation-pulse';
-import type { StuckCause, StuckCauses } from '#operations/stuck-causes';
-import type { QueueView, WorkerView } from '#operations/worker-directory';
-import { silenceOf } from '#storage/backends/backend-health';
-import type { Conditions } from '#storage/condition-report';
+import type { Load } from '#operations/administration/operation-load';
+import type { StuckCause, StuckCauses } from '#operations/administration/stuck-causes';
+import type { QueueView, TaskView, WorkerView } from '#operations/workers/worker-directory';
+import type { Conditions } from '#storage/backends/condition-report';
+import { silenceOf } from '#storage/shared/backend-health';
 
 export type Attention = OverviewReply['attention'][number];
 type Item = Omit<Attention, 'oldest'> & Partial<Pick<Attention, 'oldest'>>;
@@ -14,10 +14,11 @@ export interface Seen {
   /** As they are served, whatever becomes of the work behind them. */
   legs: OverviewReply['legs'];
   conditions: Conditions;
-  pulse: Pulse;
+  load: Load;
   /** Why operations are stuck, the largest first. */
   stuck: { causes: readonly (StuckCause & { tenant: string; backend: string })[]; more: StuckCauses['more'] };
   workers: readonly WorkerView[];
+  tasks: readonly TaskView[];
   queues: readonly QueueView[];
   /** Of TLS, when this process serves it: until when it is good. */
   certificate: { path: string; until: Date } | undefined;
@@ -71,14 +72,14 @@ function ofDoors({ appliance, legs, certificate }: Seen): Item[] {
   return items;
 }
 
-function ofWorkers({ appliance, workers, queues, pulse }: Seen): Item[] {
+function ofWorkers({ appliance, workers, tasks, queues, load }: Seen): Item[] {
   const items: Item[] = [];
   const up = workers.filter(({ state }) => state === 'up').length;
   if (up === 0)
     items.push({
       severity: 'error',
       what: 'No worker is up.',
-      means: `Nothing that was accepted is carried out: ${waiting(pulse.waiting)}. None is lost.`,
+      means: `Nothing that was accepted is carried out: ${waiting(load.waiting)}. None is lost.`,
       todo: appliance ? 'Start a worker; `trivet status` says what became of it.' : 'Tell whoever runs the appliance.',
       link: appliance ? '/workers' : null,
     });
@@ -91,6 +92,17 @@ function ofWorkers({ appliance, workers, queues, pulse }: Seen): Item[] {
       todo: 'Look at its log. A worker that is not coming back is forgotten after a day.',
       link: '/workers',
     });
+  for (const { name, scope, workerId, lastSuccessAt, error } of tasks.filter(({ state }) => state === 'late')) {
+    const worker = workers.find(({ id }) => id === workerId);
+    items.push({
+      severity: 'warning',
+      what: `${name}${worker ? ` of the worker ${worker.host}, process ${worker.pid},` : scope === 'gateway' ? ' of this gateway' : ''} has not succeeded since ${lastSuccessAt?.toISOString() ?? 'the start'}: ${error ?? 'a run does not end'}.`,
+      means:
+        'This is done without being asked, again and again; until it succeeds, what it looks after waits. All else goes on.',
+      todo: 'Mend what it says; the log of the process has more. One in which it does not end may be restarted at any time.',
+      link: '/workers',
+    });
+  }
   for (const queue of queues.filter(({ paused }) => paused))
     items.push({
       severity: 'warning',
@@ -146,15 +158,17 @@ function ofBackends({ backends, pools, findings }: Conditions): Item[] {
     items.push({
       severity: kind === 'lost_image' ? 'error' : 'warning',
       what: `${count(found, kind.replaceAll('_', ' '))} at backend ${backend}, tenant ${tenant}: ${example}`,
-      means:
-        kind === 'lost_image'
-          ? 'Data is not where it should be. Nothing was deleted or made anew.'
-          : 'It is left as it is; nothing depends on it.',
+      means: MEANS_OF_FINDING[kind] ?? 'It is left as it is; nothing depends on it.',
       todo: 'See `trivet pool findings`, and decide for each.',
       link: `/tenants/${tenant}/backends/${backend}`,
     });
   return items;
 }
+
+const MEANS_OF_FINDING: Readonly<Record<string, string>> = {
+  lost_image: 'Data is not where it should be. Nothing was deleted or made anew.',
+  larger_image: 'It is served as before, and has all of its data: an expansion was given up after its file had grown.',
+};
 
 /** An error of one that waits, and of one that is tried again: what follows, and what to do. */
 const STUCK = {

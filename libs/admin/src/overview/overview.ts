@@ -1,12 +1,12 @@
 import type { OverviewReply } from '#admin/contract/overview';
 import { attentionFor } from '#admin/overview/attention';
-import { OperationPulse } from '#operations/operation-pulse';
-import { stuckCauses } from '#operations/stuck-causes';
-import type { WorkerDirectory } from '#operations/worker-directory';
-import type { Database } from '#platform/database';
-import { detailOf, healthOf } from '#storage/backends/backend-health';
-import { type Conditions, readConditions } from '#storage/condition-report';
-import { daysToFull } from '#storage/pools/days-to-full';
+import { OperationLoad } from '#operations/administration/operation-load';
+import { stuckCauses } from '#operations/administration/stuck-causes';
+import type { WorkerDirectory } from '#operations/workers/worker-directory';
+import type { Database } from '#platform/database/database';
+import { type Conditions, readConditions } from '#storage/backends/condition-report';
+import { daysToFull } from '#storage/block/pools/days-to-full';
+import { detailOf, healthOf } from '#storage/shared/backend-health';
 import type { Names } from '#tenancy/names';
 
 export interface OverviewParts {
@@ -14,7 +14,7 @@ export interface OverviewParts {
   workers: WorkerDirectory;
   names: Names;
   version: string;
-  /** How this process serves each leg: to a tenant, or to all. */
+  /** How this process serves each interface: to a tenant, or to all. */
   legs(tenantId?: string): Promise<OverviewReply['legs']>;
   certificate(): { path: string; until: Date } | undefined;
 }
@@ -25,11 +25,11 @@ const CAUSES_SHOWN = 5;
 
 /** Everything at one glance; read once in five seconds for each tenant that looks, however many look. */
 export class Overview {
-  private readonly pulse: OperationPulse;
+  private readonly load: OperationLoad;
   private readonly kept = new Map<string, { at: number; answer: Promise<OverviewReply> }>();
 
   constructor(private readonly parts: OverviewParts) {
-    this.pulse = new OperationPulse(parts.database);
+    this.load = new OperationLoad(parts.database);
   }
 
   /** Of a tenant, or of the whole appliance. */
@@ -47,12 +47,13 @@ export class Overview {
 
   private async look(tenantId?: string): Promise<OverviewReply> {
     const { database, workers: directory, names, version } = this.parts;
-    const [doors, conditions, pulse, stuck, workers, queues] = await Promise.all([
+    const [doors, conditions, load, stuck, workers, tasks, queues] = await Promise.all([
       this.parts.legs(tenantId),
       readConditions(database, tenantId),
-      this.pulse.read(tenantId),
+      this.load.read(tenantId),
       stuckCauses(database, tenantId, CAUSES_SHOWN),
       directory.list(),
+      directory.tasks(),
       directory.queues(),
     ]);
     const [tenants, backends] = await Promise.all([
@@ -77,13 +78,13 @@ export class Overview {
       })),
       workers: { up, lost: workers.length - up },
       operations: {
-        waiting: pulse.waiting,
-        running: pulse.running,
-        stuck: pulse.stuck,
-        waitingForBackend: pulse.waitingForBackend,
-        oldestWaitingMs: pulse.oldestWaitingMs,
-        perSecond: pulse.perSecond,
-        trend: pulse.trend.map(({ at, ...minute }) => ({ at: at.toISOString(), ...minute })),
+        waiting: load.waiting,
+        running: load.running,
+        stuck: load.stuck,
+        waitingForBackend: load.waitingForBackend,
+        oldestWaitingMs: load.oldestWaitingMs,
+        perSecond: load.perSecond,
+        trend: load.trend.map(({ at, ...minute }) => ({ at: at.toISOString(), ...minute })),
       },
       capacity: conditions.pools.map(({ tenant, backend, pool, total, used, growth, trend }) => ({
         tenant,
@@ -98,7 +99,7 @@ export class Overview {
         appliance: tenantId === undefined,
         legs: doors,
         conditions,
-        pulse,
+        load,
         stuck: {
           ...stuck,
           causes: stuck.causes.map(cause => ({
@@ -108,6 +109,7 @@ export class Overview {
           })),
         },
         workers,
+        tasks,
         queues,
         certificate: this.parts.certificate(),
       }),

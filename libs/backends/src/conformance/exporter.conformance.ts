@@ -189,7 +189,7 @@ export function describeExporter(name: string, setup: () => Promise<ExporterHarn
         const used = await newSpec([host(chap)]);
         await apply(used);
         const spec = await newSpec([host(other)]);
-        await failsWith(apply(spec), 'already_exists', { field: 'chap_user' });
+        await failsWith(apply(spec), 'already_exists', { field: 'chap.user' });
         await (await login(used, used.initiators[0] as Initiator)).close();
       });
 

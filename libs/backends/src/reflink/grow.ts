@@ -8,7 +8,7 @@ import { describeImage } from '#backends/reflink/layout';
 import type { PoolRoot } from '#backends/reflink/pool-root';
 import { openImage } from '#backends/reflink/staging';
 import { StorageError } from '#platform/errors';
-import { failpoint } from '#platform/failpoint';
+import { failpoint } from '#platform/process/failpoint';
 
 /** To exactly that size, under whoever writes to it: blocks are reserved beyond the end first, then the end moves. */
 export async function growFile(

@@ -3,6 +3,7 @@
  *
  *   trivet-pool.json
  *   volumes/<folder>/<uuid>      snapshots/<folder>/<uuid>      uuid: the incarnation
+ *   import/<name>                                               put there by people, to be made volumes of
  *   tmp/<uuid>-<operation>-<fence>                              staged, not yet named
  *   tmp/<uuid>-<operation>-<fence>.<hex>                        being written: never complete
  *   fences/                                                     libs/backends/src/host-fence.ts
@@ -15,13 +16,14 @@ import type { ImageRef, StageRef } from '#backends/block-backend';
 import { invalid, StorageError } from '#platform/errors';
 import { isUuid } from '#platform/uuid';
 
-const FOLDER_OF = { volume: 'volumes', snapshot: 'snapshots' } as const;
+const FOLDER_OF = { volume: 'volumes', snapshot: 'snapshots', import: 'import' } as const;
 export const TMP = 'tmp';
 export const FENCES = 'fences';
 export const FOLDERS = [...Object.values(FOLDER_OF), TMP, FENCES] as const;
 
 const MAX_FOLDER_BYTES = 200;
 const SEGMENT = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,62}$/;
+const IMPORT = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,254}$/;
 const STAGED = /^([0-9a-f-]{36})-([0-9a-f-]{36})-(\d{1,19})(\.[0-9a-f]{12})?$/;
 
 /** Throws `invalid_argument` unless it is '' or names like `team/db-1`, none of which could be taken for an image. */
@@ -45,6 +47,11 @@ export function folderPath(root: string, image: Pick<ImageRef, 'kind' | 'folder'
 }
 
 export function imagePath(root: string, image: ImageRef): string {
+  if (image.kind === 'import') {
+    if (!IMPORT.test(image.id) || image.folder !== '')
+      throw invalid('image', 'expected the name of a file: letters, digits, dots, dashes and underscores');
+    return join(folderPath(root, image), image.id);
+  }
   if (!isUuid(image.id)) throw new StorageError('internal', `not an image id: ${image.id}`, { retry: 'never' });
   checkFolder(image.folder, 'folder');
   return join(folderPath(root, image), image.id);

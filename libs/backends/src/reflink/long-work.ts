@@ -1,7 +1,7 @@
 /**
  * File work that may take minutes (clone, copy, allocation, removal, fsync) runs in libuv's pool, which everything else
  * of the process uses too. So at most a few run at once, whatever is asked, and the pool is made larger than that
- * (`widenThreadPool` in libs/platform/src/config.ts).
+ * (`widenThreadPool` in libs/platform/src/config/config.ts).
  */
 const LONG_WORKERS = 4;
 

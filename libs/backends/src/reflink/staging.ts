@@ -23,7 +23,7 @@ import {
 import { syncFolder } from '#backends/reflink/pool-marker';
 import type { PoolRoot } from '#backends/reflink/pool-root';
 import { StorageError } from '#platform/errors';
-import { failpoint } from '#platform/failpoint';
+import { failpoint } from '#platform/process/failpoint';
 
 const MEASURED_EXTENTS = 1_000_000;
 

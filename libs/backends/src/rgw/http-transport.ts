@@ -6,9 +6,9 @@ import { NodeHttpHandler } from '@smithy/node-http-handler';
 import { SignatureV4 } from '@smithy/signature-v4';
 import type { RgwCredentials } from '#backends/rgw/rgw-config';
 import { StoreClock } from '#backends/rgw/store-clock';
-import { guardedLookup } from '#platform/address-rules';
-import { failpoint } from '#platform/failpoint';
+import { guardedLookup } from '#platform/config/address-rules';
 import { type LeaseSignal, mayChange } from '#platform/lease-signal';
+import { failpoint } from '#platform/process/failpoint';
 
 /** Above the worker's own concurrency, so that no call queues behind another unseen. */
 const MAX_SOCKETS = 128;

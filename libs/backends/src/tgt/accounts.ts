@@ -79,8 +79,8 @@ export class Accounts {
     if (recorded !== mark) {
       const others = (await this.#uses.targetsOf(user)).filter(other => other !== tid);
       if (recorded !== undefined && others.length > 0 && !replace) {
-        throw new StorageError('already_exists', 'chap_user: this user has another password on other targets', {
-          field: 'chap_user',
+        throw new StorageError('already_exists', 'chap.user: this user has another password on other targets', {
+          field: 'chap.user',
         });
       }
       await this.#withdraw(user);

@@ -33,16 +33,16 @@ export function checkSpec(spec: TargetSpec): ChapLogin[] {
   for (const { iqn, chap } of spec.initiators) {
     if (!INITIATOR_NAME.test(iqn)) throw invalid('iqns', `${JSON.stringify(iqn)} is no iSCSI name`);
     if (!chap) continue;
-    if (!USER.test(chap.user)) throw invalid('chap_user', 'expected no blanks, no comma, no slash in front');
-    if (chap.password === '' || chap.password.includes('\0')) throw invalid('chap_password', 'must not be empty');
+    if (!USER.test(chap.user)) throw invalid('chap.user', 'expected no blanks, no comma, no slash in front');
+    if (chap.password === '' || chap.password.includes('\0')) throw invalid('chap.password', 'must not be empty');
     if ((logins.get(chap.user) ?? chap.password) !== chap.password) {
-      throw new StorageError('already_exists', 'chap_user: the same user with two passwords', { field: 'chap_user' });
+      throw new StorageError('already_exists', 'chap.user: the same user with two passwords', { field: 'chap.user' });
     }
     logins.set(chap.user, chap.password);
   }
   if (logins.size > 0 && spec.initiators.some(({ chap }) => !chap)) {
-    throw new StorageError('failed_precondition', 'chap_user: one target serves hosts with CHAP or hosts without it', {
-      field: 'chap_user',
+    throw new StorageError('failed_precondition', 'chap.user: one target serves hosts with CHAP or hosts without it', {
+      field: 'chap.user',
     });
   }
   return [...logins].map(([user, password]) => ({ user, password }));

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { decodeReply, describeRequest, encodeRequest, type TgtRequest } from '#backends/tgt/tgt-request';
 import { StorageError } from '#platform/errors';
-import { failpoint } from '#platform/failpoint';
+import { failpoint } from '#platform/process/failpoint';
 
 /** tgt's error numbers, by their place. */
 const NAMES = [

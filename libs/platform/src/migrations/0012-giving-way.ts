@@ -2,7 +2,7 @@ import type { QueryRunner } from 'typeorm';
 import type { Migration } from '#platform/migrations/locks';
 
 /** `counted`: which of the others' volumes, beside those that are there. */
-const promisedToOthers = (counted = ''): string => `
+export const promisedToOthers = (counted = ''): string => `
 CREATE OR REPLACE FUNCTION trivet.promised_to_others(p_shared_from uuid, p_backend uuid, p_pool text) RETURNS TABLE (bytes numeric)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT coalesce(sum(v.size_bytes), 0)
@@ -14,6 +14,8 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
    WHERE b.shared_from = p_shared_from AND b.id <> p_backend;
 $$;
 `;
+
+export const NOT_LEAVING = '\n     AND NOT trivet.leaves_bin(v.state, v.binned_until)';
 
 /** Rule: shared pool. The recycle bin gives way to new volumes, also to those of others who share its pool. */
 const GIVING_WAY = `
@@ -64,7 +66,7 @@ export class GivingWay1795996800000 implements Migration {
 
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(GIVING_WAY);
-    await runner.query(promisedToOthers('\n     AND NOT trivet.leaves_bin(v.state, v.binned_until)'));
+    await runner.query(promisedToOthers(NOT_LEAVING));
   }
 
   async down(runner: QueryRunner): Promise<void> {

@@ -3,7 +3,7 @@ import { QUOTAS } from '#platform/migrations/0006-quotas';
 import type { Migration } from '#platform/migrations/locks';
 
 /** What leaves the recycle bin counts no more; for the rest as it was. */
-const QUOTA_USED = replaced('quota_used')
+export const QUOTA_USED = replaced('quota_used')
   .replace(
     "FROM trivet.volume WHERE tenant_id = p_tenant AND state <> 'gone');",
     `FROM trivet.volume WHERE tenant_id = p_tenant AND state <> 'gone'
@@ -83,7 +83,7 @@ REVOKE EXECUTE ON FUNCTION trivet.bin_gives_way_to_quota, trivet.keep_volume_quo
 GRANT EXECUTE ON FUNCTION trivet.bin_gives_way_to_quota, trivet.keep_volume_quota, trivet.keep_quotas_of TO trivet_app;
 `;
 
-const KEEP_QUOTAS = replaced('keep_quotas').replace(
+export const KEEP_QUOTAS = replaced('keep_quotas').replace(
   "    PERFORM pg_advisory_xact_lock(hashtextextended(concat_ws('/', 'quota', quota.tenant_id, quota.key), 0));",
   `    IF quota.key IN ('volumes', 'volume_bytes') THEN
       PERFORM trivet.keep_volume_quota(quota.tenant_id, quota.key, quota.value, added);

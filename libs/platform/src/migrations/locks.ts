@@ -28,7 +28,7 @@ export interface TableLock {
  * behind it: for as long as transactions before it last, of which a dump is the longest.
  *
  * New ones hold no table for longer than a change of the catalogue takes. An index of a large table is built by CREATE INDEX
- * CONCURRENTLY in a migration of its own with `transaction = false`; a constraint is added NOT VALID, and validated by the next
+ * CONCURRENTLY in a migration of its own with `transaction = false`, of which each statement can be repeated; a constraint is added NOT VALID, and validated by the next
  * migration, under a lock that lets writers go on; rows are filled in by portions.
  */
 export interface Migration extends MigrationInterface {

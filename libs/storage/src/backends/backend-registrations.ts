@@ -1,15 +1,14 @@
 import type { BlockBackendKind } from '#backends/block-backend';
 import type { ObjectBackendKind } from '#backends/object-backend';
-import type { Database, Tx } from '#platform/database';
+import type { SecretBox } from '#platform/crypto/secrets';
+import type { Database, Tx } from '#platform/database/database';
+import type { PageOf, PageRequest } from '#platform/database/keyset';
+import { sql } from '#platform/database/sql';
 import { StorageError } from '#platform/errors';
-import type { PageOf, PageRequest } from '#platform/keyset';
-import type { SecretBox } from '#platform/secrets';
-import { sql } from '#platform/sql';
 import { uuidv7 } from '#platform/uuid';
 import { BackendKinds } from '#storage/backends/backend-kinds';
 import type { BackendChanges, NewBackend, TenantRef } from '#storage/backends/backend-requests';
 import { openCredentials, sealCredentials } from '#storage/backends/backend-secrets';
-import { type BackendState, notFixed, shareFollows } from '#storage/backends/backend-state';
 import { BackendTester, type BackendTestResult, type TestableBackends } from '#storage/backends/backend-tester';
 import {
   type BackendRow,
@@ -21,9 +20,11 @@ import {
 } from '#storage/backends/backend-view';
 import { checkedConfig, checkedCredentials } from '#storage/backends/checked-config';
 import { forgetBackend } from '#storage/backends/forget-backend';
+import { requirePoolNames } from '#storage/backends/pool-names';
 import { asTenant, type BackendShare, sharesOf } from '#storage/backends/shares';
-import { setThinRatios } from '#storage/pools/thin-ratio';
-import { type Actor, audit } from '#tenancy/audit-log';
+import { setThinRatios } from '#storage/block/pools/thin-ratio';
+import { type BackendState, notFixed, shareFollows } from '#storage/shared/backend-state';
+import { type Actor, audit } from '#tenancy/audit-log/audit-log';
 
 export const APPLIANCE = 'appliance';
 
@@ -192,7 +193,10 @@ export class BackendRegistrations {
           { field: 'state' },
         );
       const shares = locked.sharedFrom === null ? await sharesOf(tx, locked.id) : [];
-      if (config) await this.requireKept(tx, tenant, locked, config, before, shares);
+      if (config) {
+        await this.requireKept(tx, tenant, locked, config, before, shares);
+        await this.requireNames(tx, tenant, locked.id, locked.kind, config, locked.config);
+      }
       const { description = null, state = null } = changes;
       const stored = config === undefined ? null : JSON.stringify(config);
       await tx.query(CHANGE, [tenant.id, locked.id, description, state, stored, null]);
@@ -247,6 +251,7 @@ export class BackendRegistrations {
   ): Promise<string> {
     const id = uuidv7();
     const { name, kind, description, config, sharedFrom, sharedState = 'active' } = row;
+    await this.requireNames(tx, tenant, id, kind, config);
     const values = [tenant.id, id, name, kind, description, JSON.stringify(config), sharedFrom, sharedState];
     if ((await tx.query(INSERT, values)).length === 0)
       throw new StorageError('already_exists', `tenant ${tenant.name} has a backend ${name} already`, {
@@ -272,6 +277,20 @@ export class BackendRegistrations {
       after: shownInAudit(view),
     });
     return view;
+  }
+
+  /** Nobody but those it is shared with has volumes at a backend of the appliance. */
+  private async requireNames(
+    tx: Tx,
+    tenant: Pick<TenantRef, 'id' | 'name'>,
+    backendId: string,
+    kind: string,
+    config: unknown,
+    had?: unknown,
+  ): Promise<void> {
+    if (tenant.name === APPLIANCE) return;
+    const before = had === undefined ? [] : this.kinds.poolsOf(kind, had);
+    await requirePoolNames(tx, tenant, backendId, this.kinds.poolsOf(kind, config), before);
   }
 
   /** What is there must be found again. */
@@ -326,6 +345,7 @@ export class BackendRegistrations {
         tx,
         tenant.id,
         async () => {
+          await this.requireNames(tx, tenant, share.backendId, source.kind, config, before);
           const values = [tenant.id, share.backendId, null, null, JSON.stringify(config), source.state];
           await tx.query(CHANGE, values);
           if (credentials) await sealCredentials(tx, this.parts.secrets, tenant.id, share.backendId, credentials);

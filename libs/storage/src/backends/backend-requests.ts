@@ -1,4 +1,4 @@
-import type { BackendState } from '#storage/backends/backend-state';
+import type { BackendState } from '#storage/shared/backend-state';
 
 export interface TenantRef {
   id: string;

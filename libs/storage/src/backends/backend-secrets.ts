@@ -1,6 +1,6 @@
-import type { Tx } from '#platform/database';
-import { decodeSealed, encodeSealed, type SecretBox } from '#platform/secrets';
-import { sql } from '#platform/sql';
+import { decodeSealed, encodeSealed, type SecretBox } from '#platform/crypto/secrets';
+import type { Tx } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
 
 const SEAL = sql(
   'backend_seal',

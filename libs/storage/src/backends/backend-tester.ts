@@ -1,10 +1,10 @@
 import type { BlockStore } from '#backends/block-backend';
 import type { BackendCheck } from '#backends/registry';
-import type { Database } from '#platform/database';
+import type { Database } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
 import { isStorageError, StorageError } from '#platform/errors';
-import { sql } from '#platform/sql';
-import type { BackendDirectory } from '#storage/backend-directory';
-import { STALE_SECONDS } from '#storage/backends/backend-health';
+import type { BackendDirectory } from '#storage/shared/backend-directory';
+import { STALE_SECONDS } from '#storage/shared/backend-health';
 
 /** What a connection test opens backends with. */
 export interface TestableBackends {

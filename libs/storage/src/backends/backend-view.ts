@@ -1,17 +1,17 @@
-import type { Tx } from '#platform/database';
-import { ListQuery, type PageOf, type PageRequest, readPage } from '#platform/keyset';
-import { sql } from '#platform/sql';
+import type { Tx } from '#platform/database/database';
+import { ListQuery, type PageOf, type PageRequest, readPage } from '#platform/database/keyset';
+import { sql } from '#platform/database/sql';
+import { asTenant, type BackendShare, sharesOf } from '#storage/backends/shares';
+import { daysToFull, GROWTH } from '#storage/block/pools/days-to-full';
+import { PROMISED_OF_POOL } from '#storage/block/pools/pool-capacity';
 import {
   type BackendHealth,
   CIRCUIT_REASON,
   type CircuitState,
   healthOf,
   type PoolSeen,
-} from '#storage/backends/backend-health';
-import type { BackendState } from '#storage/backends/backend-state';
-import { asTenant, type BackendShare, sharesOf } from '#storage/backends/shares';
-import { daysToFull, GROWTH } from '#storage/pools/days-to-full';
-import { PROMISED_OF_POOL } from '#storage/pools/pool-room';
+} from '#storage/shared/backend-health';
+import type { BackendState } from '#storage/shared/backend-state';
 
 /** A registered backend, as people and programs see it. Bytes are decimal text. */
 export interface BackendView {

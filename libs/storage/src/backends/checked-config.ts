@@ -1,6 +1,6 @@
-import '#platform/form-words';
+import '#platform/config/form-words';
 import type { Registration } from '#backends/registry';
-import { refusedUrl } from '#platform/address-rules';
+import { refusedUrl } from '#platform/config/address-rules';
 import { StorageError } from '#platform/errors';
 
 /** The form in which the registry keeps it. Throws `invalid_argument`, the field as a path into the request. */

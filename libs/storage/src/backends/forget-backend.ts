@@ -1,11 +1,11 @@
 import { counted } from '#platform/counted';
-import type { Database, Tx } from '#platform/database';
+import type { Database, Tx } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
 import { StorageError } from '#platform/errors';
-import { sql } from '#platform/sql';
 import type { BackendHolds } from '#storage/backends/backend-view';
 import { findBackend, holdsOf } from '#storage/backends/backend-view';
 import { sharesOf } from '#storage/backends/shares';
-import { type Actor, audit } from '#tenancy/audit-log';
+import { type Actor, audit } from '#tenancy/audit-log/audit-log';
 
 /** Rows of one transaction: history may be long. */
 const PORTION = 1_000;

@@ -1,5 +1,5 @@
-import type { Tx } from '#platform/database';
-import { sql } from '#platform/sql';
+import type { Tx } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
 
 /** A tenant's share of a backend of the appliance. */
 export interface BackendShare {

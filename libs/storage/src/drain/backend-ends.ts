@@ -1,11 +1,11 @@
 import type { BlockStore } from '#backends/block-backend';
-import type { Database } from '#platform/database';
+import type { Database } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
 import { isStorageError } from '#platform/errors';
 import { type LeaseSignal, unleased } from '#platform/lease-signal';
-import { sql } from '#platform/sql';
-import type { BackendDirectory } from '#storage/backend-directory';
+import { daemonOf, readPools } from '#storage/block/pools/pool-store';
 import type { BackendEnd } from '#storage/drain/tenant-drain';
-import { daemonOf, readPools } from '#storage/pools/pool-store';
+import type { BackendDirectory } from '#storage/shared/backend-directory';
 
 const STOP_MS = 20_000;
 

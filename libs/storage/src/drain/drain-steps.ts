@@ -1,13 +1,13 @@
-import type { Tx } from '#platform/database';
-import { type Statement, sql } from '#platform/sql';
-import { revokeAccess } from '#storage/accesses/access-operations';
-import { grantedBuckets, lockAccount, setAccessState } from '#storage/accesses/access-store';
-import type { Begin } from '#storage/block-parts';
-import { deleteBucket } from '#storage/buckets/bucket-operations';
-import { lockBucket, setBucketState } from '#storage/buckets/bucket-store';
-import { checkDependants, deletionOf, UNPUBLISH_ALL } from '#storage/volumes/volume-deletion';
-import { deleteVolume } from '#storage/volumes/volume-operations';
-import { lockVolume, setVolumeState } from '#storage/volumes/volume-store';
+import type { Tx } from '#platform/database/database';
+import { type Statement, sql } from '#platform/database/sql';
+import { deleteVolume } from '#storage/block/volumes/delete-volume';
+import { checkDependants, deletionOf, UNPUBLISH_ALL } from '#storage/block/volumes/volume-deletion';
+import { lockVolume, setVolumeState } from '#storage/block/volumes/volume-store';
+import { grantedBuckets, lockAccount, setAccessState } from '#storage/object/accesses/access-store';
+import { revokeAccess } from '#storage/object/accesses/revoke-access';
+import { lockBucket, setBucketState } from '#storage/object/buckets/bucket-store';
+import { deleteBucket } from '#storage/object/buckets/delete-bucket';
+import type { Begin } from '#storage/shared/submit';
 
 /** Where it is, and the id that its operation will have. */
 export interface Place {

@@ -1,10 +1,18 @@
-import type { Database } from '#platform/database';
+import type { PeriodicTask } from '#operations/periodic/periodic-task';
+import type { Database } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
 import { isStorageError } from '#platform/errors';
-import { createLogger } from '#platform/log';
-import { sql } from '#platform/sql';
-import { acceptInBackground } from '#storage/background-operation';
+import { createLogger } from '#platform/logging/log';
 import { ACCESSES, BUCKETS, type DrainStep, LET_GO, type Remaining, VOLUMES } from '#storage/drain/drain-steps';
-import { forgetTenant, giveUpEnd, isEmpty, sweepHistory, type TenantVersion, tenantLeft } from '#tenancy/tenant-end';
+import { acceptInBackground } from '#storage/shared/background-operation';
+import {
+  forgetTenant,
+  giveUpEnd,
+  isEmpty,
+  sweepHistory,
+  type TenantVersion,
+  tenantLeft,
+} from '#tenancy/tenants/tenant-end';
 
 const log = createLogger('tenant-drain');
 
@@ -32,13 +40,16 @@ export interface BackendEnd {
  * if somebody had asked for it; a round only begins those that are missing, and looks at nothing but rows. So any number of
  * workers do this at once, and may be killed at any point. What cannot be removed waits for a person, and the tenant with it.
  */
-export class TenantDrain {
+export class TenantDrain implements PeriodicTask {
+  readonly name = 'tenant-drain';
+  readonly everyMs = 0;
+  readonly scope = 'worker';
   constructor(
     private readonly database: Database,
     private readonly backends: BackendEnd,
   ) {}
 
-  async round(signal: AbortSignal): Promise<void> {
+  async run(signal: AbortSignal): Promise<void> {
     for (const tenant of await this.database.call<Tenant>(DRAINING, [])) {
       if (signal.aborted) return;
       try {

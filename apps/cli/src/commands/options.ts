@@ -1,0 +1,46 @@
+import { flag, initially, one, parsed, text, UsageError } from '../command-line/command.js';
+
+/** Of every command that talks to the API. */
+export const OVER_API = {
+  url: text('address', "the API's address; else TRIVET_ADMIN_URL, or the appliance of this home"),
+  tokenFile: text('file', 'holds an API token; else TRIVET_ADMIN_TOKEN_FILE, or that of this home'),
+  json: flag('as the API says it, for scripts'),
+};
+
+export const OF_TENANT = {
+  tenant: text('name', 'whose; your own when absent, for administrators of the appliance `default`'),
+  ...OVER_API,
+};
+
+/** Names a thing that is there. */
+export const NAME = one('as it is listed');
+/** Names a new one. */
+export const LABEL = one('small letters, digits and -');
+
+/** Of the tools that use volumes as any other client does, over CSP. */
+export const OVER_CSP = {
+  url: text('address', 'http(s) address of the appliance; else the one that runs here'),
+  user: text('name', 'who logs in over CSP: name, or name@tenant'),
+  passwordFile: text('file', 'file with the password'),
+  caFile: text('file', 'PEM of whom to trust over https'),
+};
+
+export const limit = (initial: number) => initially(parsed('n', 'how many', wholeNumber(1)), initial);
+export const reason = text('text', 'why; kept in the audit log');
+export const install = { noInstall: flag('install no system packages') };
+
+export const wholeNumber =
+  (least: number, most = 999_999_999) =>
+  (given: string): number => {
+    const value = Number(given);
+    if (!/^\d{1,9}$/.test(given) || value < least || value > most)
+      throw new UsageError(`expected a whole number from ${least} to ${most}`);
+    return value;
+  };
+
+/** `FIELD=VALUE`, one after the other. */
+export function collectSetting(given: string, before: Readonly<Record<string, string>> = {}): Record<string, string> {
+  const at = given.indexOf('=');
+  if (at < 1) throw new UsageError('expected FIELD=VALUE');
+  return { ...before, [given.slice(0, at)]: given.slice(at + 1) };
+}

@@ -1,0 +1,28 @@
+import type { Table } from '../command-line/command.js';
+import { APPLIANCE } from './appliance.js';
+import { AUDIT } from './audit.js';
+import { BACKEND } from './backend.js';
+import { BUCKET } from './bucket.js';
+import { BACKUP, SNAPSHOT } from './copies.js';
+import { ENDPOINT } from './endpoint.js';
+import { HOST } from './host.js';
+import { OPERATION } from './operation.js';
+import { POLICY } from './policy.js';
+import { POOL } from './pool.js';
+import { PROTECTION } from './protection.js';
+import { QUEUE } from './queue.js';
+import { TENANT } from './tenant.js';
+import { TOKEN } from './token.js';
+import { USER } from './user.js';
+import { VOLUME } from './volume.js';
+
+/** What tenants store; who is served by what, and the work under way. */
+const STORAGE = [BUCKET, VOLUME, SNAPSHOT, BACKUP, HOST, POOL, PROTECTION, POLICY];
+const ADMINISTRATION = [TENANT, USER, TOKEN, BACKEND, ENDPOINT, OPERATION, QUEUE, AUDIT];
+const NOUNS = [...STORAGE, ...ADMINISTRATION];
+
+/** Every command: what help, parsing, completion and tests know of them. */
+export const TABLE: Table = {
+  nouns: Object.fromEntries(NOUNS.map(({ noun, about }) => [noun, about])),
+  commands: [...APPLIANCE, ...NOUNS.flatMap(({ commands }) => commands)],
+};

@@ -1,0 +1,61 @@
+import { Module, type OnApplicationBootstrap } from '@nestjs/common';
+import { ENDPOINT_SOCKETS, SERVED } from '#admin/admin-keys';
+import { OpenStreams } from '#cbt/open-streams';
+import { StreamsModule } from '#cbt/streams.module';
+import { Database } from '#platform/database/database';
+import { Health } from '#platform/health/health';
+import { bindLateTasks } from '#platform/metrics/worker-metrics';
+import { CONFIG } from '#platform/process/platform.module';
+import { provide, provideClass } from '#platform/process/providers';
+import { Shutdown } from '#platform/process/shutdown';
+import { TenantQuotas } from '#tenancy/quotas/tenant-quotas';
+import { LOOK_EVERY_MS, SuspendedTenants } from '#tenancy/tenants/suspended-tenants';
+import { EndpointSockets } from './endpoint-sockets.js';
+import { GatewayTasks } from './gateway-tasks.js';
+import { certificateOf, interfaceHealth } from './interface-health.js';
+
+/** grpc.health.v1 and Probe say what /readyz said last, asked this often when nobody else asks. */
+const HEALTH_FOLLOWS_MS = 1_000;
+
+/** What the admin API is told of this gateway, and what all of its doors need. */
+@Module({
+  imports: [StreamsModule],
+  providers: [
+    provide(EndpointSockets, [CONFIG], config => new EndpointSockets(config)),
+    { provide: ENDPOINT_SOCKETS, useExisting: EndpointSockets },
+    provideClass(GatewayTasks, Shutdown),
+    provide(SERVED, [CONFIG, EndpointSockets, GatewayTasks], (config, doors, tasks) => ({
+      legs: (tenantId?: string) => interfaceHealth(config, doors, tenantId),
+      certificate: () => certificateOf(config),
+      tasks: () => tasks.states(),
+    })),
+    provide(
+      TenantQuotas,
+      [Database, OpenStreams],
+      (database, streams) => new TenantQuotas(database, id => streams.countOf(id)),
+    ),
+  ],
+  exports: [GatewayTasks, EndpointSockets, ENDPOINT_SOCKETS, SERVED, TenantQuotas],
+})
+export class ListenersModule implements OnApplicationBootstrap {
+  constructor(
+    private readonly tasks: GatewayTasks,
+    private readonly suspended: SuspendedTenants,
+    private readonly health: Health,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    const { tasks, suspended, health } = this;
+    tasks.begin({ name: 'suspended-tenants', everyMs: LOOK_EVERY_MS, run: () => suspended.look() });
+    tasks.begin({
+      name: 'readiness',
+      everyMs: HEALTH_FOLLOWS_MS,
+      run: async () => {
+        await health.readiness();
+      },
+    });
+    bindLateTasks(async () => ({
+      late: tasks.states().filter(({ silentMs, lateAfterMs }) => silentMs > lateAfterMs).length,
+    }));
+  }
+}

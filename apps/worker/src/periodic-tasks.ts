@@ -1,0 +1,63 @@
+import type { BlockStore } from '#backends/block-backend';
+import type { ObjectBackend } from '#backends/object-backend';
+import { blockBackendKind, blockBackendKinds } from '#backends/registry';
+import { IndexRetention } from '#changes/index-retention';
+import { IndexScheduler } from '#changes/index-scheduler';
+import type { PeriodicTask } from '#operations/periodic/periodic-task';
+import type { Config } from '#platform/config/config';
+import type { SecretBox } from '#platform/crypto/secrets';
+import type { Database } from '#platform/database/database';
+import { key } from '#platform/process/providers';
+import { StoreMonitor } from '#storage/backends/store-monitor';
+import { BlockDriftCheck } from '#storage/block/drift/block-drift';
+import { PoolMonitor } from '#storage/block/pools/pool-monitor';
+import { PoolSampler } from '#storage/block/pools/pool-sampler';
+import { ExportSupervisor } from '#storage/block/publications/replay';
+import { ProtectionScheduler } from '#storage/block/schedules/protection-scheduler';
+import { SnapshotSessionManager } from '#storage/block/sessions/session-manager';
+import type { SnapshotSessionService } from '#storage/block/sessions/snapshot-session-service';
+import { HiddenSnapshotReaper } from '#storage/block/snapshots/hidden-snapshot-reaper';
+import { ImageReleaser } from '#storage/block/snapshots/image-releaser';
+import { RecycleBin } from '#storage/block/volumes/recycle-bin';
+import { BackendEnds } from '#storage/drain/backend-ends';
+import { TenantDrain } from '#storage/drain/tenant-drain';
+import { BucketMeter } from '#storage/object/buckets/bucket-meter';
+import { ObjectDriftCheck } from '#storage/object/object-drift';
+import type { BackendDirectory } from '#storage/shared/backend-directory';
+import { forgetGone } from '#storage/shared/forget-gone';
+import { AuditRetention } from '#tenancy/audit-log/audit-retention';
+
+export const TASKS = key<PeriodicTask[]>('periodic tasks');
+
+interface TaskParts {
+  config: Config;
+  database: Database;
+  secrets: SecretBox;
+  objects: BackendDirectory<ObjectBackend>;
+  blocks: BackendDirectory<BlockStore>;
+  sessions: SnapshotSessionService;
+}
+
+/** What workers do without being asked; those of the engine itself are in libs/operations/src/workers/worker.ts. In any order. */
+export function periodicTasks({ config, database, secrets, objects, blocks, sessions }: TaskParts): PeriodicTask[] {
+  const kindOf = (kind: string) => blockBackendKind(blockBackendKinds(), kind);
+  return [
+    forgetGone(database),
+    new AuditRetention(database, config.TRIVET_AUDIT_LOG_DAYS),
+    new TenantDrain(database, new BackendEnds(database, blocks, objects)),
+    new ObjectDriftCheck(database, objects, secrets, config.TRIVET_AUDIT_MS),
+    new BucketMeter(database, objects),
+    new StoreMonitor(database, objects),
+    new PoolMonitor(database, blocks, kindOf),
+    new PoolSampler(database),
+    new ExportSupervisor(database, blocks),
+    new BlockDriftCheck(database, blocks, config.TRIVET_BLOCK_AUDIT_MS),
+    new RecycleBin(database, blocks, kindOf),
+    new HiddenSnapshotReaper(database),
+    new ImageReleaser(database),
+    new ProtectionScheduler(database),
+    new IndexScheduler(database),
+    new IndexRetention(database, { retentionMs: config.TRIVET_INDEX_RETENTION_MS }),
+    new SnapshotSessionManager(database, sessions),
+  ];
+}

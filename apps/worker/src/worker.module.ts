@@ -1,0 +1,80 @@
+import { Inject, Module, type OnApplicationBootstrap } from '@nestjs/common';
+import { HANDLERS, OperationHandlersModule } from '#changes/operation-handlers.module';
+import { readEngineFigures, readLateTasks, readWorkerFigures } from '#operations/workers/figures';
+import { OperationWorker } from '#operations/workers/worker';
+import { SecretBox } from '#platform/crypto/secrets';
+import { Database } from '#platform/database/database';
+import { bindBlockFigures } from '#platform/metrics/block-metrics';
+import { bindEngineFigures } from '#platform/metrics/metrics';
+import { bindLateTasks, bindWorkerFigures } from '#platform/metrics/worker-metrics';
+import { VERSION } from '#platform/process/boot';
+import { type AppContext, CONFIG, CONTEXT } from '#platform/process/platform.module';
+import { provide } from '#platform/process/providers';
+import { readBlockFigures } from '#storage/block/pools/block-figures';
+import { BlockSessionsModule } from '#storage/block/sessions/block-sessions.module';
+import { SnapshotSessionService } from '#storage/block/sessions/snapshot-session-service';
+import { BackendDirectoriesModule, BLOCK_BACKENDS, OBJECT_BACKENDS } from '#storage/shared/backend-directories.module';
+import { periodicTasks, TASKS } from './periodic-tasks.js';
+
+const STORES_MS = 5_000;
+
+/** Runs operations and periodic tasks from the moment when all of it is there. */
+@Module({
+  imports: [BackendDirectoriesModule, BlockSessionsModule, OperationHandlersModule],
+  providers: [
+    provide(
+      TASKS,
+      [CONFIG, Database, SecretBox, OBJECT_BACKENDS, BLOCK_BACKENDS, SnapshotSessionService],
+      (config, database, secrets, objects, blocks, sessions) =>
+        periodicTasks({ config, database, secrets, objects, blocks, sessions }),
+    ),
+    provide(
+      OperationWorker,
+      [CONFIG, Database, HANDLERS, OBJECT_BACKENDS, BLOCK_BACKENDS, TASKS],
+      (config, database, handlers, objects, blocks, tasks) =>
+        new OperationWorker({
+          database,
+          handlers,
+          probeBackend: async (tenantId, backendId) => {
+            const isBlock = await blocks.knows(tenantId, backendId);
+            await (isBlock ? blocks : objects).probe(tenantId, backendId);
+          },
+          version: VERSION,
+          redis: config.TRIVET_REDIS_URL,
+          redisPrefix: config.TRIVET_REDIS_PREFIX,
+          leaseMs: config.TRIVET_LEASE_MS,
+          reconcileMs: config.TRIVET_RECONCILE_MS,
+          concurrency: config.TRIVET_WORKER_CONCURRENCY,
+          tenantCap: config.TRIVET_TENANT_CAP,
+          tasks,
+        }),
+    ),
+  ],
+})
+export class WorkerModule implements OnApplicationBootstrap {
+  constructor(
+    @Inject(CONTEXT) private readonly context: AppContext,
+    private readonly database: Database,
+    private readonly worker: OperationWorker,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    const { database, worker } = this;
+    const { config, health, log, shutdown } = this.context;
+    bindEngineFigures(() => readEngineFigures(database));
+    bindWorkerFigures(() => readWorkerFigures(database));
+    bindLateTasks(() => readLateTasks(database));
+    bindBlockFigures(() => readBlockFigures(database));
+    // Without a first look every new volume is refused.
+    health.addCheck('pools', () =>
+      worker.tasks.hasSucceeded('pools') ? undefined : 'no look at the pools of block volumes yet',
+    );
+    // Else `status` after `up` knows nothing of a store. Those that are silent had their time.
+    health.addCheck('stores', () =>
+      worker.tasks.hasSucceeded('object-stores', STORES_MS) ? undefined : 'no look at the object stores yet',
+    );
+    worker.start();
+    shutdown.add('operations', () => worker.stop(config.TRIVET_SHUTDOWN_MS * 0.7));
+    log.info({ worker: worker.id, redis: config.TRIVET_REDIS_URL === 'none' ? 'none' : 'used' }, 'operations are run');
+  }
+}

@@ -1,0 +1,105 @@
+import { Controller, Inject } from '@nestjs/common';
+import { bucketRoutes } from '#admin/contract/buckets';
+import { type AdminCall, Call } from '#admin/requests/admin-call';
+import { Change, notFound } from '#admin/requests/change';
+import { answerPage } from '#admin/requests/paging';
+import { Serves } from '#admin/requests/serves';
+import type { BucketSpec } from '#backends/object-backend';
+import { Database, type Tx } from '#platform/database/database';
+import { type ListedBucket, listBuckets, readBucket } from '#storage/object/buckets/bucket-list';
+import { placeOfBuckets, registerBucket } from '#storage/object/buckets/register-bucket';
+import { OBJECT_STORAGE } from '#storage/object/object.module';
+import type { ObjectStorage } from '#storage/object/object-storage';
+import { OBJECT_BACKENDS } from '#storage/shared/backend-directories.module';
+import type { BackendDirectory } from '#storage/shared/backend-directory';
+import { lockRow } from '#storage/shared/lock-row';
+
+@Controller()
+export class BucketsController {
+  constructor(
+    private readonly database: Database,
+    @Inject(OBJECT_STORAGE) private readonly objectStorage: ObjectStorage,
+    @Inject(OBJECT_BACKENDS) private readonly backends: BackendDirectory,
+  ) {}
+
+  @Serves(bucketRoutes.list)
+  list(@Call() call: AdminCall<typeof bucketRoutes.list>) {
+    const { condition, ...filter } = call.query;
+    const wanted = { ...filter, ...(condition === undefined ? {} : { condition: condition === 'true' }) };
+    return answerPage(call, page => listBuckets(this.database, call.tenant.id, wanted, page), shown);
+  }
+
+  @Serves(bucketRoutes.register)
+  async register(@Call() call: AdminCall<typeof bucketRoutes.register>) {
+    const { database, backends } = this;
+    const { name, backend } = call.body;
+    const fields = { name: 'name', backend: 'backend' };
+    const change = new Change(call, { action: 'bucket.register', after: call.body, fields });
+    let id = '';
+    await change.carryOut(async () => {
+      const { kind, ...place } = await placeOfBuckets(database, call.tenant, backend);
+      ({ id } = await registerBucket(database, backends, kind, place, name, change));
+    });
+    call.giveLocation(`/tenants/${call.tenant.name}/buckets/${id}`);
+    return this.answer(call, id);
+  }
+
+  @Serves(bucketRoutes.get)
+  get(@Call() call: AdminCall<typeof bucketRoutes.get>) {
+    return this.answer(call, call.params.bucket);
+  }
+
+  @Serves(bucketRoutes.delete)
+  async delete(@Call() call: AdminCall<typeof bucketRoutes.delete>): Promise<void> {
+    const { id: tenantId } = call.tenant;
+    const bucket = await this.read(call, call.params.bucket);
+    const read = async (tx: Tx) => {
+      await lockRow(tx, 'bucket', tenantId, bucket.id);
+      const row = await readBucket(tx, tenantId, bucket.id);
+      // By the time of its row: what its accesses write into it is the deletePolicy's matter.
+      return row && { ...row, view: shown(row) };
+    };
+    const action = bucket.origin === 'registered' ? 'bucket.release' : 'bucket.delete';
+    const change = new Change(call, { action, read, joins: true });
+    const caller = change.caller(bucket);
+    await change.carryOut(() =>
+      this.objectStorage.buckets.remove(caller, bucket.name, { incarnation: bucket.id, forget: true }),
+    );
+  }
+
+  private async answer(call: AdminCall, id: string) {
+    const row = await this.read(call, id);
+    call.giveEtag(row);
+    return shown(row);
+  }
+
+  private async read(call: AdminCall, id: string): Promise<ListedBucket> {
+    const { id: tenantId } = call.tenant;
+    const row = await this.database.withTenant(tenantId, tx => readBucket(tx, tenantId, id));
+    if (!row) throw notFound(call);
+    return row;
+  }
+}
+
+const shown = (row: ListedBucket) => ({
+  id: row.id,
+  name: row.name,
+  backend: row.backend,
+  origin: row.origin,
+  state: row.state,
+  parameters: parametersOf(row.desired.spec),
+  accesses: row.accesses,
+  usedBytes: row.usedBytes,
+  condition: row.condition,
+  operation: row.activeOperation,
+  createdAt: row.createdAt.toISOString(),
+  updatedAt: row.updatedAt.toISOString(),
+});
+
+/** As a bucket class writes them. */
+function parametersOf({ tags = {}, ...spec }: Partial<BucketSpec> = {}): Record<string, string> {
+  const shown: Record<string, string> = {};
+  for (const [key, value] of Object.entries(spec)) if (value !== undefined) shown[key] = String(value);
+  const pairs = Object.entries(tags).map(([key, value]) => `${key}=${value}`);
+  return pairs.length > 0 ? { ...shown, tags: pairs.join(',') } : shown;
+}

@@ -1,0 +1,63 @@
+import { Controller, Inject } from '@nestjs/common';
+import { hostRoutes } from '#admin/contract/volumes';
+import { type AdminCall, Call } from '#admin/requests/admin-call';
+import { Change, notFound } from '#admin/requests/change';
+import { answerPage } from '#admin/requests/paging';
+import { Serves } from '#admin/requests/serves';
+import { Database, type Tx } from '#platform/database/database';
+import { BLOCK_STORAGE } from '#storage/block/block.module';
+import type { BlockStorage } from '#storage/block/block-storage';
+import { type ListedHost, listHosts, readHost } from '#storage/block/hosts/host-list';
+import { lockRow } from '#storage/shared/lock-row';
+
+@Controller()
+export class HostsController {
+  constructor(
+    private readonly database: Database,
+    @Inject(BLOCK_STORAGE) private readonly blockStorage: BlockStorage,
+  ) {}
+
+  @Serves(hostRoutes.list)
+  list(@Call() call: AdminCall<typeof hostRoutes.list>) {
+    const { search } = call.query;
+    const filter = search === undefined ? {} : { search };
+    return answerPage(call, page => listHosts(this.database, call.tenant.id, filter, page), shown);
+  }
+
+  @Serves(hostRoutes.get)
+  async get(@Call() call: AdminCall<typeof hostRoutes.get>) {
+    const { id: tenantId } = call.tenant;
+    const row = await this.database.withTenant(tenantId, tx => readHost(tx, tenantId, call.params.host));
+    if (!row) throw notFound(call);
+    call.giveEtag(row);
+    return shown(row);
+  }
+
+  @Serves(hostRoutes.delete)
+  async delete(@Call() call: AdminCall<typeof hostRoutes.delete>): Promise<void> {
+    const { id: tenantId } = call.tenant;
+    const { host } = call.params;
+    const read = async (tx: Tx) => {
+      await lockRow(tx, 'host', tenantId, host);
+      const row = await readHost(tx, tenantId, host);
+      // Initiators and account, by its time: publications need not count, with any it is refused.
+      return row && { ...row, view: shown(row) };
+    };
+    const change = new Change(call, { action: 'host.delete', read });
+    await change.carryOut(() => this.blockStorage.hosts.delete({ tenantId, observer: change }, host));
+  }
+}
+
+const shown = (row: ListedHost) => ({
+  id: row.id,
+  uuid: row.uuid,
+  name: row.name,
+  iqns: row.iqns,
+  wwpns: row.wwpns,
+  nqns: row.nqns,
+  networks: row.networks,
+  chapUser: row.chapUser,
+  publications: row.publications,
+  createdAt: row.createdAt.toISOString(),
+  updatedAt: row.updatedAt.toISOString(),
+});

@@ -1,0 +1,182 @@
+import { type Accepted, accept, acceptNew, type NewOperation, type NewResource } from '#operations/accepting/accept';
+import { Batcher } from '#operations/accepting/batcher';
+import { type DispatchedLine, LateDispatch } from '#operations/accepting/late-dispatch';
+import { OperationWaiter, retrying } from '#operations/accepting/waiter';
+import type { Outcome } from '#operations/operation';
+import type { Doorbell } from '#operations/queue/doorbell';
+import type { Database, Tx } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
+import { isStorageError, StorageError } from '#platform/errors';
+import { failpoint } from '#platform/process/failpoint';
+
+const MARK_WAITED = sql(
+  'mark_waited',
+  `UPDATE trivet.operation SET waited = true
+    WHERE tenant_id = $1 AND id = $2 AND NOT waited AND state IN ('pending', 'running')`,
+);
+
+export interface Patience {
+  /** Milliseconds since the epoch. */
+  until: number;
+  signal?: AbortSignal;
+}
+
+/**
+ * The gateway's side of the engine: accept, ring, wait. `submit` is given what to do inside the one transaction that
+ * claims the resource row; everything after the commit is only about telling the caller.
+ */
+export class Operations {
+  readonly waiter: OperationWaiter;
+  private readonly lateDispatch: LateDispatch;
+  private readonly claims = new Batcher<NewResource, Accepted | undefined>((_, resources) => this.claimAll(resources));
+
+  constructor(
+    private readonly database: Database,
+    private readonly doorbell: Doorbell,
+    private readonly cap: number,
+  ) {
+    this.waiter = new OperationWaiter(database);
+    this.lateDispatch = new LateDispatch(database, doorbell, cap);
+  }
+
+  /**
+   * Runs `claim` in a transaction of the tenant. It answers with what to do: start `operationId` (the given one, through
+   * `begin`), join another operation, or nothing at all (`done`).
+   */
+  async submit<T>(
+    tenantId: string,
+    operationId: string,
+    patience: Patience,
+    claim: (tx: Tx, begin: (operation: NewOperation) => Promise<void>) => Promise<Claim<T>>,
+  ): Promise<Submitted<T>> {
+    const started = this.waiter.wait(tenantId, operationId, patience.until, patience.signal);
+    let accepted: Accepted | undefined;
+    let begun: NewOperation | undefined;
+    const claimed = await this.database
+      .withTenant(tenantId, async tx => {
+        accepted = undefined;
+        const result = await claim(tx, async operation => {
+          begun = operation;
+          accepted = await accept(tx, operation, this.cap);
+        });
+        if (result.join) await tx.commit([MARK_WAITED, [tenantId, result.join]]);
+        return result;
+      })
+      .finally(() => {
+        if (!accepted || accepted.circuitReason !== undefined) this.waiter.leave(operationId);
+      });
+    if (accepted) return { value: claimed.value, operation: await this.told(begun!, accepted, started) };
+    if (claimed.join) {
+      const joined = this.waiter.wait(tenantId, claimed.join, patience.until, patience.signal);
+      this.waiter.check(claimed.join);
+      return { value: claimed.value, operation: { id: claimed.join, outcome: await joined } };
+    }
+    return { value: claimed.value };
+  }
+
+  /**
+   * The short way for a resource that has no row yet: all that come at the same moment are claimed and accepted in one
+   * transaction. Undefined: its name lives, and `submit` says what that means.
+   */
+  async submitNew(
+    { claim, row, operation }: NewResource,
+    patience: Patience,
+  ): Promise<Submitted<undefined> | undefined> {
+    const started = this.waiter.wait(operation.tenantId, operation.id, patience.until, patience.signal);
+    let accepted: Accepted | undefined;
+    try {
+      accepted = await this.claims.add(`${operation.tenantId}/${claim.name}`, { claim, row, operation });
+    } finally {
+      if (!accepted || accepted.circuitReason !== undefined) this.waiter.leave(operation.id);
+    }
+    return accepted && { value: undefined, operation: await this.told(operation, accepted, started) };
+  }
+
+  private async claimAll(resources: readonly NewResource[]): Promise<(Accepted | undefined)[]> {
+    const { tenantId } = resources[0]!.operation;
+    return this.database.withTenant(tenantId, tx => acceptNew(tx, tenantId, resources, this.cap));
+  }
+
+  /** After the commit: rings, and waits for the end unless the backend is known to be down. */
+  private async told(
+    operation: NewOperation,
+    { ring, circuitReason }: Accepted,
+    started: Promise<Outcome>,
+  ): Promise<Waited> {
+    await failpoint('accept:committed');
+    if (ring) void this.doorbell.ring([ring]);
+    else if (circuitReason === undefined) this.lateDispatch.accepted(operation);
+    const outcome = circuitReason === undefined ? await started : retrying(circuitReason);
+    return { id: operation.id, outcome };
+  }
+
+  /** Dispatches whom a change by somebody else than a worker has made room for, instead of the next round of a reconciler. */
+  dispatchLate(line: DispatchedLine): void {
+    this.lateDispatch.accepted(line);
+  }
+
+  async close(): Promise<void> {
+    await this.waiter.close();
+    await this.doorbell.close();
+  }
+}
+
+export interface Claim<T> {
+  /** Handed back to the caller of `submit`. */
+  value: T;
+  /** Wait for this operation of the same resource. */
+  join?: string;
+}
+
+export interface Submitted<T> {
+  value: T;
+  /** Absent when there was nothing to wait for. */
+  operation?: Waited;
+}
+
+/** An operation that a caller began or joined, and how the wait for it ended. */
+export interface Waited {
+  id: string;
+  outcome: Outcome;
+}
+
+/**
+ * Throws what a caller gets when the wait ended otherwise than in success (invariant E8).
+ * @param accepted the operation does all that the caller asked for: it need not ask again while that goes on
+ */
+export function requireSuccess(operation: Waited | undefined, resource: string, { accepted = true } = {}): void {
+  if (!operation || operation.outcome.state === 'succeeded') return;
+  throw failureOf(operation, resource).of({ id: operation.id, goesOn: accepted && goesOn(operation) });
+}
+
+/** What the caller is shown after the wait; a refusal by then is of the same operation. */
+export async function shownAfter<T>(operation: Waited | undefined, show: () => T | Promise<T>): Promise<Submitted<T>> {
+  try {
+    return { value: await show(), operation };
+  } catch (error) {
+    if (!operation || !isStorageError(error)) throw error;
+    throw error.of({ id: operation.id, goesOn: goesOn(operation) });
+  }
+}
+
+export const goesOn = ({ outcome: { state } }: Waited): boolean => state === 'unfinished' || state === 'retrying';
+
+function failureOf({ id, outcome }: Waited, resource: string): StorageError {
+  switch (outcome.state) {
+    case 'needs_attention':
+      return new StorageError(
+        'failed_precondition',
+        `${outcome.error.message} (operation ${id} waits for an operator)`,
+        {
+          resource,
+        },
+      );
+    case 'cancelled':
+      return new StorageError('aborted', `${resource}: the operation was cancelled`, { resource });
+    case 'failed':
+    case 'retrying':
+      return StorageError.fromJSON(outcome.error);
+    default:
+      return new StorageError('aborted', `${resource}: operation ${id} is still in progress; try again`, { resource });
+  }
+}

@@ -1,0 +1,241 @@
+import { Batcher } from '#operations/accepting/batcher';
+import type { LeasedOperation } from '#operations/operation';
+import { type Database, isUniqueViolation } from '#platform/database/database';
+import { sqlFile } from '#platform/database/sql';
+import { StorageError } from '#platform/errors';
+
+const CLAIM = sqlFile('operations', 'claim');
+const RENEW = sqlFile('operations', 'renew');
+const LEFT = sqlFile('operations', 'left');
+
+/** Somebody else may hold the operation by now: stop without another write or call. */
+export class LeaseLost extends Error {}
+
+/** A negation asked the operation to stop, and it has. */
+export class Cancelled extends Error {}
+
+/**
+ * One claim of one operation. `signal` fires when the lease is known to be lost; `remainingMs` never promises more than
+ * the database does, because it counts from before the statement was sent.
+ */
+export class Lease {
+  private readonly controller = new AbortController();
+  private expiresAt: number;
+  private horizon = 0;
+  private cancellation = new AbortController();
+  private undoes = false;
+
+  constructor(
+    readonly operation: LeasedOperation,
+    sentAt: number,
+    private readonly ttlMs: number,
+  ) {
+    this.expiresAt = sentAt + ttlMs;
+    if (operation.cancelled) this.cancel();
+  }
+
+  /** A negation asks it to stop; known at the next renewal, or commit. */
+  cancel(): void {
+    if (!this.undoes) this.cancellation.abort(new Cancelled());
+  }
+
+  get cancelled(): boolean {
+    return this.cancellation.signal.aborted;
+  }
+
+  /** From now on it undoes what it did, and nothing asks it to stop in that. */
+  undo(): void {
+    this.cancellation = new AbortController();
+    this.undoes = true;
+  }
+
+  get undoing(): boolean {
+    return this.undoes;
+  }
+
+  get cancelSignal(): AbortSignal {
+    return this.cancellation.signal;
+  }
+
+  get signal(): AbortSignal {
+    return this.controller.signal;
+  }
+
+  remainingMs(): number {
+    return this.controller.signal.aborted ? 0 : this.expiresAt - performance.now();
+  }
+
+  /** Remembers how long the call that starts now may take effect if it goes unanswered. */
+  callStarted(horizonMs: number): void {
+    this.horizon = performance.now() + horizonMs;
+  }
+
+  /** The backend has said what became of the call. */
+  callAnswered(): void {
+    this.horizon = 0;
+  }
+
+  horizonLeftMs(): number {
+    return Math.max(0, this.horizon - performance.now());
+  }
+
+  extend(sentAt: number): void {
+    this.expiresAt = sentAt + this.ttlMs;
+  }
+
+  lose(): LeaseLost {
+    const lost = new LeaseLost(`the lease of operation ${this.operation.id} is lost`);
+    if (!this.controller.signal.aborted) this.controller.abort(lost);
+    return lost;
+  }
+}
+
+/**
+ * The leases of one worker process: claims, renews all in one UPDATE per interval, and notices what it has lost.
+ * A worker that was stopped past its lease finds its writes refused by the fence; this only makes it notice sooner.
+ */
+export class LeaseManager {
+  private readonly held = new Map<string, Lease>();
+  private left: { operation: LeasedOperation; again: boolean }[] = [];
+  private readonly claims = new Batcher<string, Lease | undefined>((_, ids) => this.claimAll(ids));
+  private timer: NodeJS.Timeout | undefined;
+  private renewing: Promise<void> | undefined;
+
+  constructor(
+    private readonly database: Database,
+    readonly workerId: string,
+    readonly ttlMs: number,
+    /** The kinds of operations that this worker knows. */
+    private readonly kinds: readonly string[],
+    private readonly onLost: (operation: LeasedOperation) => void,
+  ) {}
+
+  start(): void {
+    this.timer = setInterval(() => {
+      void this.renew().catch(() => {});
+      void this.tellLeft();
+    }, this.ttlMs / 3);
+    this.timer.unref();
+  }
+
+  stop(): void {
+    clearInterval(this.timer);
+  }
+
+  get size(): number {
+    return this.held.size;
+  }
+
+  /** Undefined: not due, not its turn, or somebody else was faster. */
+  async claim(operationId: string): Promise<Lease | undefined> {
+    try {
+      return await this.claims.add('', operationId);
+    } catch (error) {
+      if (isUniqueViolation(error) || isDeadlock(error)) return undefined;
+      throw error;
+    }
+  }
+
+  private async claimAll(operationIds: readonly string[]): Promise<(Lease | undefined)[]> {
+    const sentAt = performance.now();
+    const params = [operationIds, this.workerId, this.ttlMs, this.kinds];
+    const rows = await this.database.engine<LeasedOperation>(CLAIM, params);
+    const taken = new Map(rows.map(row => [row.id, row]));
+    return operationIds.map(id => {
+      const operation = taken.get(id);
+      if (!operation) return undefined;
+      // Rung twice at the same moment, it is still one lease.
+      taken.delete(id);
+      const lease = new Lease(operation, sentAt, this.ttlMs);
+      this.held.set(id, lease);
+      return lease;
+    });
+  }
+
+  /** Operations with a call that may still take effect, and for how many milliseconds. */
+  unanswered(): { id: string; ms: number }[] {
+    const leases = [...this.held.values()].map(lease => ({ id: lease.operation.id, ms: lease.horizonLeftMs() }));
+    return leases.filter(({ ms }) => ms > 0);
+  }
+
+  release(lease: Lease): void {
+    if (this.held.get(lease.operation.id) === lease) this.held.delete(lease.operation.id);
+  }
+
+  /** Its attempt is left without an end; told until the database has heard it, since a death is counted (invariant E11). */
+  leave({ operation }: Lease): Promise<void> {
+    this.left.push({ operation, again: true });
+    return this.tellLeft();
+  }
+
+  /**
+   * One lease of each operation at a time, in their order. What was nothing to tell is told once more later: the claim of the
+   * successor, which counts the death, may just have been committing.
+   */
+  async tellLeft(): Promise<void> {
+    const left = new Map<string, (typeof this.left)[number]>();
+    for (const one of this.left.splice(0)) {
+      if (left.has(one.operation.id)) this.left.push(one);
+      else left.set(one.operation.id, one);
+    }
+    if (left.size === 0) return;
+    const params = [this.workerId, [...left.keys()], [...left.values()].map(({ operation }) => operation.fence)];
+    try {
+      const told = await this.database.engine<{ id: string }>(LEFT, params);
+      for (const { id } of told) left.delete(id);
+      for (const { operation, again } of left.values()) if (again) this.left.push({ operation, again: false });
+    } catch {
+      this.left.unshift(...left.values());
+    }
+  }
+
+  /** Makes room for a call of `boundMs`: throws LeaseLost when the lease cannot cover it even after a renewal. */
+  async ensure(lease: Lease, boundMs: number): Promise<void> {
+    // A renewal that is under way may have begun before this lease was there.
+    for (let attempt = 0; attempt < 2 && lease.remainingMs() < boundMs; attempt++) await this.renew();
+    if (lease.remainingMs() < boundMs) throw lease.lose();
+  }
+
+  /** Concurrent callers share one UPDATE. */
+  renew(): Promise<void> {
+    this.renewing ??= this.renewOnce().finally(() => {
+      this.renewing = undefined;
+    });
+    return this.renewing;
+  }
+
+  private async renewOnce(): Promise<void> {
+    const asked = [...this.held.values()];
+    if (asked.length === 0) return;
+    const sentAt = performance.now();
+    const rows = await this.database.engine<Renewed>(RENEW, [
+      this.workerId,
+      this.ttlMs,
+      asked.map(({ operation }) => operation.id),
+      asked.map(({ operation }) => operation.fence),
+    ]);
+    const alive = new Map(rows.map(row => [row.id, row]));
+    for (const lease of asked) {
+      const row = alive.get(lease.operation.id);
+      if (row && row.fence === lease.operation.fence) {
+        if (row.renewed) lease.extend(sentAt);
+        if (row.cancelled) lease.cancel();
+      } else if (this.held.get(lease.operation.id) === lease) {
+        this.held.delete(lease.operation.id);
+        this.onLost(lease.operation);
+        lease.lose();
+      }
+    }
+  }
+}
+
+const isDeadlock = (error: unknown): boolean =>
+  error instanceof StorageError && (error.cause as { code?: string } | undefined)?.code === '40P01';
+
+interface Renewed {
+  id: string;
+  fence: string;
+  cancelled: boolean;
+  /** false: it is ours still, and a commit of ours has its row at this moment. */
+  renewed: boolean;
+}

@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest';
+import { Lease, type LeaseManager } from '#operations/leases/lease';
+import type { LeasedOperation } from '#operations/operation';
+import type { Circuits } from '#operations/running/circuit';
+import { LeasedContext } from '#operations/running/step-context';
+import { StorageError } from '#platform/errors';
+
+/** What a stop hands back at once, and what only when nothing can come of a call any more (invariant E5). */
+describe('the horizon of a call', () => {
+  const begin = () => {
+    const operation = { id: 'one', tenantId: 't', backendId: 'b', kind: 'test.work' } as LeasedOperation;
+    const lease = new Lease(operation, performance.now(), 60_000);
+    const leases = { ttlMs: 60_000, ensure: async () => {} } as unknown as LeaseManager;
+    const circuits = { answered: () => {}, unanswered: async () => {} } as unknown as Circuits;
+    return { lease, context: new LeasedContext(lease, leases, circuits, []) };
+  };
+
+  it('lasts while it is open, and is over with its answer', async () => {
+    const { lease, context } = begin();
+    let inside = 0;
+    await context.call('createBucket', async () => {
+      inside = lease.horizonLeftMs();
+    });
+    expect(inside).toBeGreaterThan(0);
+    expect(lease.horizonLeftMs()).toBe(0);
+  });
+
+  it('outlives a call without an answer', async () => {
+    const { lease, context } = begin();
+    const call = context.call('createBucket', () => Promise.reject(new StorageError('timeout', 'no answer')));
+    await expect(call).rejects.toThrow('no answer');
+    expect(lease.horizonLeftMs()).toBeGreaterThan(0);
+  });
+});
+
+describe('what an error of a call says of its backend', () => {
+  it.each([
+    ['timeout', 'unanswered'],
+    ['unavailable', 'unanswered'],
+    ['unauthenticated', 'refused'],
+    ['permission_denied', undefined],
+    ['not_found', 'answered'],
+    ['internal', 'answered'],
+  ] as const)('%s: %s', async (kind, heard) => {
+    const said: string[] = [];
+    const note =
+      (name: string) =>
+      async (_tenant: string, _backend: string, message = '') => {
+        said.push([name, message].filter(Boolean).join(': '));
+      };
+    const circuits = { answered: note('answered'), unanswered: note('unanswered'), refused: note('refused') };
+    const operation = { id: 'one', tenantId: 't', backendId: 'b', kind: 'test.work' } as LeasedOperation;
+    const leases = { ttlMs: 60_000, ensure: async () => {} } as unknown as LeaseManager;
+    const lease = new Lease(operation, performance.now(), 60_000);
+    const context = new LeasedContext(lease, leases, circuits as unknown as Circuits, []);
+    await expect(context.call('createBucket', () => Promise.reject(new StorageError(kind, 'why')))).rejects.toThrow();
+    const expected = heard === 'answered' ? ['answered'] : heard ? [`${heard}: why`] : [];
+    expect(said).toEqual(expected);
+  });
+});

@@ -1,0 +1,49 @@
+import { LOST_AFTER_MS } from '#operations/workers/worker-directory';
+import type { Database } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
+import type { EngineFigures } from '#platform/metrics/metrics';
+import type { WorkerFigures } from '#platform/metrics/worker-metrics';
+
+const FIGURES = sql(
+  'engine_figures',
+  `SELECT coalesce(extract(epoch FROM now() - min(created_at)
+            FILTER (WHERE state IN ('pending', 'running'))), 0)::float8 AS "oldestPendingSeconds",
+          count(*) FILTER (WHERE state IN ('pending', 'running'))::int AS pending,
+          count(*) FILTER (WHERE state = 'needs_attention')::int AS "needsAttention",
+          (SELECT json_build_object('closed', count(*) FILTER (WHERE c.state = 'closed'),
+                                    'half_open', count(*) FILTER (WHERE c.state = 'half_open'),
+                                    'open', count(*) FILTER (WHERE c.state = 'open'),
+                                    'waiting', coalesce(sum(c.waiting), 0)) FROM trivet.circuits(NULL) AS c) AS circuits
+     FROM trivet.operation WHERE finished_at IS NULL`,
+);
+
+/** What alerts go by: how long the oldest operation has waited, and what waits for a person. */
+export async function readEngineFigures(database: Database): Promise<EngineFigures> {
+  const [row] = await database.engine<Omit<EngineFigures, 'waitingForBackend'> & { circuits: { waiting: number } }>(
+    FIGURES,
+  );
+  const { circuits, ...figures } = row!;
+  const { waiting, ...states } = circuits;
+  return { ...figures, waitingForBackend: waiting, circuits: states };
+}
+
+const WORKERS = sql(
+  'worker_figures',
+  `SELECT (SELECT count(*) FROM trivet.worker WHERE seen_at > now() - $1 * interval '1 ms')::int AS up,
+          (SELECT count(*) FROM trivet.worker WHERE seen_at <= now() - $1 * interval '1 ms')::int AS lost,
+          (SELECT count(*) FROM trivet.queue WHERE paused)::int AS "pausedQueues"`,
+);
+const LATE = sql(
+  'late_tasks',
+  'SELECT count(*)::int AS late FROM trivet.list_tasks($1) WHERE silent_ms > late_after_ms',
+);
+
+export async function readWorkerFigures(database: Database): Promise<WorkerFigures> {
+  const [row] = await database.engine<WorkerFigures>(WORKERS, [LOST_AFTER_MS]);
+  return row!;
+}
+
+export async function readLateTasks(database: Database): Promise<{ late: number }> {
+  const [row] = await database.engine<{ late: number }>(LATE, [LOST_AFTER_MS]);
+  return row!;
+}

@@ -1,0 +1,113 @@
+import type { Tx } from '#platform/database/database';
+import { type Statement, sql } from '#platform/database/sql';
+import { invalid } from '#platform/errors';
+
+/**
+ * Lists in pages. A page begins behind the place at which the one before it ended, whatever was inserted or deleted
+ * meanwhile: nothing comes twice, nothing that was there all the time is missed, and the last page costs what the first does.
+ */
+export interface PageRequest {
+  limit: number;
+  /** The place of the last row that was shown. */
+  after?: Place;
+}
+
+/** Values of the order's columns, as Postgres writes them. */
+export type Place = readonly string[];
+
+export interface PageOf<Row> {
+  rows: Row[];
+  /** Undefined: there are no more. */
+  next: Place | undefined;
+}
+
+export interface OrderColumn {
+  /** Never NULL. */
+  sql: string;
+  type: 'text' | 'uuid' | 'bigint';
+}
+
+/** The columns together are unique; the last one is an id, mostly. */
+export interface Order {
+  columns: readonly OrderColumn[];
+  descending?: boolean;
+}
+
+export type Sort<Key extends string> = Key | `-${Key}`;
+
+/** `-` is from the end. */
+export function orderOf<Key extends string>(columns: Record<Key, Order['columns']>, sort: Sort<Key>): Order {
+  const descending = sort.startsWith('-');
+  return { columns: columns[(descending ? sort.slice(1) : sort) as Key], descending };
+}
+
+/** Also what a caller made up must not reach the database as an error of its own. */
+const FORMS: Record<OrderColumn['type'], RegExp> = {
+  text: /^[^\0]*$/,
+  uuid: /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/,
+  bigint: /^(\d{1,18}|[1-8]\d{18})$/,
+};
+
+/**
+ * A SELECT whose conditions and order vary. Its text is made of what stands in the code alone; whatever came from a caller is
+ * a parameter. It has no name, so no plan of it is kept, and its limit is written out: for a parameter the planner assumes a
+ * tenth of all rows, and sorts them.
+ */
+export class ListQuery {
+  private readonly values: unknown[] = [];
+  private readonly conditions: string[] = [];
+
+  /** `?` stands for the values, in their order. One that is undefined: there is no such condition. */
+  where(condition: string, ...values: readonly unknown[]): this {
+    if (values.includes(undefined)) return this;
+    let at = 0;
+    this.conditions.push(condition.replace(/\?/g, () => this.parameter(values[at++])));
+    return this;
+  }
+
+  /** A value that something else than a condition needs, such as a join; give it before the first page is read. */
+  parameter(value: unknown): string {
+    return `$${this.values.push(value)}`;
+  }
+
+  /** @param select `SELECT ... FROM ...`, up to its WHERE */
+  statement(select: string, order: Order, { limit, after }: PageRequest): readonly [Statement, readonly unknown[]] {
+    const { columns, descending } = order;
+    if (after) {
+      const fits = after.length === columns.length && columns.every(({ type }, n) => FORMS[type].test(after[n]!));
+      if (!fits) throw invalid('cursor', 'it is not one that a page of this list gave');
+      const given = columns.map(({ type }, n) => `${this.parameter(after[n])}::text::${type}`);
+      this.conditions.push(
+        `(${columns.map(column => column.sql).join(', ')}) ${descending ? '<' : '>'} (${given.join(', ')})`,
+      );
+    }
+    const place = `ARRAY[${columns.map(column => `${column.sql}::text`).join(', ')}] AS "pagePlace"`;
+    const where = this.conditions.length > 0 ? `WHERE ${this.conditions.join(' AND ')}` : '';
+    const by = columns.map(column => `${column.sql}${descending ? ' DESC' : ''}`).join(', ');
+    const whole = `${select.replace(/^SELECT /, `SELECT ${place}, `)} ${where} ORDER BY ${by} LIMIT ${Math.trunc(limit) + 1}`;
+    return [sql('', whole), this.values];
+  }
+}
+
+interface Placed {
+  pagePlace: string[];
+}
+
+/** One page. A cursor that was made up: `invalid_argument`, field `cursor`. */
+export async function readPage<Row>(
+  tx: Pick<Tx, 'query'>,
+  query: ListQuery,
+  select: string,
+  order: Order,
+  request: PageRequest,
+): Promise<PageOf<Row>> {
+  const [statement, values] = query.statement(select, order, request);
+  const rows = await tx.query<Row & Placed>(statement, values);
+  const more = rows.length > request.limit;
+  if (more) rows.length = request.limit;
+  return { rows, next: more ? rows.at(-1)!.pagePlace : undefined };
+}
+
+/** For `LIKE`: what a person typed is looked for as it stands. */
+export const containing = (text: string | undefined): string | undefined =>
+  text === undefined ? undefined : `%${text.replace(/[\\%_]/g, '\\$&')}%`;

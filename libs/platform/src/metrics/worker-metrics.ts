@@ -1,0 +1,46 @@
+import { Gauge, Histogram } from 'prom-client';
+import { FigureSource } from '#platform/metrics/figure-source';
+import { registry } from '#platform/metrics/metrics';
+
+/** Of all workers and queues, as any worker reads them in the database. */
+export interface WorkerFigures {
+  up: number;
+  /** Silent, and not ended in order. */
+  lost: number;
+  pausedQueues: number;
+}
+
+const figures = new FigureSource<WorkerFigures>(registry);
+
+figures.gauges('trivet_workers', 'Workers that said something within the last day, by state.', 'state', f => ({
+  up: f.up,
+  lost: f.lost,
+}));
+figures.gauge('trivet_queues_paused', 'Classes of operations that somebody paused.', f => f.pausedQueues);
+
+const tasks = new FigureSource<{ late: number }>(registry);
+
+tasks.gauge('trivet_tasks_late', 'Periodic tasks that have not succeeded for too long.', ({ late }) => late);
+
+const labelNames = ['task'] as const;
+const registers = [registry];
+
+/** Of tasks that one worker does for all, in the worker that did it: the newest of all workers is the answer. */
+export const taskLastSuccess = new Gauge({
+  name: 'trivet_task_last_success_timestamp_seconds',
+  help: 'When a periodic task last succeeded in this process.',
+  labelNames,
+  registers,
+});
+
+export const taskDuration = new Histogram({
+  name: 'trivet_task_duration_seconds',
+  help: 'Duration of the runs of periodic tasks.',
+  labelNames,
+  buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600],
+  registers,
+});
+
+export const bindWorkerFigures = (read: () => Promise<WorkerFigures>): void => figures.bind(read);
+/** Of all workers, as any of them reads them in the database, or of this gateway. */
+export const bindLateTasks = (read: () => Promise<{ late: number }>): void => tasks.bind(read);

@@ -1,0 +1,55 @@
+import { Foundation1795132800000 } from '#platform/migrations/0001-foundation';
+import { BlockVolumes1795219200000 } from '#platform/migrations/0002-block-volumes';
+import { Users1795305600000 } from '#platform/migrations/0003-users';
+import { Protection1795392000000 } from '#platform/migrations/0004-protection';
+import { Changes1795478400000 } from '#platform/migrations/0005-changes';
+import { Admin1795564800000 } from '#platform/migrations/0006-admin';
+import { Identities1795651200000 } from '#platform/migrations/0007-identities';
+import { Health1795651260000 } from '#platform/migrations/0008-health';
+import { LeanOperations1795737600000 } from '#platform/migrations/0009-lean-operations';
+import { BucketIdentity1795824000000 } from '#platform/migrations/0010-bucket-identity';
+import { TargetIdentity1795910400000 } from '#platform/migrations/0011-target-identity';
+import { GivingWay1795996800000 } from '#platform/migrations/0012-giving-way';
+import { GroupProtection1796083200000 } from '#platform/migrations/0013-group-protection';
+import { WaitingForBackends1796256000000 } from '#platform/migrations/0015-waiting-for-backends';
+import { AuditDoors1796342400000 } from '#platform/migrations/0016-audit-doors';
+import { Evidence1796428800000 } from '#platform/migrations/0017-evidence';
+import { QuotaGivesWay1796515200000 } from '#platform/migrations/0018-quota-gives-way';
+import { CircuitStates1796688000000 } from '#platform/migrations/0020-circuit-states';
+import { AuditRetention1796774400000 } from '#platform/migrations/0021-audit-retention';
+import { AllocatedBytes1796860800000 } from '#platform/migrations/0022-allocated-bytes';
+import { PeriodicTasks1796947200000 } from '#platform/migrations/0023-periodic-tasks';
+import { GrowingVolumes1797033600000 } from '#platform/migrations/0024-growing-volumes';
+import { ActionIndex1797120000000 } from '#platform/migrations/0025-action-index';
+import { GivingWayNoted1797123600000 } from '#platform/migrations/0025-giving-way-noted';
+import { HostFenceSeen1797210000000 } from '#platform/migrations/0026-host-fence-seen';
+import type { Migration } from '#platform/migrations/locks';
+
+/** In their order. */
+export const MIGRATIONS = [
+  Foundation1795132800000,
+  BlockVolumes1795219200000,
+  Users1795305600000,
+  Protection1795392000000,
+  Changes1795478400000,
+  Admin1795564800000,
+  Identities1795651200000,
+  Health1795651260000,
+  LeanOperations1795737600000,
+  BucketIdentity1795824000000,
+  TargetIdentity1795910400000,
+  GivingWay1795996800000,
+  GroupProtection1796083200000,
+  WaitingForBackends1796256000000,
+  AuditDoors1796342400000,
+  Evidence1796428800000,
+  QuotaGivesWay1796515200000,
+  CircuitStates1796688000000,
+  AuditRetention1796774400000,
+  AllocatedBytes1796860800000,
+  PeriodicTasks1796947200000,
+  GrowingVolumes1797033600000,
+  ActionIndex1797120000000,
+  GivingWayNoted1797123600000,
+  HostFenceSeen1797210000000,
+] satisfies readonly (new () => Migration)[];

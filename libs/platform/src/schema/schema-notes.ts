@@ -1,0 +1,60 @@
+/** What each table holds, in the order of docs/schema.sql: a table that is not here, or is not there, fails its test. */
+export const SCHEMA_NOTES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'Tenants, their users and their limits': {
+    appliance: 'One row: the id that goes into ownership tags at the backends.',
+    tenant: "Tenants, and the one that the appliance's own administrators belong to (kind appliance).",
+    tenant_quota: 'Limits of a tenant; no row, no limit. Rule: quotas. Kept by the triggers keep_quotas.',
+    tenant_user: 'People and drivers that log in.',
+    session_token: 'Logins over CSP, by the hash of their tokens.',
+    admin_token: 'Logins at the dashboard, and tokens of automation.',
+    login_throttle: 'Rule: login throttle. Failed logins of an account or an address. Reached by functions only.',
+    secret: 'All secrets, each sealed for its tenant, table, row and column.',
+    idempotency_key: 'Calls of the admin API that carried an Idempotency-Key, with their answers, sealed.',
+    audit_entry: 'Who changed what. Rule: append-only. Outlives its tenant.',
+  },
+  'Where things are made, and by which doors callers come': {
+    backend: 'Storage that a tenant may use: its own, or a share of the appliance’s.',
+    backend_circuit: 'Whether a backend answers, and since when not.',
+    endpoint: 'Sockets of COSI and CSI: each belongs to one tenant.',
+    pool: 'What a worker last saw of each pool of a block backend.',
+    pool_sample: 'How full a pool was, once an hour.',
+    finding: 'What the audit of the backends found and left alone.',
+  },
+  'The operation engine': {
+    operation:
+      'Every change that was accepted, from then to its end and 30 days on. Rules: quotas, tenant cap, history.',
+    operation_slot: 'What an unfinished operation needs for itself. Rule: slots. Its unique index is the lock.',
+    operation_event: 'What happened to an operation. Rules: append-only, history.',
+    queue: 'Classes of operations, and whether a person has paused them.',
+    worker: 'Processes that run operations.',
+    periodic_task: 'What one worker at a time does for the appliance, who does it now, and when it last succeeded.',
+  },
+  'Object storage': {
+    bucket: 'Buckets, made here or registered; the live row is the idempotency key.',
+    access: 'Accounts that were granted to callers of COSI.',
+    bucket_grant: 'Which account may do what in which bucket; the bucket’s policy is made of these rows.',
+  },
+  'Block storage': {
+    host: 'Hosts with their initiators.',
+    volume_group: 'Volumes whose snapshots are taken together.',
+    volume: 'Volumes; the live row is the idempotency key, its id the name of the image.',
+    publication: 'Which host may use which volume; the targets are made of these rows.',
+    target_id: 'Rule: target ids. Numbers of tgt, given once over the appliance. Reached by functions only.',
+    snapshot_group: 'Snapshots of a volume group, all of one instant.',
+    snapshot: 'Snapshots, and deleted ones that the change index still needs.',
+    protection_template: 'Schedules by which snapshots are taken.',
+    volume_protection: 'When each schedule of a volume is due.',
+    protection_run: 'Rule: one snapshot a period. Of each schedule and volume.',
+    performance_policy: 'What volumes get where their creator says nothing.',
+  },
+  'Changed blocks': {
+    snapshot_pin: 'Who reads the image of a snapshot, and until when it must stay.',
+    change_step: 'What a snapshot holds, or what changed between two.',
+    change_chunk: 'The ranges of a step, encoded.',
+    snapshot_session: 'Sessions of backup software, by the hash of their tokens.',
+    snapshot_session_member: 'Snapshots that a session covers.',
+  },
+  Migrations: {
+    migration: 'Which migrations have run; TypeORM writes it.',
+  },
+};

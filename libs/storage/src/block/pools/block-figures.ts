@@ -1,0 +1,36 @@
+import type { Database } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
+import type { BlockFigures } from '#platform/metrics/block-metrics';
+
+const TENANTS = sql('block_figures_tenants', 'SELECT tenant_id AS "tenantId" FROM trivet.list_tenants()');
+const POOLS = sql(
+  'block_figures_pools',
+  `SELECT count(*) FILTER (WHERE state = 'up')::int AS up, count(*) FILTER (WHERE state = 'down')::int AS down,
+          coalesce(max(used_bytes::float8 / nullif(total_bytes, 0)) FILTER (WHERE state = 'up'), 0) AS fullest,
+          (SELECT count(*)::int FROM trivet.volume WHERE tenant_id = $1 AND state = 'binned') AS binned
+     FROM trivet.pool WHERE tenant_id = $1`,
+);
+const FINDINGS = sql(
+  'block_figures_findings',
+  'SELECT kind, count(*)::int AS found FROM trivet.finding WHERE tenant_id = $1 GROUP BY kind',
+);
+/** Always there, so that an alert sees them come. */
+const KINDS = ['orphan_image', 'orphan_target', 'lost_image', 'larger_image', 'protection_paused'];
+
+/** What alerts about pools and volumes go by. */
+export async function readBlockFigures(database: Database): Promise<BlockFigures> {
+  const findings = new Map(KINDS.map(kind => [kind, 0]));
+  const sum = { poolsUp: 0, poolsDown: 0, fullestPool: 0, binnedVolumes: 0 };
+  for (const { tenantId } of await database.call<{ tenantId: string }>(TENANTS, [])) {
+    await database.withTenant(tenantId, async tx => {
+      const [pools] = await tx.query<{ up: number; down: number; fullest: number; binned: number }>(POOLS, [tenantId]);
+      sum.poolsUp += pools!.up;
+      sum.poolsDown += pools!.down;
+      sum.fullestPool = Math.max(sum.fullestPool, pools!.fullest);
+      sum.binnedVolumes += pools!.binned;
+      for (const { kind, found } of await tx.query<{ kind: string; found: number }>(FINDINGS, [tenantId]))
+        findings.set(kind, (findings.get(kind) ?? 0) + found);
+    });
+  }
+  return { ...sum, findings: Object.fromEntries(findings) };
+}

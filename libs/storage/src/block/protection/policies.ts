@@ -1,0 +1,95 @@
+import { type Database, isUniqueViolation } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
+import { invalid, StorageError } from '#platform/errors';
+import type { VolumeConfig } from '#storage/block/block-storage';
+import { type ChangeObserver, noting } from '#storage/shared/change-observer';
+
+export interface PolicyView {
+  name: string;
+  description: string;
+  config: VolumeConfig;
+  shipped: boolean;
+}
+
+/** What a policy may say for volumes whose creator says nothing, and how such a value looks. */
+const KEYS = {
+  thick: ['true', 'false'],
+  destroy_on_delete: ['true', 'false'],
+  limit_iops: /^(-1|[1-9]\d{0,9})$/,
+  limit_mbps: /^(-1|[1-9]\d{0,9})$/,
+  pool: /^.{1,63}$/,
+  folder: /^.{0,255}$/,
+} as const satisfies Record<string, RegExp | readonly string[]>;
+
+const LIST = sql(
+  'policy_list',
+  'SELECT name, description, config, shipped FROM trivet.performance_policy WHERE tenant_id = $1 ORDER BY name',
+);
+const ADD = sql(
+  'policy_add',
+  'INSERT INTO trivet.performance_policy (tenant_id, name, description, config) VALUES ($1, $2, $3, $4)',
+);
+const REMOVE = sql(
+  'policy_remove',
+  'DELETE FROM trivet.performance_policy WHERE tenant_id = $1 AND name = $2 AND NOT shipped RETURNING name',
+);
+const FIND = sql('policy_find', 'SELECT shipped FROM trivet.performance_policy WHERE tenant_id = $1 AND name = $2');
+
+/** Profiles that volumes are made by; the shipped ones carry the names that drivers ask for, and stay. */
+export class PerformancePolicies {
+  constructor(
+    private readonly database: Database,
+    private readonly tenantId: string,
+  ) {}
+
+  list(): Promise<PolicyView[]> {
+    return this.database.withTenant(this.tenantId, tx => tx.query<PolicyView>(LIST, [this.tenantId]));
+  }
+
+  async add(
+    name: string,
+    description: string,
+    config: Readonly<Record<string, string>>,
+    observer?: ChangeObserver,
+  ): Promise<void> {
+    if (!/^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/.test(name))
+      throw invalid('name', 'expected 1 to 64 letters, digits, blanks, dots, dashes and underscores');
+    for (const [key, value] of Object.entries(config)) requireSetting(key, value);
+    const values = [this.tenantId, name, description, JSON.stringify(config)];
+    try {
+      await this.database.withTenant(this.tenantId, async tx => {
+        await tx.query(ADD, values);
+        await tx.commit(...this.noting(observer, 'create', name));
+      });
+    } catch (error) {
+      if (!isUniqueViolation(error)) throw error;
+      throw new StorageError('already_exists', `there is a performance policy ${name} already`, { cause: error });
+    }
+  }
+
+  /** Volumes made with it stay as they are. Shipped: `failed_precondition`. */
+  async remove(name: string, observer?: ChangeObserver): Promise<void> {
+    const key = [this.tenantId, name];
+    const resource = `performance policy ${name}`;
+    await this.database.withTenant(this.tenantId, async tx => {
+      if ((await tx.query(REMOVE, key)).length > 0) return tx.commit(...this.noting(observer, 'delete', name));
+      if ((await tx.query(FIND, key)).length === 0)
+        throw new StorageError('not_found', `there is no ${resource}`, { resource });
+      throw new StorageError('failed_precondition', `${resource} is shipped and stays`, { resource });
+    });
+  }
+
+  /** It has no id: its name is its key. */
+  private noting(observer: ChangeObserver | undefined, verb: 'create' | 'delete', name: string) {
+    return noting(observer, { kind: `performance-policy.${verb}`, resourceId: name, resourceName: name });
+  }
+}
+
+function requireSetting(key: string, value: string): void {
+  const rule: RegExp | readonly string[] | undefined = Object.hasOwn(KEYS, key)
+    ? KEYS[key as keyof typeof KEYS]
+    : undefined;
+  if (!rule) throw invalid(key, `a policy cannot set it; it may set ${Object.keys(KEYS).join(', ')}`);
+  const fits = rule instanceof RegExp ? rule.test(value) : rule.includes(value);
+  if (!fits) throw invalid(key, `"${value}" is no value for it`);
+}

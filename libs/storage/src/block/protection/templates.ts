@@ -1,0 +1,139 @@
+import { counted } from '#platform/counted';
+import { type Database, isUniqueViolation, type Tx } from '#platform/database/database';
+import { ListQuery, type PageOf, type PageRequest, readPage } from '#platform/database/keyset';
+import { sql } from '#platform/database/sql';
+import { invalid, StorageError } from '#platform/errors';
+import { uuidv7 } from '#platform/uuid';
+import type { Schedule } from '#storage/block/protection/periods';
+import { type ChangeObserver, noting } from '#storage/shared/change-observer';
+
+const SHORTEST_MINUTES = 5;
+const WEEK_MINUTES = 7 * 24 * 60;
+const MOST_RETAINED = 10_000;
+const MOST_SCHEDULES = 10;
+
+export interface TemplateView {
+  id: string;
+  name: string;
+  schedules: Schedule[];
+  shipped: boolean;
+  /** Volumes that have it. */
+  volumes: number;
+  createdAt: Date;
+}
+
+const SELECT = `SELECT t.id, t.name, t.schedules, t.shipped, t.created_at AS "createdAt",
+          (SELECT count(DISTINCT p.volume_id)::integer
+             FROM trivet.volume_protection p
+             JOIN trivet.volume v ON v.tenant_id = p.tenant_id AND v.id = p.volume_id AND v.state <> 'gone'
+            WHERE p.tenant_id = t.tenant_id AND p.template_id = t.id) AS volumes
+     FROM trivet.protection_template t`;
+const LIST = sql('protection_list', `${SELECT} WHERE t.tenant_id = $1 ORDER BY t.name`);
+/** Unique within a tenant. */
+const BY_NAME = { columns: [{ sql: 't.name', type: 'text' }] } as const;
+const ADD = sql(
+  'protection_add',
+  'INSERT INTO trivet.protection_template (tenant_id, id, name, schedules) VALUES ($1, $2, $3, $4)',
+);
+const LOCK = sql(
+  'protection_lock',
+  'SELECT id, shipped FROM trivet.protection_template WHERE tenant_id = $1 AND name = $2 FOR UPDATE',
+);
+const LET_GO = sql(
+  'protection_let_go',
+  `DELETE FROM trivet.volume_protection p USING trivet.volume v
+    WHERE p.tenant_id = $1 AND p.template_id = $2 AND v.tenant_id = $1 AND v.id = p.volume_id AND v.state = 'gone'`,
+);
+const USED = sql(
+  'protection_used',
+  `SELECT count(DISTINCT volume_id)::integer AS volumes,
+          (SELECT count(*)::integer FROM trivet.volume_group WHERE tenant_id = $1 AND protection_template = $3) AS groups
+     FROM trivet.volume_protection
+    WHERE tenant_id = $1 AND template_id = $2`,
+);
+const REMOVE = sql('protection_remove', 'DELETE FROM trivet.protection_template WHERE tenant_id = $1 AND id = $2');
+
+/** What an administrator keeps for a tenant; the shipped ones are there from its first moment, and stay. */
+export class ProtectionTemplates {
+  constructor(
+    private readonly database: Database,
+    private readonly tenantId: string,
+  ) {}
+
+  list(): Promise<TemplateView[]> {
+    return this.database.withTenant(this.tenantId, tx => tx.query<TemplateView>(LIST, [this.tenantId]));
+  }
+
+  page(request: PageRequest): Promise<PageOf<TemplateView>> {
+    const query = new ListQuery().where('t.tenant_id = ?', this.tenantId);
+    return this.database.withTenant(this.tenantId, tx => readPage(tx, query, SELECT, BY_NAME, request));
+  }
+
+  async find(tx: Tx, name: string): Promise<TemplateView | undefined> {
+    const query = new ListQuery().where('t.tenant_id = ?', this.tenantId).where('t.name = ?', name);
+    const { rows } = await readPage<TemplateView>(tx, query, SELECT, BY_NAME, { limit: 1 });
+    return rows[0];
+  }
+
+  async add(name: string, schedules: readonly Schedule[], observer?: ChangeObserver): Promise<void> {
+    if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(name))
+      throw invalid('name', 'expected 1 to 64 letters, digits, dots, dashes and underscores');
+    const id = uuidv7();
+    const values = [this.tenantId, id, name, JSON.stringify(requireSchedules(schedules))];
+    try {
+      await this.database.withTenant(this.tenantId, async tx => {
+        await tx.query(ADD, values);
+        await tx.commit(
+          ...noting(observer, { kind: 'protection-template.create', resourceId: id, resourceName: name }),
+        );
+      });
+    } catch (error) {
+      if (!isUniqueViolation(error)) throw error;
+      throw new StorageError('already_exists', `there is a protection template ${name} already`, { cause: error });
+    }
+  }
+
+  /** Snapshots that it made stay. Used by a volume or a volume group, or shipped: `failed_precondition`. */
+  async remove(name: string, observer?: ChangeObserver): Promise<void> {
+    const { tenantId } = this;
+    const resource = `protection template ${name}`;
+    await this.database.withTenant(tenantId, async tx => {
+      await observer?.before?.(tx);
+      const [template] = await tx.query<{ id: string; shipped: boolean }>(LOCK, [tenantId, name]);
+      if (!template) throw new StorageError('not_found', `there is no ${resource}`, { resource });
+      if (template.shipped)
+        throw new StorageError('failed_precondition', `${resource} is shipped and stays`, { resource });
+      await tx.query(LET_GO, [tenantId, template.id]);
+      const [used] = await tx.query<{ volumes: number; groups: number }>(USED, [tenantId, template.id, name]);
+      const { volumes, groups } = used!;
+      if (volumes + groups > 0)
+        throw new StorageError(
+          'failed_precondition',
+          `${resource} protects ${volumes > 0 ? counted(volumes, 'volume') : counted(groups, 'volume group')}`,
+          { resource },
+        );
+      await tx.query(REMOVE, [tenantId, template.id]);
+      await tx.commit(
+        ...noting(observer, { kind: 'protection-template.delete', resourceId: template.id, resourceName: name }),
+      );
+    });
+  }
+}
+
+function requireSchedules(schedules: readonly Schedule[]): readonly Schedule[] {
+  if (schedules.length === 0 || schedules.length > MOST_SCHEDULES)
+    throw invalid('schedules', `expected 1 to ${MOST_SCHEDULES}`);
+  if (new Set(schedules.map(({ name }) => name)).size < schedules.length)
+    throw invalid('schedules', 'each needs a name of its own');
+  for (const { name, everyMinutes, atMinutes, retain } of schedules) {
+    if (!/^[a-z0-9][a-z0-9-]{0,31}$/.test(name))
+      throw invalid('schedules', `"${name}": expected a name of 1 to 32 small letters, digits and dashes`);
+    if (!Number.isInteger(everyMinutes) || everyMinutes < SHORTEST_MINUTES || everyMinutes > WEEK_MINUTES)
+      throw invalid('schedules', `${name}: expected a period from 5 minutes to a week`);
+    if (!Number.isInteger(atMinutes) || atMinutes < 0 || atMinutes >= everyMinutes)
+      throw invalid('schedules', `${name}: it must begin within its period`);
+    if (!Number.isInteger(retain) || retain < 1 || retain > MOST_RETAINED)
+      throw invalid('schedules', `${name}: expected 1 to ${MOST_RETAINED} retained snapshots`);
+  }
+  return schedules;
+}

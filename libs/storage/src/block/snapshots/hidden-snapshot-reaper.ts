@@ -1,0 +1,88 @@
+import type { PeriodicTask } from '#operations/periodic/periodic-task';
+import type { Database, Tx } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
+import { isStorageError } from '#platform/errors';
+import { createLogger } from '#platform/logging/log';
+import { beginDeletion, requireDeletable } from '#storage/block/snapshots/delete-snapshot';
+import { lockSnapshot } from '#storage/block/snapshots/snapshot-store';
+import { acceptInBackground } from '#storage/shared/background-operation';
+import type { Begin } from '#storage/shared/submit';
+
+const log = createLogger('snapshots');
+
+/** Of each tenant and round; the rest comes with the next one. */
+const PORTION = 50;
+/** So long it waits for its first clone: who takes longer has given up. */
+export const UNUSED_MS = 3_600_000;
+/** So long it stays in any case: clones of one second share it, and the second may come when the first has failed. */
+export const SETTLED_MS = 60_000;
+
+const TENANTS = sql('hidden_tenants', 'SELECT tenant_id AS "tenantId" FROM trivet.list_tenants()');
+/**
+ * Nobody can want it any more. $2 and $3: ms since it was made, with and without a clone that came and went. A clone in
+ * the recycle bin has come and gone: it can be restored without the snapshot.
+ */
+const USELESS = `s.tenant_id = $1 AND s.hidden AND s.state = 'ready' AND v.tenant_id = $1 AND v.id = s.volume_id
+  AND (v.state IN ('binned', 'gone')
+    OR NOT EXISTS (SELECT FROM trivet.volume c
+                    WHERE c.tenant_id = $1 AND c.base_snapshot_id = s.id AND c.state IN ('creating', 'ready', 'deleting'))
+   AND s.updated_at <= now() - $2 * interval '1 ms'
+   AND (s.updated_at <= now() - $3 * interval '1 ms'
+     OR EXISTS (SELECT FROM trivet.volume c WHERE c.tenant_id = $1 AND c.base_snapshot_id = s.id)))`;
+const FIND = sql(
+  'hidden_find',
+  `SELECT s.id, s.backend_id AS "backendId" FROM trivet.snapshot s, trivet.volume v
+    WHERE ${USELESS} ORDER BY s.updated_at LIMIT $4`,
+);
+const STILL = sql('hidden_still', `SELECT FROM trivet.snapshot s, trivet.volume v WHERE ${USELESS} AND s.id = $4`);
+
+interface Useless {
+  id: string;
+  backendId: string;
+}
+
+/**
+ * A snapshot that is made only to clone from is deleted by nobody (docs/callers.md#snapshots-for-clones). Callers do not see it;
+ * it goes when its last clone is gone, when no clone came, or with its volume, by the same operation that a caller's
+ * deletion is. Any number of workers may do this at once.
+ */
+export class HiddenSnapshotReaper implements PeriodicTask {
+  readonly name = 'hidden-snapshots';
+  readonly everyMs = 10_000;
+  readonly scope = 'appliance';
+
+  constructor(private readonly database: Database) {}
+
+  /** `signal` ends it between two of them. */
+  async run(signal: AbortSignal): Promise<void> {
+    for (const { tenantId } of await this.database.engine<{ tenantId: string }>(TENANTS)) {
+      const found = await this.database.withTenant(tenantId, tx =>
+        tx.query<Useless>(FIND, [tenantId, SETTLED_MS, UNUSED_MS, PORTION]),
+      );
+      for (const { id, backendId } of found) {
+        if (signal.aborted) return;
+        await acceptInBackground(this.database, { tenantId, backendId }, (tx, begin, operationId) =>
+          reapHidden(tx, begin, { tenantId, backendId, operationId }, id),
+        ).catch(error => {
+          // It is being cloned after all, or somebody else was faster.
+          if (!isStorageError(error)) log.error({ snapshotId: id, err: error }, 'defect in reaping a hidden snapshot');
+        });
+      }
+    }
+  }
+}
+
+/** Looks again under the lock, without which a clone could still begin, and begins the deletion. */
+async function reapHidden(
+  tx: Tx,
+  begin: Begin,
+  place: { tenantId: string; backendId: string; operationId: string },
+  id: string,
+): Promise<void> {
+  const row = await lockSnapshot(tx, place, { id });
+  if (!row) return;
+  const [still] = await tx.query(STILL, [place.tenantId, SETTLED_MS, UNUSED_MS, id]);
+  if (!still) return;
+  await requireDeletable(tx, place.tenantId, [row]);
+  await beginDeletion(tx, begin, place, row);
+}

@@ -1,0 +1,107 @@
+import type { PeriodicTask } from '#operations/periodic/periodic-task';
+import type { Database } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
+import { isStorageError } from '#platform/errors';
+import { createLogger } from '#platform/logging/log';
+import { eachBlockBackend } from '#storage/block/pools/block-backends';
+import { MERE_ANCHOR, NEEDED } from '#storage/block/snapshots/kept-images';
+import { beginRelease } from '#storage/block/snapshots/release-snapshot';
+import { KEPT } from '#storage/block/volumes/snapshot-conditions';
+import { acceptInBackground } from '#storage/shared/background-operation';
+
+const log = createLogger('snapshots');
+
+const PORTION = 50;
+/** Beyond it anchors are given up, oldest first (invariant F3); a few at a time, until the pool says that it was enough. */
+const FULL_SHARE = 0.95;
+const FORCED = 5;
+
+const FIND = sql(
+  'release_find',
+  `SELECT s.id FROM trivet.snapshot s
+    WHERE s.tenant_id = $1 AND s.backend_id = $2 AND ${KEPT} AND s.active_operation IS NULL AND NOT ${NEEDED}
+    ORDER BY s.updated_at LIMIT $3`,
+);
+const FIND_ANCHORS = sql(
+  'release_find_anchors',
+  `SELECT s.id, s.pool, v.name AS "volumeName" FROM trivet.snapshot s
+     JOIN trivet.volume v ON v.tenant_id = s.tenant_id AND v.id = s.volume_id
+     JOIN trivet.pool p ON p.tenant_id = s.tenant_id AND p.backend_id = s.backend_id AND p.name = s.pool
+    WHERE s.tenant_id = $1 AND s.backend_id = $2 AND ${KEPT} AND s.active_operation IS NULL AND ${MERE_ANCHOR}
+      AND p.state = 'up' AND p.total_bytes > 0 AND p.used_bytes > p.total_bytes * $4::float8
+    ORDER BY s.updated_at LIMIT $3`,
+);
+const REPORT = sql(
+  'release_report',
+  `INSERT INTO trivet.finding (tenant_id, backend_id, kind, subject, pool, message)
+   VALUES ($1, $2, 'anchor_released', $3, $4, $5)
+   ON CONFLICT (tenant_id, backend_id, kind, subject) DO UPDATE SET message = excluded.message, last_seen = now()`,
+);
+const FORGET = sql(
+  'release_forget',
+  `DELETE FROM trivet.finding
+    WHERE tenant_id = $1 AND backend_id = $2 AND kind = 'anchor_released' AND last_seen < now() - interval '7 days'`,
+);
+
+/** Whoever made them did not come to remove them. */
+const UNPIN = sql(
+  'release_unpin',
+  "DELETE FROM trivet.snapshot_pin WHERE tenant_id = $1 AND expires_at < now() - interval '1 minute'",
+);
+
+/**
+ * Images of deleted snapshots go when nobody needs them any more; in a pool that is nearly full also those that only the
+ * next cut would have needed: backups of that volume begin anew then, which is said.
+ */
+export class ImageReleaser implements PeriodicTask {
+  readonly name = 'kept-images';
+  readonly everyMs = 10_000;
+  readonly scope = 'appliance';
+  readonly after = 'pools';
+
+  constructor(private readonly database: Database) {}
+
+  async run(signal: AbortSignal): Promise<void> {
+    await eachBlockBackend(this.database, async ({ tenantId, backendId }) => {
+      const place = { tenantId, backendId };
+      const [needless, anchors] = await this.database.withTenant(tenantId, async tx => {
+        await tx.query(FORGET, [tenantId, backendId]);
+        await tx.query(UNPIN, [tenantId]);
+        return [
+          await tx.query<{ id: string }>(FIND, [tenantId, backendId, PORTION]),
+          await tx.query<{ id: string; pool: string; volumeName: string }>(FIND_ANCHORS, [
+            tenantId,
+            backendId,
+            FORCED,
+            FULL_SHARE,
+          ]),
+        ];
+      });
+      for (const { id } of needless) if (!signal.aborted) await this.release(place, id, false);
+      for (const { id, pool, volumeName } of anchors) {
+        if (signal.aborted || !(await this.release(place, id, true))) continue;
+        const message = `pool ${pool} is nearly full: what changes in volume ${volumeName} until its next snapshot will not be known`;
+        log.warn({ snapshotId: id, volume: volumeName, pool }, message);
+        await this.database.withTenant(tenantId, tx =>
+          tx.query(REPORT, [tenantId, backendId, `volume ${volumeName}`, pool, message]),
+        );
+      }
+    });
+  }
+
+  private async release(
+    place: { tenantId: string; backendId: string },
+    snapshotId: string,
+    anchor: boolean,
+  ): Promise<boolean> {
+    try {
+      const begun = await acceptInBackground(this.database, place, (tx, begin, operationId) =>
+        beginRelease(tx, begin, { ...place, operationId }, snapshotId, { anchor }),
+      );
+      return begun !== undefined;
+    } catch (error) {
+      if (!isStorageError(error)) log.error({ snapshotId, err: error }, 'defect in releasing an image');
+      return false;
+    }
+  }
+}

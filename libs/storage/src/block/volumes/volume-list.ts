@@ -1,0 +1,98 @@
+import type { Database, Tx } from '#platform/database/database';
+import {
+  containing,
+  ListQuery,
+  orderOf,
+  type PageOf,
+  type PageRequest,
+  readPage,
+  type Sort,
+} from '#platform/database/keyset';
+import type { VolumeState } from '#storage/block/volumes/volume-store';
+
+/** A volume as people who look after it see it. bigint columns come as decimal text. */
+export interface ListedVolume {
+  id: string;
+  name: string;
+  backendId: string;
+  backend: string;
+  backendKind: string;
+  pool: string;
+  folder: string;
+  state: Exclude<VolumeState, 'gone'>;
+  sizeBytes: string;
+  thick: boolean;
+  description: string;
+  publications: number;
+  /** That callers see. */
+  snapshots: number;
+  cloneOf: string;
+  serialNumber: string | null;
+  protectionTemplate: string | null;
+  condition: { type: string; message: string; at?: string } | null;
+  binnedUntil: Date | null;
+  activeOperation: string | null;
+  createdAt: Date;
+  updatedAt: Date;
+  /** As Postgres writes it: another one after each change. */
+  version: string;
+}
+
+const SELECT = `SELECT v.id, v.name, v.backend_id AS "backendId", b.name AS backend, b.kind AS "backendKind", v.pool, v.folder,
+    v.state, v.size_bytes::text AS "sizeBytes", v.thick, v.description,
+    (SELECT count(*)::int FROM trivet.publication p WHERE p.tenant_id = v.tenant_id AND p.volume_id = v.id) AS publications,
+    (SELECT count(*)::int FROM trivet.snapshot s
+      WHERE s.tenant_id = v.tenant_id AND s.volume_id = v.id AND s.state <> 'gone' AND NOT s.hidden) AS snapshots,
+    v.clone_of AS "cloneOf", v.serial_number AS "serialNumber",
+    (SELECT t.name FROM trivet.volume_protection p
+       JOIN trivet.protection_template t ON t.tenant_id = p.tenant_id AND t.id = p.template_id
+      WHERE p.tenant_id = v.tenant_id AND p.volume_id = v.id LIMIT 1) AS "protectionTemplate",
+    v.condition, v.binned_until AS "binnedUntil", v.active_operation AS "activeOperation", v.created_at AS "createdAt",
+    v.updated_at AS "updatedAt", v.updated_at::text AS version
+  FROM trivet.volume v JOIN trivet.backend b ON b.tenant_id = v.tenant_id AND b.id = v.backend_id`;
+
+const id = { sql: 'v.id', type: 'uuid' } as const;
+const COLUMNS = {
+  name: [{ sql: 'v.name', type: 'text' }, id],
+  // Ids are drawn in the order of time: the primary key is the index.
+  createdAt: [id],
+  size: [{ sql: 'v.size_bytes', type: 'bigint' }, id],
+} as const;
+
+export interface VolumeFilter {
+  /** Absent: all but those in the recycle bin. */
+  state?: ListedVolume['state'];
+  /** By name. */
+  backend?: string;
+  search?: string;
+  condition?: boolean;
+}
+
+export function listVolumes(
+  database: Database,
+  tenantId: string,
+  { state, backend, search, condition, sort }: VolumeFilter & { sort: Sort<keyof typeof COLUMNS> },
+  request: PageRequest,
+): Promise<PageOf<ListedVolume>> {
+  const query = new ListQuery()
+    .where('v.tenant_id = ?', tenantId)
+    // As the indexes have it.
+    .where("v.state <> 'gone'")
+    .where('v.state = ?', state)
+    // Its id first: an index goes by it.
+    .where('v.backend_id = (SELECT o.id FROM trivet.backend o WHERE o.tenant_id = ? AND o.name = ?)', tenantId, backend)
+    .where('v.name ILIKE ?', containing(search));
+  if (state === undefined) query.where("v.state <> 'binned'");
+  if (condition !== undefined) query.where(`v.condition IS ${condition ? 'NOT ' : ''}NULL`);
+  return database.withTenant(tenantId, tx => readPage(tx, query, SELECT, orderOf(COLUMNS, sort), request));
+}
+
+/** Those in the recycle bin too. */
+export async function readVolume(tx: Tx, tenantId: string, volumeId: string): Promise<ListedVolume | undefined> {
+  const query = new ListQuery()
+    .where('v.tenant_id = ?', tenantId)
+    .where('v.id = ?', volumeId)
+    .where("v.state <> 'gone'");
+  const { rows } = await readPage<ListedVolume>(tx, query, SELECT, { columns: [id] }, { limit: 1 });
+  return rows[0];
+}

@@ -1,0 +1,45 @@
+import { decodeSealed, type SecretBox } from '#platform/crypto/secrets';
+import type { Tx } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
+import { StorageError } from '#platform/errors';
+import { type AccessCredentials, credentialsPlace } from '#storage/object/accesses/access-store';
+import { type BucketPolicy, readPolicies } from '#storage/object/buckets/bucket-policies';
+import type { DesiredAccess } from '#storage/shared/desired-state';
+
+/** What the backend must hold for one access: its principal, and the whole policy of each bucket concerned. */
+export interface AccessAtBackend {
+  uid: string;
+  name: string;
+  credentials: AccessCredentials | undefined;
+  desired: DesiredAccess;
+  policies: readonly BucketPolicy[];
+}
+
+const READ = sql(
+  'access_read',
+  `SELECT a.account_id AS uid, a.name, a.desired, s.sealed
+     FROM trivet.access a
+     LEFT JOIN trivet.secret s ON s.tenant_id = a.tenant_id AND s.owner_table = 'access' AND s.owner_id = a.id
+                              AND s.name = 'credentials'
+    WHERE a.tenant_id = $1 AND a.id = $2`,
+);
+export async function readAccess(
+  tx: Tx,
+  secrets: SecretBox,
+  tenantId: string,
+  accessId: string,
+  bucketIds: readonly string[],
+): Promise<AccessAtBackend> {
+  const [access] = await tx.query<{ uid: string; name: string; desired: DesiredAccess; sealed: Buffer | null }>(READ, [
+    tenantId,
+    accessId,
+  ]);
+  if (!access) throw new StorageError('internal', `access ${accessId} has no row`, { retry: 'person' });
+  const { uid, name, desired, sealed } = access;
+  const credentials = sealed
+    ? (JSON.parse(secrets.openText(decodeSealed(sealed), credentialsPlace(tenantId, accessId))) as AccessCredentials)
+    : undefined;
+  const rows = await readPolicies(tx, tenantId, bucketIds);
+  const policies = rows.filter(row => row.state !== 'gone').map(({ state: _, ...policy }) => policy);
+  return { uid, name, desired, credentials, policies };
+}

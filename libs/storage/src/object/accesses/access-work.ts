@@ -1,0 +1,130 @@
+import { ReplacedBucket } from '#backends/object-backend';
+import type { Slot } from '#operations/accepting/accept';
+import { failureOf, type Step } from '#operations/definitions/handler';
+import type { LeasedOperation } from '#operations/operation';
+import type { SecretBox } from '#platform/crypto/secrets';
+import type { Tx } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
+import { isStorageError, StorageError } from '#platform/errors';
+import { type AccessAtBackend, readAccess } from '#storage/object/accesses/access-at-backend';
+import { BUCKET_SLOTS } from '#storage/object/buckets/bucket-slots';
+import type { ObjectNeeds } from '#storage/shared/backend-directory';
+
+/**
+ * A bucket's policy is not edited but generated: from all its grant rows, under the bucket's policy slot. The rows change
+ * in the committed transaction before the policy is written, so whoever writes it next writes this change too, and a
+ * crash in between loses nothing. Order of a revocation: rows, key, policies, principal (invariant O4).
+ */
+export interface AccessRequest {
+  /** The buckets whose policies it writes. */
+  resources: readonly string[];
+}
+
+export interface AccessNeeds extends ObjectNeeds {
+  secrets: SecretBox;
+}
+
+/** Of what ends or makes an access: it, and the policies of its buckets. */
+export const accessSlots = (accessId: string, { resources }: AccessRequest): Slot[] => [
+  { resource: accessId, slot: 'lifecycle', own: true },
+  ...resources.map(resource => ({ resource, slot: BUCKET_SLOTS.policy, own: false })),
+];
+
+const MARK = sql(
+  'access_mark_grants',
+  `UPDATE trivet.bucket_grant SET state = $4 WHERE tenant_id = $1 AND access_id = $2 AND bucket_id = ANY ($3)`,
+);
+export const REMOVE = sql(
+  'access_remove',
+  `WITH grants AS (DELETE FROM trivet.bucket_grant WHERE tenant_id = $1 AND access_id = $2),
+        secret AS (DELETE FROM trivet.secret WHERE tenant_id = $1 AND owner_table = 'access' AND owner_id = $2)
+   UPDATE trivet.access SET state = 'gone', active_operation = NULL, updated_at = now()
+    WHERE tenant_id = $1 AND id = $2`,
+);
+
+export const rowOf = (operation: LeasedOperation) => [operation.tenantId, operation.resourceId] as const;
+
+const isGone = (error: StorageError): boolean => error.kind === 'not_found' || error instanceof ReplacedBucket;
+
+export function putPrincipal({ backends }: ObjectNeeds): Step<AccessAtBackend, AccessRequest> {
+  return {
+    name: 'principal',
+    calls: ['putPrincipal'],
+    run: async ({ uid, name, credentials }, { operation, call }) => {
+      if (!credentials) throw new StorageError('internal', 'the access has no stored credentials', { retry: 'person' });
+      const backend = await backends.open(operation.tenantId, operation.backendId);
+      await call('putPrincipal', signal =>
+        backend.putPrincipal({ uid, displayName: `trivet ${name}`, ...credentials }, signal),
+      );
+      return undefined;
+    },
+  };
+}
+
+export function putPolicies(
+  { backends }: ObjectNeeds,
+  { grants }: { grants: boolean },
+): Step<AccessAtBackend, AccessRequest> {
+  return {
+    name: 'policies',
+    calls: ['putGrants'],
+    run: async ({ policies }, { operation, call }) => {
+      const backend = await backends.open(operation.tenantId, operation.backendId);
+      const granting = grants && failureOf(operation) === undefined;
+      for (const { name, incarnation, identity, grants: statements } of policies)
+        try {
+          await call('putGrants', signal => backend.putGrants({ name, incarnation, identity }, statements, signal));
+        } catch (error) {
+          // A bucket that is gone has no policy that could still allow anything.
+          if (!granting && isStorageError(error) && isGone(error)) continue;
+          if (error instanceof ReplacedBucket) throw error;
+          if (isStorageError(error) && error.kind === 'failed_precondition')
+            throw new StorageError(error.kind, error.message, { ...error, retry: 'person', cause: error });
+          throw error;
+        }
+      return undefined;
+    },
+  };
+}
+
+export function removeKey({ backends }: ObjectNeeds): Step<AccessAtBackend, AccessRequest> {
+  return {
+    name: 'remove-key',
+    calls: ['removeKey'],
+    run: async ({ uid, credentials }, { operation, call }) => {
+      const backend = await backends.open(operation.tenantId, operation.backendId);
+      if (credentials)
+        await call('removeKey', signal => backend.removeKey({ uid, accessKeyId: credentials.accessKeyId }, signal));
+      return undefined;
+    },
+  };
+}
+
+export function removePrincipal({ backends }: ObjectNeeds): Step<AccessAtBackend, AccessRequest> {
+  return {
+    name: 'remove-principal',
+    calls: ['removePrincipal'],
+    run: async ({ uid }, { operation, call }) => {
+      const backend = await backends.open(operation.tenantId, operation.backendId);
+      await call('removePrincipal', signal => backend.removePrincipal(uid, signal));
+      return undefined;
+    },
+  };
+}
+
+export async function mark(
+  tx: Tx,
+  operation: LeasedOperation<AccessRequest>,
+  state: 'applied' | 'revoked' | 'removing',
+  buckets = operation.request.resources,
+): Promise<void> {
+  await tx.query(MARK, [...rowOf(operation), buckets, state]);
+}
+
+export function readAccessOf(
+  tx: Tx,
+  secrets: SecretBox,
+  operation: LeasedOperation<AccessRequest>,
+): Promise<AccessAtBackend> {
+  return readAccess(tx, secrets, operation.tenantId, operation.resourceId, operation.request.resources);
+}

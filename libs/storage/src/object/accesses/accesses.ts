@@ -1,0 +1,246 @@
+import { randomBytes } from 'node:crypto';
+import type { Grant, ObjectBackendKind } from '#backends/object-backend';
+import { requireSuccess, type Submitted, shownAfter } from '#operations/accepting/operations';
+import { decodeSealed, encodeSealed } from '#platform/crypto/secrets';
+import type { Tx } from '#platform/database/database';
+import { invalid, StorageError } from '#platform/errors';
+import { uuidv7 } from '#platform/uuid';
+import {
+  type AccessCredentials,
+  type AccessRow,
+  countGrants,
+  credentialsPlace,
+  findAccess,
+  grantedBuckets,
+  insertAccess,
+  lockAccess,
+  lockAccount,
+  resolveBuckets,
+  servesAccesses,
+  setAccessState,
+  wantGrants,
+} from '#storage/object/accesses/access-store';
+import { grantAccess } from '#storage/object/accesses/grant-access';
+import { narrowAccess } from '#storage/object/accesses/narrow-access';
+import { revokeAccess } from '#storage/object/accesses/revoke-access';
+import { supported, view } from '#storage/object/buckets/buckets';
+import type { ObjectDependencies } from '#storage/object/object-dependencies';
+import type { AccessCalls, AccessView, GrantRequest } from '#storage/object/object-storage';
+import { type Caller, type Endpoint, type EndpointCaller, requireServing } from '#storage/shared/caller';
+import {
+  type AccessPlace,
+  accessDifferences,
+  type DesiredAccess,
+  desiredAccess,
+  fingerprint,
+} from '#storage/shared/desired-state';
+import { submit } from '#storage/shared/submit';
+
+export class Accesses implements AccessCalls {
+  constructor(private readonly parts: ObjectDependencies) {}
+
+  async grant(caller: EndpointCaller, request: GrantRequest): Promise<Submitted<AccessView>> {
+    const { endpoint } = caller;
+    const kind = this.parts.kindOf(endpoint);
+    supported(kind, [request.protocol]);
+    const desired = desiredAccess(request.protocol, distinct(request.buckets));
+    const print = fingerprint(desired);
+
+    const found = await findAccess(this.parts.database, endpoint, request.name);
+    requireServing(found?.serves);
+    if (
+      found?.id &&
+      found.state === 'ready' &&
+      found.activeOperation === null &&
+      !found.stale &&
+      found.fingerprint.equals(print)
+    )
+      return { value: this.view(endpoint, desired, { ...found, id: found.id }) };
+
+    const resource = `access ${request.name}`;
+    /** What to do about an access that lives; undefined: it must be healed. */
+    const living = (row: AccessRow): { value: undefined; join?: string } | undefined => {
+      if (row.state === 'revoking')
+        throw new StorageError('aborted', `${resource} is being revoked; try again when it is gone`, { resource });
+      if (!row.fingerprint.equals(print))
+        throw otherRequest(resource, accessDifferences(row.desired, desired), request.fields);
+      if (row.activeOperation) return { value: undefined, join: row.activeOperation };
+      return row.stale ? undefined : { value: undefined };
+    };
+    const { operation } = await submit({ ...this.parts, caller }, async (tx, begin, operationId) => {
+      const row = await lockAccess(tx, endpoint, request.name);
+      const known = row && living(row);
+      if (known) return known;
+
+      const grants = await this.resolve(tx, endpoint, kind, desired, row?.id);
+      const bucketIds = grants.map(grant => grant.bucketId);
+      const id = row?.id ?? uuidv7();
+      if (row) await setAccessState(tx, endpoint, id, 'granting', operationId);
+      else {
+        const sealed = encodeSealed(
+          this.parts.secrets.seal(JSON.stringify(newCredentials()), credentialsPlace(endpoint.tenantId, id)),
+        );
+        const accountId = `trivet-${id}`;
+        const access = { id, name: request.name, accountId, desired, fingerprint: print, operationId, sealed };
+        if (!(await insertAccess(tx, endpoint, access))) {
+          const winner = await lockAccess(tx, endpoint, request.name);
+          const joined = winner && living(winner);
+          if (joined) return joined;
+          throw new StorageError('aborted', `${resource} changed meanwhile; try again`, { resource });
+        }
+      }
+      await wantGrants(tx, endpoint, id, grants);
+      await begin(grantAccess, {
+        resourceId: id,
+        resourceName: request.name,
+        after: desired,
+        request: { resources: bucketIds, heal: row !== undefined },
+      });
+      return { value: undefined };
+    });
+    requireSuccess(operation, resource);
+    return shownAfter(operation, async () => {
+      const granted = await findAccess(this.parts.database, endpoint, request.name);
+      if (!granted?.id || granted.state !== 'ready' || !granted.fingerprint.equals(print))
+        throw new StorageError('aborted', `${resource} was revoked meanwhile`, { resource });
+      return this.view(endpoint, desired, { ...granted, id: granted.id });
+    });
+  }
+
+  revoke(caller: EndpointCaller, accountId: string, bucketNames?: readonly string[]): Promise<Submitted<void>> {
+    const first = async (tx: Tx) => requireServing(await servesAccesses(tx, caller.endpoint));
+    return this.take(caller, accountId, bucketNames, first);
+  }
+
+  remove(caller: Caller, accountId: string): Promise<Submitted<void>> {
+    return this.take(caller, accountId);
+  }
+
+  private async take(
+    caller: Caller,
+    accountId: string,
+    bucketNames?: readonly string[],
+    first?: (tx: Tx) => Promise<void>,
+  ): Promise<Submitted<void>> {
+    const { value: again, operation } = await submit<'again' | undefined>(
+      { ...this.parts, caller, first },
+      async (tx, begin, operationId) => {
+        const row = await lockAccount(tx, caller, accountId);
+        if (!row) return { value: undefined };
+        if (row.state === 'revoking') return { value: undefined, join: row.activeOperation ?? undefined };
+        const buckets = await grantedBuckets(tx, caller, row.id);
+        const kept = bucketNames ? row.desired.buckets.filter(({ bucketId }) => !bucketNames.includes(bucketId)) : [];
+        // None of the named buckets belongs to the account: it has lost them already.
+        if (bucketNames && kept.length === row.desired.buckets.length && kept.length > 0) return { value: undefined };
+        const whole = kept.length === 0;
+        if (!whole && row.state !== 'ready')
+          throw new StorageError('aborted', `account ${accountId} is still being granted`, { retry: 'later' });
+        // One after the other: each takes its buckets from what the one before it left.
+        if (!whole && row.activeOperation) return { value: 'again', join: row.activeOperation };
+        const leaving = buckets.filter(({ name }) => whole || bucketNames?.includes(name)).map(({ id }) => id);
+        const resources = whole ? buckets.map(({ id }) => id) : leaving;
+        await setAccessState(tx, caller, row.id, whole ? 'revoking' : row.state, operationId);
+        const subject = { resourceId: row.id, resourceName: row.name, before: row.desired };
+        if (whole) await begin(revokeAccess, { ...subject, request: { resources } });
+        else await begin(narrowAccess, { ...subject, request: { resources, leaving: [...bucketNames!] } });
+        return { value: undefined };
+      },
+    );
+    requireSuccess(operation, `account ${accountId}`, { accepted: again === undefined });
+    return again ? this.take(caller, accountId, bucketNames, first) : { value: undefined, operation };
+  }
+
+  /** All-or-nothing: every bucket exists and its policy has room, or nothing is accepted. */
+  private async resolve(
+    tx: Tx,
+    endpoint: Endpoint,
+    kind: ObjectBackendKind,
+    desired: DesiredAccess,
+    accessId: string | undefined,
+  ) {
+    const rows = await resolveBuckets(
+      tx,
+      endpoint,
+      desired.buckets.map(({ bucketId }) => bucketId),
+    );
+    const idByName = new Map(rows.map(({ id, name }) => [name, id]));
+    const grants = desired.buckets.map(({ bucketId: name, mode }) => {
+      const bucketId = idByName.get(name);
+      if (!bucketId)
+        throw new StorageError(
+          'not_found',
+          `bucket ${name} is not known here: create it, or register an existing one with \`trivet bucket import\``,
+          { resource: `bucket ${name}` },
+        );
+      return { bucketId, name, mode };
+    });
+    const counted = await countGrants(
+      tx,
+      endpoint,
+      grants.map(({ bucketId }) => bucketId),
+      accessId,
+    );
+    for (const { bucketId, name, mode } of grants) {
+      const counts: Record<Grant['mode'], number> = { read_write: 0, read_only: 0, write_only: 0, revoked: 0 };
+      for (const row of counted) if (row.bucketId === bucketId) counts[row.mode] = row.n;
+      counts[mode]++;
+      const bytes = kind.policyBytes(name, counts);
+      if (bytes > kind.maxPolicyBytes)
+        throw new StorageError(
+          'resource_exhausted',
+          `the policy of bucket ${name} would take ${bytes} bytes of ${kind.maxPolicyBytes}: revoke accesses first`,
+          { resource: `bucket ${name}` },
+        );
+    }
+    return grants;
+  }
+
+  private view(
+    endpoint: Endpoint,
+    desired: DesiredAccess,
+    access: { id: string; accountId: string; sealed: Buffer | null },
+  ): AccessView {
+    if (!access.sealed)
+      throw new StorageError(
+        'failed_precondition',
+        'its stored credentials are gone: revoke this access and grant it again',
+      );
+    const place = credentialsPlace(endpoint.tenantId, access.id);
+    const credentials = JSON.parse(
+      this.parts.secrets.openText(decodeSealed(access.sealed), place),
+    ) as AccessCredentials;
+    const buckets = desired.buckets.map(({ bucketId }) => view(endpoint, bucketId, [desired.protocol]));
+    return { accountId: access.accountId, buckets, credentials };
+  }
+}
+
+/** Told by the names that the caller knows, of which one may stand for several places. */
+export function otherRequest(
+  resource: string,
+  places: readonly AccessPlace[],
+  names: GrantRequest['fields'],
+): StorageError {
+  const fields = [...new Set(places.map(place => names[place]))].join(', ');
+  return new StorageError('already_exists', `${resource} exists with another request: ${fields}`, { resource });
+}
+
+/** A bucket named twice alike is one bucket; with two modes it is a contradiction. */
+function distinct(buckets: GrantRequest['buckets']): GrantRequest['buckets'] {
+  if (buckets.length === 0) throw invalid('buckets', 'at least one is required');
+  const byId = new Map<string, GrantRequest['buckets'][number]>();
+  for (const bucket of buckets) {
+    const known = byId.get(bucket.bucketId);
+    if (known && known.mode !== bucket.mode)
+      throw invalid('buckets', `bucket ${bucket.bucketId} is named twice with different access modes`);
+    byId.set(bucket.bucketId, bucket);
+  }
+  return [...byId.values()];
+}
+
+const KEY_ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
+
+/** In AWS's shapes: a 20-character key id of 32 symbols each, a 40-character secret of 240 random bits. */
+function newCredentials(): AccessCredentials {
+  const id = [...randomBytes(18)].map(byte => KEY_ALPHABET[byte & 31]).join('');
+  return { accessKeyId: `TV${id}`, secretAccessKey: randomBytes(30).toString('base64url') };
+}

@@ -1,0 +1,128 @@
+import { defineOperation } from '#operations/definitions/define-operation';
+import { failureOf, type Handling, type Step } from '#operations/definitions/handler';
+import type { LeasedOperation } from '#operations/operation';
+import type { Tx } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
+import { StorageError } from '#platform/errors';
+import { type AccessAtBackend } from '#storage/object/accesses/access-at-backend';
+import {
+  type AccessNeeds,
+  type AccessRequest,
+  accessSlots,
+  mark,
+  putPolicies,
+  putPrincipal,
+  REMOVE,
+  readAccessOf,
+  removeKey,
+  removePrincipal,
+  rowOf,
+} from '#storage/object/accesses/access-work';
+import { readPolicies } from '#storage/object/buckets/bucket-policies';
+
+export interface GrantAccessRequest extends AccessRequest {
+  /** It lives, and is only put right. */
+  heal?: boolean;
+}
+
+const WANTED = sql(
+  'access_wanted_grants',
+  `SELECT bucket_id AS id FROM trivet.bucket_grant WHERE tenant_id = $1 AND access_id = $2 AND state = 'wanted'`,
+);
+const END = sql(
+  'access_end',
+  `UPDATE trivet.access SET state = 'ready', stale = false, active_operation = NULL, updated_at = now()
+    WHERE tenant_id = $1 AND id = $2 AND active_operation = $3`,
+);
+/** The grants that a failed heal would have added, and those on what is gone; what else was there before it stays. */
+const NOT_HEALED = sql(
+  'access_not_healed',
+  `WITH needless AS (
+     DELETE FROM trivet.bucket_grant g USING trivet.bucket b
+      WHERE g.tenant_id = $1 AND g.access_id = $2 AND b.tenant_id = g.tenant_id AND b.id = g.bucket_id
+        AND (g.state IN ('wanted', 'removing') OR b.state = 'gone'))
+   UPDATE trivet.access SET state = 'ready', stale = true, active_operation = NULL, updated_at = now()
+    WHERE tenant_id = $1 AND id = $2 AND active_operation = $3`,
+);
+/** The backend was not asked: it may have what the heal has added, which a revocation must still find. */
+const HEAL_GIVEN_UP = sql(
+  'access_heal_given_up',
+  `WITH needless AS (
+     DELETE FROM trivet.bucket_grant g USING trivet.bucket b
+      WHERE g.tenant_id = $1 AND g.access_id = $2 AND b.tenant_id = g.tenant_id AND b.id = g.bucket_id AND b.state = 'gone'
+   ), added AS (
+     UPDATE trivet.bucket_grant g SET state = 'removing' FROM trivet.bucket b
+      WHERE g.tenant_id = $1 AND g.access_id = $2 AND b.tenant_id = g.tenant_id AND b.id = g.bucket_id AND b.state <> 'gone'
+        AND (g.state = 'wanted' OR g.bucket_id = ANY ($4)))
+   UPDATE trivet.access SET state = 'ready', stale = true, active_operation = NULL, updated_at = now()
+    WHERE tenant_id = $1 AND id = $2 AND active_operation = $3`,
+);
+
+export const grantAccess = defineOperation('access.grant', {
+  resourceKind: 'access',
+  class: 'fast',
+  slots: (id, request: GrantAccessRequest) => accessSlots(id, request),
+  carriedOut: makeAccess,
+});
+
+function makeAccess(needs: AccessNeeds): Handling<AccessAtBackend, GrantAccessRequest> {
+  // An access that lived before, and was only to be healed, keeps its account and what it still has.
+  const healing = (operation: LeasedOperation<GrantAccessRequest>) => operation.request.heal === true;
+  const unlessHealing = (step: Step<AccessAtBackend, AccessRequest>): Step<AccessAtBackend, GrantAccessRequest> => ({
+    ...step,
+    run: async (work, context) => (healing(context.operation) ? undefined : step.run(work, context)),
+  });
+  return {
+    begin: async (tx, operation) => {
+      const undoing = failureOf(operation) !== undefined;
+      if (undoing) {
+        const added = operation.progress.added as string[] | undefined;
+        await mark(tx, operation, 'removing', healing(operation) ? (added ?? []) : operation.request.resources);
+      } else {
+        await requireBuckets(tx, operation);
+        if (healing(operation)) operation.progress.added ??= await wanted(tx, operation);
+        await mark(tx, operation, 'applied');
+      }
+      return readAccessOf(tx, needs.secrets, operation);
+    },
+    steps: [putPrincipal(needs), putPolicies(needs, { grants: true })],
+    undo: [
+      unlessHealing(removeKey(needs)),
+      putPolicies(needs, { grants: true }),
+      unlessHealing(removePrincipal(needs)),
+    ],
+    succeed: (writer, operation) => {
+      writer.write(END, [...rowOf(operation), operation.id]);
+      return undefined;
+    },
+    fail: (writer, operation) => {
+      if (healing(operation)) writer.write(NOT_HEALED, [...rowOf(operation), operation.id]);
+      else writer.write(REMOVE, rowOf(operation));
+    },
+    giveUp: {
+      leaves:
+        'it is as if the call had never come, and what the operation made at the backend stays there; the key of an access that was to be put right may reach more buckets until those are revoked, or granted again',
+      write: (writer, operation) => {
+        const added = operation.progress.added ?? [];
+        if (healing(operation)) writer.write(HEAL_GIVEN_UP, [...rowOf(operation), operation.id, added]);
+        else writer.write(REMOVE, rowOf(operation));
+      },
+    },
+  };
+}
+
+/** Buckets that the access has not had yet. */
+async function wanted(tx: Tx, operation: LeasedOperation): Promise<string[]> {
+  return (await tx.query<{ id: string }>(WANTED, rowOf(operation))).map(({ id }) => id);
+}
+
+/** The policy slots are ours now, so no bucket of them can be under creation or deletion. */
+async function requireBuckets(tx: Tx, operation: LeasedOperation<GrantAccessRequest>): Promise<void> {
+  const rows = await readPolicies(tx, operation.tenantId, operation.request.resources);
+  for (const { name, state } of rows) {
+    if (state === 'ready') continue;
+    const resource = `bucket ${name}`;
+    if (state === 'creating') throw new StorageError('aborted', `${resource} is still being created`, { resource });
+    throw new StorageError('not_found', `${resource} was deleted`, { resource });
+  }
+}

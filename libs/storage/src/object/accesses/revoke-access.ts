@@ -1,0 +1,54 @@
+import { defineOperation } from '#operations/definitions/define-operation';
+import type { Handling } from '#operations/definitions/handler';
+import { sql } from '#platform/database/sql';
+import type { AccessAtBackend } from '#storage/object/accesses/access-at-backend';
+import {
+  type AccessNeeds,
+  type AccessRequest,
+  accessSlots,
+  mark,
+  putPolicies,
+  REMOVE,
+  readAccessOf,
+  removeKey,
+  removePrincipal,
+  rowOf,
+} from '#storage/object/accesses/access-work';
+import { grantAccess } from '#storage/object/accesses/grant-access';
+import { narrowAccess } from '#storage/object/accesses/narrow-access';
+
+/** Of registered buckets a release may take it as well. */
+const NOT_REVOKED = sql(
+  'access_not_revoked',
+  `WITH grants AS (
+     UPDATE trivet.bucket_grant g SET state = 'applied' FROM trivet.bucket b
+      WHERE g.tenant_id = $1 AND g.access_id = $2 AND g.state = 'removing'
+        AND b.tenant_id = g.tenant_id AND b.id = g.bucket_id AND b.origin = 'created')
+   UPDATE trivet.access SET state = 'ready', stale = true, active_operation = NULL, updated_at = now()
+    WHERE tenant_id = $1 AND id = $2 AND active_operation = $3`,
+);
+
+export const revokeAccess = defineOperation('access.revoke', {
+  resourceKind: 'access',
+  class: 'fast',
+  slots: accessSlots,
+  negates: () => [grantAccess, narrowAccess],
+  carriedOut: (needs: AccessNeeds): Handling<AccessAtBackend, AccessRequest> => ({
+    begin: async (tx, operation) => {
+      await mark(tx, operation, 'removing');
+      return readAccessOf(tx, needs.secrets, operation);
+    },
+    steps: [removeKey(needs), putPolicies(needs, { grants: false }), removePrincipal(needs)],
+    succeed: (writer, operation) => {
+      writer.write(REMOVE, rowOf(operation));
+      return undefined;
+    },
+    giveUp: {
+      leaves:
+        'the access is there again, and its key may still work: revoke it again, or grant it again to put right what is missing',
+      write: (writer, operation) => {
+        writer.write(NOT_REVOKED, [...rowOf(operation), operation.id]);
+      },
+    },
+  }),
+});

@@ -1,0 +1,65 @@
+import type { AccessMode, ObjectAccessPoint, ObjectProtocol } from '#backends/object-backend';
+import type { Submitted } from '#operations/accepting/operations';
+import type { Caller, EndpointCaller } from '#storage/shared/caller';
+import type { AccessPlace } from '#storage/shared/desired-state';
+
+/**
+ * What the object interfaces ask of the domain. Every method validates, answers a repeat from one read where it can, else
+ * accepts a durable operation and waits for its end up to the caller's deadline (invariant E8). Throws StorageError.
+ */
+export interface ObjectStorage {
+  readonly buckets: BucketCalls;
+  readonly accesses: AccessCalls;
+}
+
+export interface BucketCalls {
+  /** Finds or creates. Same name, other state: `already_exists`. Busy beyond the deadline: `aborted`. */
+  create(caller: EndpointCaller, request: BucketRequest): Promise<Submitted<BucketView>>;
+  /** A bucket that Trivet made or that was registered; any other id: `not_found`. */
+  get(caller: EndpointCaller, request: BucketRequest): Promise<BucketView>;
+  /** Checks name and parameters as `create` does, without touching anything; returns the bucket id. */
+  idFor(caller: EndpointCaller, request: BucketRequest): string;
+  /** An unknown id is not an error. Holds objects and was made with `retain`: `failed_precondition`. */
+  delete(caller: EndpointCaller, bucketId: string): Promise<Submitted<void>>;
+  /**
+   * As `delete`, for who came in by no endpoint. `incarnation`: only that one. `forget`: a registered one is not registered
+   * any more afterwards; else only our grants leave it.
+   */
+  remove(caller: Caller, name: string, options: { incarnation: string; forget: boolean }): Promise<Submitted<void>>;
+}
+
+export interface AccessCalls {
+  /** Finds or creates; the account and its key are the same on every repeat. */
+  grant(caller: EndpointCaller, request: GrantRequest): Promise<Submitted<AccessView>>;
+  /** An unknown account is not an error. bucketIds absent: the whole account. */
+  revoke(caller: EndpointCaller, accountId: string, bucketIds?: readonly string[]): Promise<Submitted<void>>;
+  /** As `revoke` of the whole account, for who came in by no endpoint. */
+  remove(caller: Caller, accountId: string): Promise<Submitted<void>>;
+}
+
+export interface BucketRequest {
+  name: string;
+  /** Empty: the backend's defaults. */
+  protocols: readonly ObjectProtocol[];
+  parameters: Readonly<Record<string, string>>;
+}
+
+export interface BucketView {
+  bucketId: string;
+  protocols: readonly ObjectProtocol[];
+  accessPoint: ObjectAccessPoint;
+}
+
+export interface GrantRequest {
+  name: string;
+  protocol: ObjectProtocol;
+  buckets: readonly { bucketId: string; mode: AccessMode }[];
+  /** What the caller's protocol calls them, for the message of a conflict. */
+  fields: Readonly<Record<AccessPlace, string>>;
+}
+
+export interface AccessView {
+  accountId: string;
+  buckets: readonly BucketView[];
+  credentials: { accessKeyId: string; secretAccessKey: string };
+}

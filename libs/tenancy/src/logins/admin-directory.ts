@@ -1,0 +1,40 @@
+import type { Actor } from '#tenancy/audit-log/audit-log';
+import type { Role } from '#tenancy/users/roles';
+
+/** Who calls the admin API, by a login at the page or by an API token. */
+export interface Principal {
+  /** Of the login or token, not secret. */
+  id: string;
+  kind: 'session' | 'token';
+  tokenName: string;
+  tenantId: string;
+  tenant: string;
+  /** Administers the appliance, with this role over all tenants. */
+  appliance: boolean;
+  /** The tenant is not suspended. */
+  active: boolean;
+  userId: string;
+  /** Its name within the tenant. */
+  user: string;
+  /** As it logs in. */
+  username: string;
+  role: Role;
+  expiresAt: Date | null;
+}
+
+export interface OpenedLogin {
+  principal: Principal;
+  /** The secret itself; kept nowhere. */
+  token: string;
+}
+
+/** Logins of administrators at the page, and whose an API token is. Implemented by AdminLogins. */
+export interface AdminDirectory {
+  /** Throws as PasswordLogins.verify does. A failure of a known user stands in the audit log, too. */
+  login(request: { username: string; password: string; address: string }): Promise<OpenedLogin>;
+  /** Answered from memory mostly; what was revoked elsewhere works no longer than 5 s. */
+  authenticate(token: string): Promise<Principal | undefined>;
+  logout(actor: Actor, principal: Principal): Promise<void>;
+  /** Ends the user's other logins; API tokens stay. Wrong old one: `unauthenticated`, and counted by the throttle. */
+  changePassword(actor: Actor, principal: Principal, old: string, wanted: string): Promise<void>;
+}

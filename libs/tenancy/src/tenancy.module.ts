@@ -1,0 +1,78 @@
+import { type DynamicModule, Global, Module } from '@nestjs/common';
+import { oidcSettings } from '#platform/config/oidc-settings';
+import { SecretBox } from '#platform/crypto/secrets';
+import { Database } from '#platform/database/database';
+import { CONFIG } from '#platform/process/platform.module';
+import { key, provide, provideClass } from '#platform/process/providers';
+import { AuditReader } from '#tenancy/audit-log/audit-reader';
+import { Passwords } from '#tenancy/credentials/passwords';
+import { EndpointRegistrations } from '#tenancy/endpoints/endpoint-registrations';
+import { StoredIdempotencyKeys } from '#tenancy/idempotency-keys';
+import { AdminLogins } from '#tenancy/logins/admin-logins';
+import { Sessions } from '#tenancy/logins/sessions';
+import { Names } from '#tenancy/names';
+import { IdentityProvider } from '#tenancy/oidc/identity-provider';
+import type { ProviderDirectory } from '#tenancy/oidc/provider-directory';
+import { ProviderLogins } from '#tenancy/oidc/provider-logins';
+import { StreamQuotas } from '#tenancy/quotas/quotas';
+import { SuspendedTenants } from '#tenancy/tenants/suspended-tenants';
+import { TenantEnding } from '#tenancy/tenants/tenant-ending';
+import { Tenants } from '#tenancy/tenants/tenants';
+import { ApiTokens } from '#tenancy/tokens/api-tokens';
+import { Users } from '#tenancy/users/users';
+
+/** undefined: people log in by passwords alone. */
+export const PROVIDER = key<ProviderDirectory | undefined>('ProviderDirectory');
+
+/** Which kinds of backend there are, which tenancy does not know. */
+export interface BackendKindTests {
+  isBlockKind(kind: string): boolean;
+  isObjectKind(kind: string): boolean;
+}
+
+/** Who may come in, by which door, and how much of it: what every interface of a gateway asks first. */
+@Global()
+@Module({})
+// biome-ignore lint/complexity/noStaticOnlyClass: the form of a Nest module with options
+export class TenancyModule {
+  static of({ isBlockKind, isObjectKind }: BackendKindTests): DynamicModule {
+    const providers = [
+      // One line for all interfaces: together they leave file work its threads.
+      provide(Passwords, [], () => new Passwords()),
+      provideClass(SuspendedTenants, Database),
+      provideClass(AdminLogins, Database, Passwords, SuspendedTenants),
+      provide(Sessions, [CONFIG, Database, Passwords, SuspendedTenants], (config, database, passwords, suspended) => {
+        const ttlMs = config.TRIVET_CSP_TOKEN_TTL_MS;
+        return new Sessions({ database, ttlMs, isBlockKind, passwords, suspended });
+      }),
+      provide(PROVIDER, [CONFIG, Database, SecretBox, AdminLogins], (config, database, secrets, logins) => {
+        const oidc = oidcSettings(config);
+        return oidc && new ProviderLogins({ database, secrets, logins, provider: new IdentityProvider(oidc) });
+      }),
+      provideClass(Tenants, Database),
+      provideClass(TenantEnding, Database, Tenants),
+      provideClass(StoredIdempotencyKeys, Database, SecretBox),
+      provide(
+        Users,
+        [CONFIG, Database, Passwords, AdminLogins, Sessions],
+        (config, database, passwords, logins, sessions) =>
+          new Users(database, {
+            passwords,
+            issuer: config.TRIVET_OIDC_ISSUER,
+            onChange: userId => {
+              logins.forget(principal => principal.userId === userId);
+              sessions.forget(session => session.userId === userId);
+            },
+          }),
+      ),
+      provide(ApiTokens, [Database, AdminLogins], (database, logins) => {
+        return new ApiTokens(database, tokenId => logins.forget(({ id }) => id === tokenId));
+      }),
+      provide(EndpointRegistrations, [Database], database => new EndpointRegistrations(database, isObjectKind)),
+      provideClass(StreamQuotas, Database),
+      provideClass(Names, Database),
+      provideClass(AuditReader, Database),
+    ];
+    return { module: TenancyModule, providers, exports: providers };
+  }
+}

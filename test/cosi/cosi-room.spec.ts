@@ -1,4 +1,0 @@
-import { describeCosi } from '#test/cosi/describe-cosi';
-import { openRoom } from '#test/cosi/room-target';
-
-describeCosi('the COSI room over a double of the domain', openRoom);

@@ -1,0 +1,195 @@
+import { execFileSync } from 'node:child_process';
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join, posix } from 'node:path';
+import ts from 'typescript';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { PACKAGE_ROOT } from '#platform/package-root';
+
+/** The build that `npm run build`, the launcher and the image share. */
+const BUILD = 'tsc -p tsconfig.build.json';
+/** Nobody writes sources there, and they are large. */
+const NOT_WALKED = ['node_modules', 'dist', '.git', '.trivet'];
+
+const text = (path: string, root = PACKAGE_ROOT): string => readFileSync(join(root, path), 'utf8');
+const dockerfile = text('deploy/docker/Dockerfile');
+const manifest = JSON.parse(text('package.json')) as {
+  scripts: Record<string, string>;
+  imports: Record<string, { types: string }>;
+};
+
+/** Files below a folder, by their paths from there. */
+function filesBelow(root: string, folder = ''): string[] {
+  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap(entry => {
+    const path = posix.join(folder, entry.name);
+    if (!entry.isDirectory()) return entry.isFile() ? [path] : [];
+    return NOT_WALKED.includes(entry.name) ? [] : filesBelow(root, path);
+  });
+}
+
+/** As Docker reads it: the last line that matches a path or a folder above it decides. */
+const ignoreLines = text('.dockerignore')
+  .split('\n')
+  .filter(line => line !== '' && !line.startsWith('#'))
+  .map(line => {
+    const pattern = line
+      .replace(/^!/, '')
+      .replace(/[.+^${}()|[\]\\]/g, '\\$&')
+      .replace(/\*\*\/|\*/g, found => (found === '*' ? '[^/]*' : '(?:.*/)?'));
+    return { lets: line.startsWith('!'), pattern: new RegExp(`^${pattern}(?:/|$)`) };
+  });
+const isInContext = (path: string): boolean => ignoreLines.findLast(({ pattern }) => pattern.test(path))?.lets ?? true;
+
+const sources = filesBelow(PACKAGE_ROOT);
+const context = sources.filter(isInContext);
+/** What suites alone have; by the names of its files it is known wherever it lies. */
+const ofTests = sources.filter(path => /^test\/(fakes|failpoints)\/|^libs\/.*\/conformance\//.test(path));
+const namesOfTests = new Set(ofTests.map(path => basename(path, '.ts')));
+const isOfTests = (path: string): boolean =>
+  /(^|\/)(test|fakes?|conformance)\/|\.spec\./.test(path) ||
+  namesOfTests.has(basename(path).replace(/\.(js|js\.map|tsx?)$/, ''));
+
+describe('the context of the image', () => {
+  it('has the sources that are built, and none of tests', () => {
+    for (const path of ['dist/a.js', 'node_modules/a/b.js', 'apps/dashboard/node_modules/a.js', 'test/a.ts', '.git/a'])
+      expect(isInContext(path), path).toBe(false);
+    expect(context).toEqual(
+      expect.arrayContaining(['apps/worker/src/main.ts', 'libs/platform/src/process/failpoint.ts']),
+    );
+    expect(ofTests.length).toBeGreaterThan(20);
+    expect(context.filter(isOfTests)).toEqual([]);
+  });
+});
+
+describe('the import graph', () => {
+  const mains = sources.filter(path => /^apps\/[^/]+\/src\/main\.tsx?$/.test(path));
+
+  it('begins at each app', () => {
+    expect(mains.sort()).toEqual(
+      ['cli/src/main.ts', 'dashboard/src/main.tsx', 'gateway/src/main.ts', 'worker/src/main.ts'].map(
+        path => `apps/${path}`,
+      ),
+    );
+  });
+
+  it.each(mains)('from %s stays in what the image is built from, and meets no test', main => {
+    const reached = reachedFrom(main);
+    expect(reached.size).toBeGreaterThan(50);
+    expect([...reached].filter(path => !context.includes(path) || isOfTests(path))).toEqual([]);
+  });
+
+  it.each(['gateway', 'worker'])('from the entry of tests to that of production: %s', name => {
+    const reached = reachedFrom(`test/entry/${name}.ts`);
+    expect(reached).toContain(`apps/${name}/src/main.ts`);
+    expect(reached).toContain('test/fakes/kinds.ts');
+    expect([...reached].filter(isOfTests).length).toBeGreaterThan(15);
+  });
+});
+
+describe('what is built', () => {
+  let folder: string;
+  let shipped: string[];
+
+  // The steps of the image, without npm and the page: that is of the same sources, as its import graph says.
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'trivet-shipped-'));
+    for (const path of context) cpSync(join(PACKAGE_ROOT, path), join(folder, path));
+    symlinkSync(join(PACKAGE_ROOT, 'node_modules'), join(folder, 'node_modules'));
+    const compiler = join(PACKAGE_ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
+    execFileSync(process.execPath, [compiler, ...BUILD.split(' ').slice(1)], { cwd: folder, stdio: 'inherit' });
+    const [, removed] = /&& (find libs .* -delete)$/m.exec(dockerfile)!;
+    execFileSync('sh', ['-c', removed!], { cwd: folder });
+    shipped = shippedFrom(folder);
+  }, 180_000);
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  it('is the same for the image, for npm and for the launcher', () => {
+    expect(dockerfile).toContain(`RUN npx ${BUILD} && `);
+    expect(manifest.scripts.build).toMatch(new RegExp(`^${BUILD} && `));
+    expect(text('trivet')).toContain('*) project=tsconfig.build.json ');
+    expect(text('trivet')).toContain('tsc -p "$project"');
+  });
+
+  it('of a clone with tests is what the image has', () => {
+    const { config } = ts.readConfigFile(join(PACKAGE_ROOT, 'tsconfig.build.json'), ts.sys.readFile);
+    const { fileNames } = ts.parseJsonConfigFileContent(config, ts.sys, PACKAGE_ROOT);
+    const compiled = fileNames.map(path => `dist/${path.slice(PACKAGE_ROOT.length + 1).replace(/\.ts$/, '.js')}`);
+    expect(compiled.sort()).toEqual(shipped.filter(path => /^dist\/.*\.js$/.test(path)).sort());
+  });
+
+  it('has what the processes need, and nothing of tests', () => {
+    const needed = ['gateway', 'worker', 'cli'].map(name => `dist/apps/${name}/src/main.js`);
+    expect(shipped).toEqual(expect.arrayContaining([...needed, 'package.json', 'deploy/docker/entrypoint.sh']));
+    expect(shipped.filter(path => path.startsWith('libs/')).length).toBeGreaterThan(10);
+    expect(shipped.filter(isOfTests)).toEqual([]);
+  });
+
+  it.each([
+    ['a setting of tests', /TRIVET_(FAKE|FAILPOINT)/],
+    ['the database of the fakes', /node:sqlite/],
+    ['an action of failpoints', /\bFailpointError\b/],
+  ])('nowhere names %s', (_what, words) => {
+    expect(ofTests.some(path => words.test(text(path)))).toBe(true);
+    expect(shipped.filter(path => words.test(text(path, folder)))).toEqual([]);
+  });
+
+  it.each([
+    ['hookFailpoints', 'dist/libs/platform/src/process/failpoint.js'],
+    ['addBackendKinds', 'dist/libs/backends/src/registry.js'],
+  ])('has nobody who calls %s', (name, where) => {
+    const called = new RegExp(`\\b${name}\\b`, 'g');
+    const naming = shipped.filter(path => path.endsWith('.js') && called.test(text(path, folder)));
+    expect(naming).toEqual([where]);
+    expect(text(where, folder).match(called)).toHaveLength(1);
+  });
+});
+
+/** Every source that is imported from this one, in whatever way, itself included. */
+function reachedFrom(main: string): Set<string> {
+  const reached = new Set<string>();
+  const open = [main];
+  for (let path = open.pop(); path !== undefined; path = open.pop()) {
+    if (reached.has(path)) continue;
+    reached.add(path);
+    if (!/\.tsx?$/.test(path)) continue;
+    const imported = ts.preProcessFile(text(path)).importedFiles.map(({ fileName }) => fileName);
+    open.push(...imported.flatMap(specifier => sourceOf(specifier, path)));
+  }
+  return reached;
+}
+
+/** None for what comes from a package or from Node. */
+function sourceOf(specifier: string, from: string): string[] {
+  const room = Object.keys(manifest.imports).find(pattern => specifier.startsWith(pattern.slice(0, -1)));
+  const path = room
+    ? posix.join(manifest.imports[room]!.types.replace('*', specifier.slice(room.length - 1)))
+    : specifier.startsWith('.') && posix.join(dirname(from), specifier);
+  if (!path) {
+    expect(specifier, `an import of ${from}`).not.toMatch(/^[#./]/);
+    return [];
+  }
+  const stem = path.replace(/\.js$/, '');
+  const found = [path, `${stem}.ts`, `${stem}.tsx`, `${path}/index.ts`, `${path}/index.tsx`].find(
+    candidate => existsSync(join(PACKAGE_ROOT, candidate)) && statSync(join(PACKAGE_ROOT, candidate)).isFile(),
+  );
+  expect(found, `${specifier}, imported by ${from}`).toBeDefined();
+  return [found!];
+}
+
+/** What the last stage copies, but for packages; `built` is the folder that the stage `build` leaves. */
+function shippedFrom(built: string): string[] {
+  const stage = dockerfile.slice(dockerfile.lastIndexOf('\nFROM '));
+  const present = [...filesBelow(built), ...filesBelow(join(built, 'dist')).map(path => `dist/${path}`)];
+  return [...stage.matchAll(/^COPY (?:--from=(\w+) )?(.*) \S+$/gm)].flatMap(([, from, paths]) => {
+    if (from === 'packages') {
+      expect(paths).toBe('/app/node_modules');
+      return [];
+    }
+    return paths!.split(' ').flatMap(path => {
+      const wanted = from === 'build' ? path.replace(/^\/app\//, '') : path;
+      const found = (from === 'build' ? present : context).filter(file => `${file}/`.startsWith(`${wanted}/`));
+      expect(found.length, `COPY ${path}`).toBeGreaterThan(0);
+      return found;
+    });
+  });
+}

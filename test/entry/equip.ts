@@ -1,0 +1,7 @@
+/** What tests give a process before it starts. It takes its own setting out of the environment: the process knows none such. */
+import '#test/fakes/kinds';
+import { armFailpoints } from '#test/failpoints/failpoints';
+
+const { TRIVET_FAILPOINT: failpoints } = process.env;
+delete process.env.TRIVET_FAILPOINT;
+if (failpoints) armFailpoints(failpoints);
