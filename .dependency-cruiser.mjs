@@ -12,7 +12,7 @@ const KIND_FORMS = 'libs/backends/src/kind-forms[.]ts$';
 const ROOMS = {
   'libs/platform': [],
   'libs/tenancy': ['libs/platform/'],
-  'libs/operations': ['libs/platform/'],
+  'libs/operations': ['libs/(tenancy|platform)/'],
   'libs/backends': ['libs/platform/'],
   'libs/storage': ['libs/(operations|tenancy|platform)/', PORTS, REGISTRY],
   'libs/changes': ['libs/(storage|operations|tenancy|platform)/', PORTS, REGISTRY],
@@ -68,6 +68,7 @@ const FOLDERS = {
     ['accesses'],
     ['buckets'],
     ['object-storage', 'object-dependencies', 'endpoints'],
+    ['endpoint'],
   ],
   'libs/storage/src/block': [
     ['block.module'],

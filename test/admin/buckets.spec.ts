@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { EndpointCaller } from '#storage/shared/caller';
+import type { EndpointCaller } from '#storage/object/endpoint';
 import { AdminHouse } from '#test/admin/admin-house';
 import {
   ended,

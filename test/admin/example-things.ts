@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { RouteContract } from '#admin/contract/route';
 import { uuidv7 } from '#platform/uuid';
 import type { BlockCaller } from '#storage/block/block-storage';
-import type { EndpointCaller } from '#storage/shared/caller';
+import type { EndpointCaller } from '#storage/object/endpoint';
 import { AdminHouse } from '#test/admin/admin-house';
 import { grantOn } from '#test/admin/resource-calls';
 import { hostRequest, volumeRequest } from '#test/block-storage/block-house';

@@ -1,8 +1,8 @@
 import { IndexRetention } from '#changes/index-retention';
+import { acceptInBackground } from '#operations/accepting/accept-in-background';
 import type { BlockCaller } from '#storage/block/block-storage';
 import { beginRelease } from '#storage/block/snapshots/release-snapshot';
-import { acceptInBackground } from '#storage/shared/background-operation';
-import type { EndpointCaller } from '#storage/shared/caller';
+import type { EndpointCaller } from '#storage/object/endpoint';
 import type { AdminHouse } from '#test/admin/admin-house';
 import { grantOn, registerBucket } from '#test/admin/resource-calls';
 import { hostRequest, volumeRequest } from '#test/block-storage/block-house';

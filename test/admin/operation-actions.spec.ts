@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { EndpointCaller } from '#storage/shared/caller';
+import type { EndpointCaller } from '#storage/object/endpoint';
 import { AdminHouse, type Person } from '#test/admin/admin-house';
 import { GIVEN_UP } from '#test/admin/given-up';
 import { driverOf, sidecarOf } from '#test/admin/resource-calls';

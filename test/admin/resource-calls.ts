@@ -1,8 +1,8 @@
 import { GRANT_FIELDS } from '#cosi/v1alpha2-mapper';
 import { uuidv7 } from '#platform/uuid';
 import type { BlockCaller } from '#storage/block/block-storage';
+import type { Endpoint, EndpointCaller } from '#storage/object/endpoint';
 import type { ObjectStorage } from '#storage/object/object-storage';
-import type { Endpoint, EndpointCaller } from '#storage/shared/caller';
 import type { AdminHouse, HouseTenant, Reply } from '#test/admin/admin-house';
 import { callerAt } from '#test/support/endpoint-caller';
 import { until } from '#test/support/parts';

@@ -1,7 +1,7 @@
+import { acceptInBackground } from '#operations/accepting/accept-in-background';
 import { Database } from '#platform/database/database';
 import type { ErrorKind } from '#platform/errors';
 import { beginRelease } from '#storage/block/snapshots/release-snapshot';
-import { acceptInBackground } from '#storage/shared/background-operation';
 import { BlockJobs, type Host, hostOf, must } from '#test/block-crash/block-jobs';
 import { type Target, targetsOf, withSession } from '#test/block-crash/block-targets';
 import { difference, PoolFiles, pattern } from '#test/block-crash/pool-files';

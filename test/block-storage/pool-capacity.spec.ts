@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { listBin, restoreFromBin } from '#storage/block/volumes/recycle-bin';
-import { driverObserver } from '#storage/shared/change-observer';
+import { driverObserver } from '#storage/shared/driver-observer';
 import type { Actor } from '#tenancy/audit-log/audit-log';
 import { BlockHouse, volumeRequest } from '#test/block-storage/block-house';
 

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ERROR_KINDS, StorageError } from '#platform/errors';
 import { registry } from '#platform/metrics/metrics';
 import { GRPC_CODES } from '#protocol/grpc-status';
-import type { EndpointCaller } from '#storage/shared/caller';
+import type { EndpointCaller } from '#storage/object/endpoint';
 import { CosiClient } from '#test/cosi/client';
 import { openRoom, type Room, testEndpoint, WAIT_MS } from '#test/cosi/in-process-target';
 import { at, bytes } from '#test/cosi/wire';

@@ -6,7 +6,7 @@ import type { INestMicroservice } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { CosiModule } from '#cosi/cosi.module';
 import { CosiServer } from '#cosi/cosi-server';
-import type { Endpoint } from '#storage/shared/caller';
+import type { Endpoint } from '#storage/object/endpoint';
 import { MemoryObjectStorage } from '#test/cosi/memory-object-storage';
 import type { CosiSettings, CosiTarget } from '#test/cosi/target';
 import { LogMemory } from '#test/support/log-memory';

@@ -3,6 +3,7 @@ import type { AccessMode, BucketSpec } from '#backends/object-backend';
 import type { Waited } from '#operations/accepting/operations';
 import { invalid, StorageError } from '#platform/errors';
 import { otherRequest } from '#storage/object/accesses/accesses';
+import type { EndpointCaller } from '#storage/object/endpoint';
 import type {
   AccessView,
   BucketRequest,
@@ -10,7 +11,6 @@ import type {
   GrantRequest,
   ObjectStorage,
 } from '#storage/object/object-storage';
-import type { EndpointCaller } from '#storage/shared/caller';
 import { accessDifferences, type DesiredAccess, desiredAccess, fingerprint } from '#storage/shared/desired-state';
 
 interface Bucket {

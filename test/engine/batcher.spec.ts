@@ -6,7 +6,7 @@ import type { Lease } from '#operations/leases/lease';
 import { isFenceLost } from '#platform/database/database';
 import { setSql, sql } from '#platform/database/sql';
 import { uuidv7 } from '#platform/uuid';
-import { EngineHouse, RememberingDoorbell } from '#test/engine/engine-house';
+import { EngineHouse, RememberingDoorbell, testWork } from '#test/engine/engine-house';
 
 /** What comes at the same moment shares a transaction, and still nobody pays for another's lost lease or conflict. */
 let house: EngineHouse;
@@ -136,16 +136,13 @@ describe('new resources of one moment', () => {
   it('are claimed and accepted in one transaction, each name once', async () => {
     const operations = new Operations(house.database, new RememberingDoorbell(), 1_000);
     const submit = (name: string) => {
-      const [id, resourceId] = [uuidv7(), uuidv7()];
-      const { tenantId, backendId } = house;
-      const resource = { resourceKind: 'thing', resourceId, resourceName: name };
-      const slots = [{ resource: resourceId, slot: 'lifecycle', own: true }];
-      const operation = { id, tenantId, kind: 'test.work', class: 'fast' as const, backendId, ...resource, slots };
-      const row = { id: resourceId, name };
-      return operations.submitNew(
-        { claim: CLAIM_NAMES, row, operation: { ...operation, request: {} } },
-        { until: Date.now() },
-      );
+      const resourceId = uuidv7();
+      const caller = { tenantId: house.tenantId, backendId: house.backendId, deadline: Date.now() };
+      const asked = { resourceId, resourceName: name, request: {} };
+      return operations.submitNew(caller, testWork, asked, {
+        claim: CLAIM_NAMES,
+        row: () => ({ id: resourceId, name }),
+      });
     };
     const names = ['a', 'b', 'c', 'b', 'd', 'a', 'e'];
     const submitted = await Promise.all(names.map(submit));

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { accept, type NewOperation, type Slot } from '#operations/accepting/accept';
+import { defineOperation } from '#operations/definitions/define-operation';
 import { type Handler, HandlerRegistry } from '#operations/definitions/handler';
 import { LeaseManager } from '#operations/leases/lease';
 import type { LeasedOperation, Ring } from '#operations/operation';
@@ -43,6 +44,16 @@ export class RememberingDoorbell implements Doorbell {
 
   async close(): Promise<void> {}
 }
+
+/** For what only accepts: nobody carries it out. */
+export const testWork = defineOperation<object, never, never>('test.work', {
+  resourceKind: 'thing',
+  class: 'fast',
+  slots: resource => [{ resource, slot: 'lifecycle', own: true }],
+  carriedOut: () => {
+    throw new Error('not in this test');
+  },
+});
 
 /** The engine without processes: one database, one tenant, one backend, and as many workers as a test wants. */
 export class EngineHouse {

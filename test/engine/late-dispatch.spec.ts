@@ -5,7 +5,7 @@ import { LateDispatch } from '#operations/accepting/late-dispatch';
 import { Operations } from '#operations/accepting/operations';
 import { sqlFile } from '#platform/database/sql';
 import { uuidv7 } from '#platform/uuid';
-import { EngineHouse, RememberingDoorbell } from '#test/engine/engine-house';
+import { EngineHouse, RememberingDoorbell, testWork } from '#test/engine/engine-house';
 import { until } from '#test/support/parts';
 
 const FINISH = sqlFile('operations', 'finish');
@@ -52,12 +52,14 @@ it('is asked for everything that is accepted in line, and for nothing that is di
   const asked = vi.spyOn(LateDispatch.prototype, 'accepted').mockImplementation(() => {});
   const operations = new Operations(house.database, new RememberingDoorbell(), 64);
   const resource = randomUUID();
-  const [first, second] = [operationOn(resource), operationOn(resource)];
-  for (const operation of [first, second])
-    await operations.submit(house.tenantId, operation.id, { until: Date.now() }, async (_, begin) => {
-      await begin(operation);
+  const caller = { tenantId: house.tenantId, backendId: house.backendId, deadline: Date.now() };
+  const ids: string[] = [];
+  for (let n = 0; n < 2; n++)
+    await operations.submit(caller, async (_, begin, id) => {
+      ids.push(id);
+      await begin(testWork, { resourceId: resource, resourceName: 'thing', request: {} });
       return { value: undefined };
     });
-  expect(asked.mock.calls.map(([line]) => (line as NewOperation).id)).toEqual([second.id]);
+  expect(asked.mock.calls.map(([line]) => (line as NewOperation).id)).toEqual([ids[1]]);
   await operations.close();
 });

@@ -1,4 +1,4 @@
-import type { Endpoint, EndpointCaller } from '#storage/shared/caller';
+import type { Endpoint, EndpointCaller } from '#storage/object/endpoint';
 
 /** Who comes in by this endpoint, and waits as long as any call may. */
 export const callerAt = (endpoint: Endpoint): EndpointCaller => ({

@@ -17,7 +17,8 @@ import { Login, LoginGuard } from '#cbt/login.guard';
 import { ProblemFilter } from '#cbt/problem';
 import { toConfiguration, toSession, toSessionRequest } from '#cbt/session-messages';
 import { SESSIONS_API, type SessionsApi } from '#cbt/sessions-api';
-import { type ChangeObserver, driverObserver } from '#storage/shared/change-observer';
+import type { ChangeObserver } from '#operations/accepting/change-observer';
+import { driverObserver } from '#storage/shared/driver-observer';
 import type { Session } from '#tenancy/logins/session-directory';
 
 const ROOT = 'cbt/v1';

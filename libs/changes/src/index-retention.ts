@@ -2,6 +2,8 @@ import { readChain } from '#changes/chain';
 import { readSpans } from '#changes/index-store';
 import { mergeChanges } from '#changes/merge-changes';
 import { missingMerge } from '#changes/span-path';
+import { acceptInBackground } from '#operations/accepting/accept-in-background';
+import type { Begin } from '#operations/accepting/operations';
 import type { PeriodicTask } from '#operations/periodic/periodic-task';
 import type { Database, Tx } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
@@ -9,8 +11,6 @@ import { isStorageError } from '#platform/errors';
 import { createLogger } from '#platform/logging/log';
 import { eachBlockBackend } from '#storage/block/pools/block-backends';
 import { beginRelease } from '#storage/block/snapshots/release-snapshot';
-import { acceptInBackground } from '#storage/shared/background-operation';
-import type { Begin } from '#storage/shared/submit';
 
 const log = createLogger('changes');
 

@@ -1,12 +1,12 @@
 import { indexChanges } from '#changes/index-changes';
+import { acceptInBackground } from '#operations/accepting/accept-in-background';
+import type { Begin } from '#operations/accepting/operations';
 import type { PeriodicTask } from '#operations/periodic/periodic-task';
 import type { Database, Tx } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import { isStorageError } from '#platform/errors';
 import { createLogger } from '#platform/logging/log';
 import { TO_BE_READ } from '#storage/block/snapshots/kept-images';
-import { acceptInBackground } from '#storage/shared/background-operation';
-import type { Begin } from '#storage/shared/submit';
 
 const log = createLogger('changes');
 

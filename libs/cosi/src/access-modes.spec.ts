@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { decodeAccessModes } from '#cosi/access-modes';
 import type { AccessedBucket } from '#cosi/v1alpha2-messages';
-import type { Endpoint } from '#storage/shared/caller';
+import type { Endpoint } from '#storage/object/endpoint';
 
 const wrap = (mode: number | null) => (mode === null ? null : { mode });
 const bucket = (data: number | null, object: number | null = null, metadata: number | null = null): AccessedBucket => ({

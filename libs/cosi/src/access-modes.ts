@@ -1,7 +1,7 @@
 import type { AccessMode } from '#backends/object-backend';
 import type { AccessedBucket } from '#cosi/v1alpha2-messages';
 import { invalid } from '#platform/errors';
-import type { Endpoint } from '#storage/shared/caller';
+import type { Endpoint } from '#storage/object/endpoint';
 
 /**
  * Access modes of v1alpha2. Revision R3 renumbered the enum and split the mode in three, inside the same package, so

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import { Metadata, type ServerUnaryCall } from '@grpc/grpc-js';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { CosiCall, traceOf } from '#cosi/cosi-call';
-import type { Endpoint } from '#storage/shared/caller';
+import type { Endpoint } from '#storage/object/endpoint';
 
 const NOW = 1_000_000;
 const endpoint = { id: 'endpoint-1' } as Endpoint;

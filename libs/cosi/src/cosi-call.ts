@@ -1,8 +1,8 @@
 import type { ServerUnaryCall } from '@grpc/grpc-js';
 import type { Submitted } from '#operations/accepting/operations';
 import { readTraceparent } from '#platform/tracing/tracing';
-import type { Endpoint, EndpointCaller } from '#storage/shared/caller';
-import { driverObserver } from '#storage/shared/change-observer';
+import type { Endpoint, EndpointCaller } from '#storage/object/endpoint';
+import { driverObserver } from '#storage/shared/driver-observer';
 
 /** What is kept back from a caller's deadline so that the answer still reaches it. */
 const MARGIN_SHARE = 0.1;

@@ -8,7 +8,7 @@ import type { OpenSpan } from '#platform/tracing/tracer';
 import { startSpan } from '#platform/tracing/tracing';
 import { type CallLogger, logCall } from '#protocol/call-log';
 import { type GrpcStatus, grpcStatus } from '#protocol/grpc-status';
-import type { Endpoint } from '#storage/shared/caller';
+import type { Endpoint } from '#storage/object/endpoint';
 
 /** A controller's method as Nest hands it over. */
 export type CosiHandler = (request: unknown, call: CosiCall) => Promise<unknown> | Observable<unknown>;

@@ -4,7 +4,7 @@ import { type CallSurroundings, type CosiHandler, type InFlight, unaryCall } fro
 import { COSI_SERVICES } from '#cosi/cosi-protos';
 import { bindSocket, type SocketOptions } from '#platform/connections/unix-socket';
 import { GrpcEndpoint, type Service } from '#protocol/grpc-endpoint';
-import type { Endpoint } from '#storage/shared/caller';
+import type { Endpoint } from '#storage/object/endpoint';
 
 /**
  * Above the 4 MiB of gRPC's default on purpose: what is too large for a field gets INVALID_ARGUMENT with the field's

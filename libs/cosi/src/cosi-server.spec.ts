@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { COSI_SERVICES } from '#cosi/cosi-protos';
 import { CosiServer } from '#cosi/cosi-server';
-import type { Endpoint } from '#storage/shared/caller';
+import type { Endpoint } from '#storage/object/endpoint';
 
 const server = () => new CosiServer({ graceMs: 100, waitMs: 25_000 });
 const handler = async () => ({});

@@ -6,7 +6,7 @@ import { COSI_SERVICES } from '#cosi/cosi-protos';
 import type { SocketOptions } from '#platform/connections/unix-socket';
 import { createLogger } from '#platform/logging/log';
 import type { CallLogger } from '#protocol/call-log';
-import type { Endpoint } from '#storage/shared/caller';
+import type { Endpoint } from '#storage/object/endpoint';
 
 export interface CosiServerOptions {
   /** How long running calls may still take when an endpoint closes; milliseconds. */

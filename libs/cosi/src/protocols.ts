@@ -2,7 +2,7 @@ import type { ObjectProtocol } from '#backends/object-backend';
 import { checkCount, MAX_PROTOCOLS } from '#cosi/request-checks';
 import { PROTOCOL_NUMBERS, type ObjectProtocol as ProtocolMessage } from '#cosi/v1alpha2-messages';
 import { invalid } from '#platform/errors';
-import type { Endpoint } from '#storage/shared/caller';
+import type { Endpoint } from '#storage/object/endpoint';
 
 /** The enum wrapper ObjectProtocol of v1alpha2: an absent message and UNKNOWN are the same. */
 const BY_NUMBER = new Map<number, ObjectProtocol>(

@@ -11,8 +11,8 @@ import {
   SIGNATURE_S3V4,
 } from '#cosi/v1alpha1-messages';
 import { invalid, isStorageError, StorageError } from '#platform/errors';
+import type { Endpoint } from '#storage/object/endpoint';
 import type { AccessView, BucketRequest, BucketView, GrantRequest } from '#storage/object/object-storage';
-import type { Endpoint } from '#storage/shared/caller';
 
 /**
  * cosi.v1alpha1 to and from the domain. The package has one bucket per grant, no protocols in its requests and no

@@ -25,8 +25,8 @@ import {
   type RevokeBucketAccessRequest,
 } from '#cosi/v1alpha2-messages';
 import { invalid, StorageError } from '#platform/errors';
+import type { Endpoint } from '#storage/object/endpoint';
 import type { AccessView, BucketRequest, BucketView, GrantRequest } from '#storage/object/object-storage';
-import type { Endpoint } from '#storage/shared/caller';
 
 /** sigs.k8s.io.cosi.v1alpha2 to and from the domain, in all its wire revisions. */
 export function toGetInfoReply(endpoint: Endpoint): GetInfoReply {

@@ -5,7 +5,7 @@ import type { CspWaits } from '#csp/csp-options';
 import type { Submitted } from '#operations/accepting/operations';
 import { readTraceparent } from '#platform/tracing/tracing';
 import type { BlockCaller } from '#storage/block/block-storage';
-import { driverObserver } from '#storage/shared/change-observer';
+import { driverObserver } from '#storage/shared/driver-observer';
 import type { Session, SessionBackend } from '#tenancy/logins/session-directory';
 
 /** What a route says about its calls; without it, those of a quick read or change. */

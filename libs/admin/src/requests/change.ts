@@ -1,10 +1,10 @@
 import { Refusal } from '#admin/problems/problems';
 import type { AdminCall, Versioned } from '#admin/requests/admin-call';
+import type { ChangeObserver, ObservedChange } from '#operations/accepting/change-observer';
 import { goesOn, type Submitted } from '#operations/accepting/operations';
 import type { Tx } from '#platform/database/database';
 import { isStorageError, type OperationInQuestion, StorageError } from '#platform/errors';
 import type { BlockCaller } from '#storage/block/block-storage';
-import type { ChangeObserver, ObservedChange } from '#storage/shared/change-observer';
 import type { Noted } from '#tenancy/audit-log/audit-log';
 
 export interface ChangeOptions {

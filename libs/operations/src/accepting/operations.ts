@@ -1,13 +1,17 @@
 import { type Accepted, accept, acceptNew, type NewOperation, type NewResource } from '#operations/accepting/accept';
+import type { Askable, Asked } from '#operations/accepting/askable';
 import { Batcher } from '#operations/accepting/batcher';
+import type { Caller } from '#operations/accepting/caller';
+import { noted, type ObservedChange } from '#operations/accepting/change-observer';
 import { type DispatchedLine, LateDispatch } from '#operations/accepting/late-dispatch';
 import { OperationWaiter, retrying } from '#operations/accepting/waiter';
 import type { Outcome } from '#operations/operation';
 import type { Doorbell } from '#operations/queue/doorbell';
 import type { Database, Tx } from '#platform/database/database';
-import { sql } from '#platform/database/sql';
+import { type Statement, sql } from '#platform/database/sql';
 import { isStorageError, StorageError } from '#platform/errors';
 import { failpoint } from '#platform/process/failpoint';
+import { uuidv7 } from '#platform/uuid';
 
 const MARK_WAITED = sql(
   'mark_waited',
@@ -15,16 +19,18 @@ const MARK_WAITED = sql(
     WHERE tenant_id = $1 AND id = $2 AND NOT waited AND state IN ('pending', 'running')`,
 );
 
-export interface Patience {
-  /** Milliseconds since the epoch. */
-  until: number;
-  signal?: AbortSignal;
-}
-
 /**
- * The gateway's side of the engine: accept, ring, wait. `submit` is given what to do inside the one transaction that
- * claims the resource row; everything after the commit is only about telling the caller.
+ * Begins the one operation of the transaction, and ends the transaction with it: nothing may be sent after it. Of `asked`
+ * the audit log is told what was there `before` and is `after`.
  */
+export type Begin = <Request extends object>(
+  operation: Askable<Request>,
+  asked: AskedAndSeen<Request>,
+) => Promise<void>;
+
+export type AskedAndSeen<Request extends object> = Asked<Request> & Pick<ObservedChange, 'before' | 'after'>;
+
+/** The gateway's side of the engine: accept, ring, wait. Everything after the commit is only about telling the caller. */
 export class Operations {
   readonly waiter: OperationWaiter;
   private readonly lateDispatch: LateDispatch;
@@ -40,25 +46,30 @@ export class Operations {
   }
 
   /**
-   * Runs `claim` in a transaction of the tenant. It answers with what to do: start `operationId` (the given one, through
-   * `begin`), join another operation, or nothing at all (`done`).
+   * Accepts what the caller asks for, and waits for it. `claim` runs in the one transaction, which claims the resource's row;
+   * it is given the id that its operation will have, and begins it, joins another one, or finds that there is nothing to do.
+   * @param first before the caller's observer looks: locks that others take before what the observer locks
    */
   async submit<T>(
-    tenantId: string,
-    operationId: string,
-    patience: Patience,
-    claim: (tx: Tx, begin: (operation: NewOperation) => Promise<void>) => Promise<Claim<T>>,
+    caller: Caller,
+    claim: (tx: Tx, begin: Begin, operationId: string) => Promise<Claim<T>>,
+    first?: (tx: Tx) => Promise<void>,
   ): Promise<Submitted<T>> {
-    const started = this.waiter.wait(tenantId, operationId, patience.until, patience.signal);
+    const { tenantId, observer } = caller;
+    const operationId = uuidv7();
+    const started = this.wait(caller, operationId);
     let accepted: Accepted | undefined;
     let begun: NewOperation | undefined;
     const claimed = await this.database
       .withTenant(tenantId, async tx => {
         accepted = undefined;
-        const result = await claim(tx, async operation => {
-          begun = operation;
-          accepted = await accept(tx, operation, this.cap);
-        });
+        await first?.(tx);
+        await observer?.before?.(tx);
+        const begin: Begin = async (operation, asked) => {
+          begun = operationOf(caller, operationId, operation, asked);
+          accepted = await accept(tx, begun, this.cap);
+        };
+        const result = await claim(tx, begin, operationId);
         if (result.join) await tx.commit([MARK_WAITED, [tenantId, result.join]]);
         return result;
       })
@@ -67,7 +78,7 @@ export class Operations {
       });
     if (accepted) return { value: claimed.value, operation: await this.told(begun!, accepted, started) };
     if (claimed.join) {
-      const joined = this.waiter.wait(tenantId, claimed.join, patience.until, patience.signal);
+      const joined = this.wait(caller, claimed.join);
       this.waiter.check(claimed.join);
       return { value: claimed.value, operation: { id: claimed.join, outcome: await joined } };
     }
@@ -77,19 +88,29 @@ export class Operations {
   /**
    * The short way for a resource that has no row yet: all that come at the same moment are claimed and accepted in one
    * transaction. Undefined: its name lives, and `submit` says what that means.
+   * @param row of the operation's id
    */
-  async submitNew(
-    { claim, row, operation }: NewResource,
-    patience: Patience,
+  async submitNew<Request extends object>(
+    caller: Caller,
+    operation: Askable<Request>,
+    asked: AskedAndSeen<Request>,
+    { claim, row }: { claim: Statement; row(operationId: string): object },
   ): Promise<Submitted<undefined> | undefined> {
-    const started = this.waiter.wait(operation.tenantId, operation.id, patience.until, patience.signal);
+    const { tenantId } = caller;
+    const id = uuidv7();
+    const started = this.wait(caller, id);
+    const begun = operationOf(caller, id, operation, asked);
     let accepted: Accepted | undefined;
     try {
-      accepted = await this.claims.add(`${operation.tenantId}/${claim.name}`, { claim, row, operation });
+      accepted = await this.claims.add(`${tenantId}/${claim.name}`, { claim, row: row(id), operation: begun });
     } finally {
-      if (!accepted || accepted.circuitReason !== undefined) this.waiter.leave(operation.id);
+      if (!accepted || accepted.circuitReason !== undefined) this.waiter.leave(id);
     }
-    return accepted && { value: undefined, operation: await this.told(operation, accepted, started) };
+    return accepted && { value: undefined, operation: await this.told(begun, accepted, started) };
+  }
+
+  private wait({ tenantId, deadline, signal }: Caller, operationId: string): Promise<Outcome> {
+    return this.waiter.wait(tenantId, operationId, deadline, signal);
   }
 
   private async claimAll(resources: readonly NewResource[]): Promise<(Accepted | undefined)[]> {
@@ -119,6 +140,17 @@ export class Operations {
     await this.waiter.close();
     await this.doorbell.close();
   }
+}
+
+function operationOf<Request extends object>(
+  { tenantId, backendId, traceparent, actor, observer }: Caller,
+  id: string,
+  operation: Askable<Request>,
+  { before, after, ...asked }: AskedAndSeen<Request>,
+): NewOperation {
+  const { resourceId, resourceName } = asked;
+  const audit = noted(observer, { kind: operation.kind, resourceId, resourceName, operationId: id, before, after });
+  return operation.asked(asked, { id, tenantId, backendId, traceparent, actor, audit });
 }
 
 export interface Claim<T> {

@@ -1,4 +1,5 @@
 import type { NewOperation, Slot } from '#operations/accepting/accept';
+import type { Askable, Asked, Origin } from '#operations/accepting/askable';
 import type { Handler, Handling } from '#operations/definitions/handler';
 import type { JsonObject, QueueClass } from '#operations/operation';
 
@@ -17,29 +18,6 @@ export interface OperationTraits<Request extends object, Work, Needs> {
   negates?(request: Request): readonly Pick<AnyOperation, 'kind'>[];
   /** Asks no backend by itself: a gateway makes it, too, for what it says of its steps and of giving up. */
   carriedOut(needs: Needs): Handling<Work, Request>;
-}
-
-export interface Asked<Request extends object> {
-  resourceId: string;
-  /** For people. */
-  resourceName: string;
-  request: Request;
-  class?: QueueClass;
-  /** Beside those of the kind, where the state of others asks for it. */
-  moreSlots?: readonly Slot[];
-}
-
-/** Who asks, and from where: what is no business of the kind. */
-export type Origin = Pick<
-  NewOperation,
-  'id' | 'tenantId' | 'backendId' | 'unattended' | 'traceparent' | 'actor' | 'audit'
->;
-
-/** As much of a definition as who asks for it needs. */
-export interface Askable<Request extends object> {
-  readonly kind: string;
-  /** For `accept`. */
-  asked(asked: Asked<Request>, origin: Origin): NewOperation;
 }
 
 export class OperationDefinition<Request extends object, Work, Needs> implements Askable<Request> {

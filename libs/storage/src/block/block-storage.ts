@@ -1,6 +1,6 @@
 import type { AccessProtocol } from '#backends/block-backend';
+import type { Caller } from '#operations/accepting/caller';
 import type { Submitted } from '#operations/accepting/operations';
-import type { Caller } from '#storage/shared/caller';
 
 /**
  * What the block interfaces ask of the domain. Every mutation is accepted as a durable operation and waited for up to the

@@ -1,3 +1,4 @@
+import type { Begin } from '#operations/accepting/operations';
 import type { Tx } from '#platform/database/database';
 import { type Statement, sql } from '#platform/database/sql';
 import { deleteVolume } from '#storage/block/volumes/delete-volume';
@@ -7,7 +8,6 @@ import { grantedBuckets, lockAccount, setAccessState } from '#storage/object/acc
 import { revokeAccess } from '#storage/object/accesses/revoke-access';
 import { lockBucket, setBucketState } from '#storage/object/buckets/bucket-store';
 import { deleteBucket } from '#storage/object/buckets/delete-bucket';
-import type { Begin } from '#storage/shared/submit';
 
 /** Where it is, and the id that its operation will have. */
 export interface Place {

@@ -1,10 +1,10 @@
+import { acceptInBackground } from '#operations/accepting/accept-in-background';
 import type { PeriodicTask } from '#operations/periodic/periodic-task';
 import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import { isStorageError } from '#platform/errors';
 import { createLogger } from '#platform/logging/log';
 import { ACCESSES, BUCKETS, type DrainStep, LET_GO, type Remaining, VOLUMES } from '#storage/drain/drain-steps';
-import { acceptInBackground } from '#storage/shared/background-operation';
 import {
   forgetTenant,
   giveUpEnd,

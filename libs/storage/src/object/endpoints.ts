@@ -3,7 +3,7 @@ import type { Config } from '#platform/config/config';
 import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import { StorageError } from '#platform/errors';
-import type { Endpoint } from '#storage/shared/caller';
+import type { Endpoint } from '#storage/object/endpoint';
 
 const RESOLVE = sql(
   'resolve_endpoint',

@@ -2,7 +2,7 @@ import type { ObjectBackendKind } from '#backends/object-backend';
 import type { Operations } from '#operations/accepting/operations';
 import type { SecretBox } from '#platform/crypto/secrets';
 import type { Database } from '#platform/database/database';
-import type { Endpoint } from '#storage/shared/caller';
+import type { Endpoint } from '#storage/object/endpoint';
 
 /** What the accepting half of the object side works with. */
 export interface ObjectDependencies {

@@ -1,6 +1,7 @@
 import type { AccessMode, ObjectAccessPoint, ObjectProtocol } from '#backends/object-backend';
+import type { Caller } from '#operations/accepting/caller';
 import type { Submitted } from '#operations/accepting/operations';
-import type { Caller, EndpointCaller } from '#storage/shared/caller';
+import type { EndpointCaller } from '#storage/object/endpoint';
 import type { AccessPlace } from '#storage/shared/desired-state';
 
 /**

@@ -28,7 +28,6 @@ import {
   setSnapshotStates,
 } from '#storage/block/snapshots/snapshot-store';
 import { lockUsableVolume, type VolumeRow } from '#storage/block/volumes/volume-store';
-import { submit } from '#storage/shared/submit';
 
 const MEMBERS = sql(
   'snapshot_group_members',
@@ -59,7 +58,7 @@ export class SnapshotGroups {
 
   async create(caller: BlockCaller, request: SnapshotGroupRequest): Promise<Submitted<SnapshotGroupView>> {
     const resource = `snapshot group ${request.name}`;
-    const { value: id, operation } = await submit({ ...this.parts, caller }, async (tx, begin, operationId) => {
+    const { value: id, operation } = await this.parts.operations.submit(caller, async (tx, begin, operationId) => {
       const volumeGroup = await lockVolumeGroup(tx, caller, request.volumeGroupId);
       const existing = await lockSnapshotGroupNamed(tx, caller, request);
       if (existing?.state === 'deleting')
@@ -95,7 +94,7 @@ export class SnapshotGroups {
   /** With its snapshots, all or none. */
   async delete(caller: BlockCaller, groupId: string): Promise<Submitted<void>> {
     const { tenantId } = caller;
-    const submitted = await submit({ ...this.parts, caller }, async (tx, begin, operationId) => {
+    const submitted = await this.parts.operations.submit(caller, async (tx, begin, operationId) => {
       const row = await lockSnapshotGroup(tx, caller, groupId);
       if (!row) throw snapshotGroupNotFound(groupId);
       if (row.state === 'deleting') return { value: undefined, join: row.activeOperation ?? undefined };

@@ -1,3 +1,4 @@
+import { noting } from '#operations/accepting/change-observer';
 import { counted } from '#platform/counted';
 import type { Tx } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
@@ -6,7 +7,6 @@ import { isUuid, uuidv7 } from '#platform/uuid';
 import type { BlockDependencies } from '#storage/block/block-dependencies';
 import type { BlockCaller, VolumeConfig, VolumeGroupRequest, VolumeGroupView } from '#storage/block/block-storage';
 import { requireTemplate } from '#storage/block/protection/protect';
-import { noting } from '#storage/shared/change-observer';
 import { canonical } from '#storage/shared/desired-state';
 
 interface GroupRow {

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { noting } from '#operations/accepting/change-observer';
 import { decodeSealed, encodeSealed } from '#platform/crypto/secrets';
 import type { Tx } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
@@ -18,7 +19,6 @@ import {
   putChap,
   updateHost,
 } from '#storage/block/hosts/host-store';
-import { noting } from '#storage/shared/change-observer';
 
 /** Every target of the host says something else now than what was applied. */
 const STALE = sql(

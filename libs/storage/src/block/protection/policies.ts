@@ -1,8 +1,8 @@
+import { type ChangeObserver, noting } from '#operations/accepting/change-observer';
 import { type Database, isUniqueViolation } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import { invalid, StorageError } from '#platform/errors';
 import type { VolumeConfig } from '#storage/block/block-storage';
-import { type ChangeObserver, noting } from '#storage/shared/change-observer';
 
 export interface PolicyView {
   name: string;

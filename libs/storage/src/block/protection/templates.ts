@@ -1,3 +1,4 @@
+import { type ChangeObserver, noting } from '#operations/accepting/change-observer';
 import { counted } from '#platform/counted';
 import { type Database, isUniqueViolation, type Tx } from '#platform/database/database';
 import { ListQuery, type PageOf, type PageRequest, readPage } from '#platform/database/keyset';
@@ -5,7 +6,6 @@ import { sql } from '#platform/database/sql';
 import { invalid, StorageError } from '#platform/errors';
 import { uuidv7 } from '#platform/uuid';
 import type { Schedule } from '#storage/block/protection/periods';
-import { type ChangeObserver, noting } from '#storage/shared/change-observer';
 
 const SHORTEST_MINUTES = 5;
 const WEEK_MINUTES = 7 * 24 * 60;

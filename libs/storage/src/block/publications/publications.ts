@@ -15,7 +15,6 @@ import { LUN, newTargetIdentity } from '#storage/block/publications/target-ident
 import { unpublishVolume } from '#storage/block/publications/unpublish-volume';
 import { isOfOneHost } from '#storage/block/volumes/stored-config';
 import { lockUsableVolume, lockVolume, type VolumeRow, volumeNotFound } from '#storage/block/volumes/volume-store';
-import { submit } from '#storage/shared/submit';
 
 const FIND = sql(
   'publication_find',
@@ -87,7 +86,7 @@ export class Publications {
         'accessProtocol',
         `this backend has no port for ${request.accessProtocol}; it serves ${accessProtocols.join(', ')}`,
       );
-    const { value: host, operation } = await submit({ ...this.parts, caller }, async (tx, begin, operationId) => {
+    const { value: host, operation } = await this.parts.operations.submit(caller, async (tx, begin, operationId) => {
       const volume = await lockUsableVolume(tx, caller, volumeId);
       const host = await findHost(tx, tenantId, request.host);
       if (!host) throw new StorageError('not_found', `Host with id ${request.host} not found.`, { field: 'host' });
@@ -116,7 +115,7 @@ export class Publications {
 
   async unpublish(caller: BlockCaller, volumeId: string, hostName: string): Promise<Submitted<void>> {
     const { tenantId } = caller;
-    const submitted = await submit({ ...this.parts, caller }, async (tx, begin, operationId) => {
+    const submitted = await this.parts.operations.submit(caller, async (tx, begin, operationId) => {
       const volume = await lockVolume(tx, caller, { id: volumeId });
       if (!volume) throw volumeNotFound(volumeId);
       const host = await findHost(tx, tenantId, hostName);

@@ -1,4 +1,6 @@
 import type { DaemonRef, Exporter } from '#backends/exporter';
+import { acceptInBackground } from '#operations/accepting/accept-in-background';
+import type { Begin } from '#operations/accepting/operations';
 import { requireSuccess } from '#operations/accepting/operations';
 import type { PeriodicTask } from '#operations/periodic/periodic-task';
 import type { Database, Tx } from '#platform/database/database';
@@ -11,8 +13,6 @@ import type { BlockCaller } from '#storage/block/block-storage';
 import { eachBlockBackend } from '#storage/block/pools/block-backends';
 import { replayTarget } from '#storage/block/publications/replay-target';
 import type { BlockDirectory } from '#storage/shared/backend-directory';
-import { acceptInBackground } from '#storage/shared/background-operation';
-import { type Begin, submit } from '#storage/shared/submit';
 
 const log = createLogger('exports');
 
@@ -109,7 +109,7 @@ async function replayEach(
 function accept(parts: BlockDependencies, caller: BlockCaller, target: StaleTarget) {
   // It changes nothing: what it follows is in the audit log.
   const asker = { ...caller, backendId: target.backendId, observer: undefined };
-  return submit({ ...parts, caller: asker }, async (tx, begin) => {
+  return parts.operations.submit(asker, async (tx, begin) => {
     const join = await beginReplay(tx, begin, caller.tenantId, target);
     return { value: join ? ('joined' as const) : undefined, join };
   });

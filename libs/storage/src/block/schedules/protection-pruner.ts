@@ -1,3 +1,5 @@
+import { acceptInBackground } from '#operations/accepting/accept-in-background';
+import type { Begin } from '#operations/accepting/operations';
 import type { Database, Tx } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import { isStorageError } from '#platform/errors';
@@ -5,8 +7,6 @@ import { createLogger } from '#platform/logging/log';
 import { periodAt, type Schedule } from '#storage/block/protection/periods';
 import { beginDeletion } from '#storage/block/snapshots/delete-snapshot';
 import { clonesOf, lockSnapshot, type SnapshotState } from '#storage/block/snapshots/snapshot-store';
-import { acceptInBackground } from '#storage/shared/background-operation';
-import type { Begin } from '#storage/shared/submit';
 
 const log = createLogger('protection');
 

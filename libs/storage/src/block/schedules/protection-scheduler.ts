@@ -1,3 +1,5 @@
+import { acceptInBackground } from '#operations/accepting/accept-in-background';
+import type { Begin } from '#operations/accepting/operations';
 import type { PeriodicTask } from '#operations/periodic/periodic-task';
 import type { Database, Tx } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
@@ -10,8 +12,6 @@ import { nextPeriod, periodAt, type Schedule } from '#storage/block/protection/p
 import { ProtectionPruner } from '#storage/block/schedules/protection-pruner';
 import { beginSnapshot } from '#storage/block/snapshots/begin-snapshot';
 import type { VolumeState } from '#storage/block/volumes/volume-store';
-import { acceptInBackground } from '#storage/shared/background-operation';
-import type { Begin } from '#storage/shared/submit';
 
 const log = createLogger('protection');
 

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { type ChangeObserver, noting } from '#operations/accepting/change-observer';
 import { decodeSealed, encodeSealed, type SecretBox, type SecretPlace } from '#platform/crypto/secrets';
 import type { Database, Tx } from '#platform/database/database';
 import { invalid, StorageError } from '#platform/errors';
@@ -31,7 +32,6 @@ import {
   type SnapshotSession,
   type SnapshotSessions,
 } from '#storage/block/sessions/snapshot-session';
-import { type ChangeObserver, noting } from '#storage/shared/change-observer';
 import type { SuspendedTenants } from '#tenancy/tenants/suspended-tenants';
 
 /** What the names of custom resources may look like. */

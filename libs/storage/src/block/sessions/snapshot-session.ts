@@ -1,4 +1,4 @@
-import type { ChangeObserver } from '#storage/shared/change-observer';
+import type { ChangeObserver } from '#operations/accepting/change-observer';
 /**
  * Snapshot sessions: the KEP's way to let backup software read the metadata of some snapshots for a while, without a
  * login at the metadata service (KEP 3314, "The Snapshot Session Manager"). Whoever may log in over CSP asks for one and

@@ -1,3 +1,4 @@
+import type { Begin } from '#operations/accepting/operations';
 import type { Tx } from '#platform/database/database';
 import { StorageError } from '#platform/errors';
 import type { SnapshotRequest } from '#storage/block/block-storage';
@@ -6,7 +7,6 @@ import { readPools } from '#storage/block/pools/pool-store';
 import { createSnapshot } from '#storage/block/snapshots/create-snapshot';
 import { insertSnapshot, lockSnapshot, type SnapshotOwner } from '#storage/block/snapshots/snapshot-store';
 import { lockUsableVolume } from '#storage/block/volumes/volume-store';
-import type { Begin } from '#storage/shared/submit';
 
 export interface NewSnapshot extends SnapshotRequest {
   /** The incarnation; given, so that other rows of the transaction may refer to it before. */

@@ -1,4 +1,5 @@
 import type { ImageRef } from '#backends/block-backend';
+import type { Begin } from '#operations/accepting/operations';
 import { defineOperation } from '#operations/definitions/define-operation';
 import type { Handling } from '#operations/definitions/handler';
 import type { Tx } from '#platform/database/database';
@@ -9,7 +10,6 @@ import { ownSnapshot } from '#storage/block/snapshots/snapshot-slots';
 import { clonesOf, type SnapshotRow, setSnapshotStates } from '#storage/block/snapshots/snapshot-store';
 import { GONE, NOT_GONE, resourceOf } from '#storage/block/snapshots/snapshot-work';
 import type { BlockNeeds } from '#storage/shared/backend-directory';
-import type { Begin } from '#storage/shared/submit';
 
 /** It cannot fail: what cannot be removed waits for a person. */
 export const deleteSnapshot = defineOperation('snapshot.delete', {

@@ -1,3 +1,5 @@
+import { acceptInBackground } from '#operations/accepting/accept-in-background';
+import type { Begin } from '#operations/accepting/operations';
 import type { PeriodicTask } from '#operations/periodic/periodic-task';
 import type { Database, Tx } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
@@ -5,8 +7,6 @@ import { isStorageError } from '#platform/errors';
 import { createLogger } from '#platform/logging/log';
 import { beginDeletion, requireDeletable } from '#storage/block/snapshots/delete-snapshot';
 import { lockSnapshot } from '#storage/block/snapshots/snapshot-store';
-import { acceptInBackground } from '#storage/shared/background-operation';
-import type { Begin } from '#storage/shared/submit';
 
 const log = createLogger('snapshots');
 

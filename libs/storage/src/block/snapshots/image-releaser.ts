@@ -1,3 +1,4 @@
+import { acceptInBackground } from '#operations/accepting/accept-in-background';
 import type { PeriodicTask } from '#operations/periodic/periodic-task';
 import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
@@ -7,7 +8,6 @@ import { eachBlockBackend } from '#storage/block/pools/block-backends';
 import { MERE_ANCHOR, NEEDED } from '#storage/block/snapshots/kept-images';
 import { beginRelease } from '#storage/block/snapshots/release-snapshot';
 import { KEPT } from '#storage/block/volumes/snapshot-conditions';
-import { acceptInBackground } from '#storage/shared/background-operation';
 
 const log = createLogger('snapshots');
 

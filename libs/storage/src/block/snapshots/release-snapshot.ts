@@ -1,4 +1,5 @@
 import type { ImageRef } from '#backends/block-backend';
+import type { Begin } from '#operations/accepting/operations';
 import { defineOperation } from '#operations/definitions/define-operation';
 import type { Handling } from '#operations/definitions/handler';
 import type { Tx } from '#platform/database/database';
@@ -10,7 +11,6 @@ import { ownSnapshot } from '#storage/block/snapshots/snapshot-slots';
 import { resourceOf } from '#storage/block/snapshots/snapshot-work';
 import { KEPT } from '#storage/block/volumes/snapshot-conditions';
 import type { BlockNeeds } from '#storage/shared/backend-directory';
-import type { Begin } from '#storage/shared/submit';
 
 export interface ReleaseSnapshotRequest {
   /** Also the image that the next step of the change index would begin with. */

@@ -15,7 +15,6 @@ import {
   snapshotPage,
   snapshotView,
 } from '#storage/block/snapshots/snapshot-store';
-import { submit } from '#storage/shared/submit';
 
 const PAGE = 500;
 
@@ -59,7 +58,7 @@ export class Snapshots {
     const found = await findSnapshot(this.parts.database, caller, { volumeId, name });
     if (found?.state === 'ready' && !found.condition) return { value: snapshotView(found) };
     const resource = `snapshot ${name}`;
-    const { value: id, operation } = await submit({ ...this.parts, caller }, async (tx, begin, operationId) => {
+    const { value: id, operation } = await this.parts.operations.submit(caller, async (tx, begin, operationId) => {
       const { tenantId, backendId } = caller;
       const made = await beginSnapshot(tx, begin, { tenantId, backendId, operationId }, { ...request, id: uuidv7() });
       return { value: made.id, join: made.join };
@@ -75,7 +74,7 @@ export class Snapshots {
 
   async delete(caller: BlockCaller, snapshotId: string): Promise<Submitted<void>> {
     const { tenantId } = caller;
-    const submitted = await submit({ ...this.parts, caller }, async (tx, begin, operationId) => {
+    const submitted = await this.parts.operations.submit(caller, async (tx, begin, operationId) => {
       const row = await lockSnapshot(tx, caller, { id: snapshotId });
       if (!row) throw snapshotNotFound(snapshotId);
       if (row.state === 'deleting') return { value: undefined, join: row.activeOperation ?? undefined };

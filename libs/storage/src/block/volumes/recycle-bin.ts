@@ -1,4 +1,7 @@
 import type { BlockBackendKind } from '#backends/block-backend';
+import { acceptInBackground } from '#operations/accepting/accept-in-background';
+import { type ChangeObserver, noting } from '#operations/accepting/change-observer';
+import type { Begin } from '#operations/accepting/operations';
 import type { PeriodicTask } from '#operations/periodic/periodic-task';
 import { type Database, isUniqueViolation, type Tx } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
@@ -12,9 +15,6 @@ import { deleteVolume } from '#storage/block/volumes/delete-volume';
 import { deletionOf } from '#storage/block/volumes/volume-deletion';
 import { setVolumeState } from '#storage/block/volumes/volume-store';
 import type { BlockDirectory } from '#storage/shared/backend-directory';
-import { acceptInBackground } from '#storage/shared/background-operation';
-import { type ChangeObserver, noting } from '#storage/shared/change-observer';
-import type { Begin } from '#storage/shared/submit';
 
 const log = createLogger('recycle-bin');
 

@@ -1,4 +1,4 @@
-import type { Asked } from '#operations/definitions/define-operation';
+import type { Asked } from '#operations/accepting/askable';
 import { counted } from '#platform/counted';
 import type { Tx } from '#platform/database/database';
 import { sql } from '#platform/database/sql';

@@ -1,3 +1,4 @@
+import { noting } from '#operations/accepting/change-observer';
 import { isUniqueViolation, type Tx } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import { invalid, StorageError } from '#platform/errors';
@@ -8,7 +9,6 @@ import { checkCapabilities } from '#storage/block/volumes/volume-checks';
 import { editVolume } from '#storage/block/volumes/volume-edit';
 import { changesByPolicy } from '#storage/block/volumes/volume-policy';
 import { lockUsableVolume, lockVolume, type VolumeRow } from '#storage/block/volumes/volume-store';
-import { noting } from '#storage/shared/change-observer';
 import { desiredVolume, fingerprint } from '#storage/shared/desired-state';
 
 const RENAME = sql(

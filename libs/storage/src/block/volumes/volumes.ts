@@ -1,3 +1,4 @@
+import { noting } from '#operations/accepting/change-observer';
 import { requireSuccess, type Submitted, shownAfter } from '#operations/accepting/operations';
 import type { Tx } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
@@ -31,9 +32,7 @@ import {
   volumePage,
   volumeView,
 } from '#storage/block/volumes/volume-store';
-import { noting } from '#storage/shared/change-observer';
 import { desiredVolume, differences, fingerprint } from '#storage/shared/desired-state';
-import { submit } from '#storage/shared/submit';
 
 const DEFAULT_VOLUME_BYTES = 10n * 1024n ** 3n;
 const PAGE = 500;
@@ -92,7 +91,7 @@ export class Volumes {
     const resource = `volume ${asked.name}`;
     const { source: asks } = asked;
     const image = asks && 'image' in asks ? await findImage(this.parts, caller, asks.image, asked.pool) : undefined;
-    const { value: id, operation } = await submit({ ...this.parts, caller }, async (tx, begin, operationId) => {
+    const { value: id, operation } = await this.parts.operations.submit(caller, async (tx, begin, operationId) => {
       const row = await lockVolume(tx, caller, { name: asked.name });
       if (row) return sameOrRefused(row, asked);
       const request = await settledRequest(tx, caller.tenantId, asked);
@@ -166,7 +165,7 @@ export class Volumes {
   async update(caller: BlockCaller, volumeId: string, changes: VolumeChanges): Promise<Submitted<VolumeView>> {
     const { capabilities } = this.parts.kindOf(caller);
     const resource = `volume ${volumeId}`;
-    const { value: waited, operation } = await submit({ ...this.parts, caller }, async (tx, begin, operationId) => {
+    const { value: waited, operation } = await this.parts.operations.submit(caller, async (tx, begin, operationId) => {
       const row = await lockUsableVolume(tx, caller, volumeId);
       const grows = changes.sizeBytes !== undefined && changes.sizeBytes !== BigInt(row.sizeBytes);
       if (grows && row.activeOperation) return { value: 'again', join: row.activeOperation };
@@ -223,7 +222,7 @@ export class Volumes {
     { force, binned = false }: { force: boolean; binned?: boolean },
   ): Promise<Submitted<void>> {
     const { tenantId } = caller;
-    const submitted = await submit({ ...this.parts, caller }, async (tx, begin, operationId) => {
+    const submitted = await this.parts.operations.submit(caller, async (tx, begin, operationId) => {
       const row = await lockVolume(tx, caller, { id: volumeId });
       if (!row && binned && (await leaveBin(tx, begin, { tenantId, operationId }, volumeId)))
         return { value: undefined };

@@ -1,7 +1,7 @@
 import type { AccessMode, Grant } from '#backends/object-backend';
 import type { Database, Tx } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
-import type { Endpoint } from '#storage/shared/caller';
+import type { Endpoint } from '#storage/object/endpoint';
 import type { DesiredAccess } from '#storage/shared/desired-state';
 
 export type AccessState = 'granting' | 'ready' | 'revoking' | 'gone';

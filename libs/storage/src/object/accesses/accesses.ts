@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Grant, ObjectBackendKind } from '#backends/object-backend';
+import type { Caller } from '#operations/accepting/caller';
 import { requireSuccess, type Submitted, shownAfter } from '#operations/accepting/operations';
 import { decodeSealed, encodeSealed } from '#platform/crypto/secrets';
 import type { Tx } from '#platform/database/database';
@@ -24,9 +25,9 @@ import { grantAccess } from '#storage/object/accesses/grant-access';
 import { narrowAccess } from '#storage/object/accesses/narrow-access';
 import { revokeAccess } from '#storage/object/accesses/revoke-access';
 import { supported, view } from '#storage/object/buckets/buckets';
+import { type Endpoint, type EndpointCaller, requireServing } from '#storage/object/endpoint';
 import type { ObjectDependencies } from '#storage/object/object-dependencies';
 import type { AccessCalls, AccessView, GrantRequest } from '#storage/object/object-storage';
-import { type Caller, type Endpoint, type EndpointCaller, requireServing } from '#storage/shared/caller';
 import {
   type AccessPlace,
   accessDifferences,
@@ -34,7 +35,6 @@ import {
   desiredAccess,
   fingerprint,
 } from '#storage/shared/desired-state';
-import { submit } from '#storage/shared/submit';
 
 export class Accesses implements AccessCalls {
   constructor(private readonly parts: ObjectDependencies) {}
@@ -67,7 +67,7 @@ export class Accesses implements AccessCalls {
       if (row.activeOperation) return { value: undefined, join: row.activeOperation };
       return row.stale ? undefined : { value: undefined };
     };
-    const { operation } = await submit({ ...this.parts, caller }, async (tx, begin, operationId) => {
+    const { operation } = await this.parts.operations.submit(caller, async (tx, begin, operationId) => {
       const row = await lockAccess(tx, endpoint, request.name);
       const known = row && living(row);
       if (known) return known;
@@ -122,8 +122,8 @@ export class Accesses implements AccessCalls {
     bucketNames?: readonly string[],
     first?: (tx: Tx) => Promise<void>,
   ): Promise<Submitted<void>> {
-    const { value: again, operation } = await submit<'again' | undefined>(
-      { ...this.parts, caller, first },
+    const { value: again, operation } = await this.parts.operations.submit<'again' | undefined>(
+      caller,
       async (tx, begin, operationId) => {
         const row = await lockAccount(tx, caller, accountId);
         if (!row) return { value: undefined };
@@ -145,6 +145,7 @@ export class Accesses implements AccessCalls {
         else await begin(narrowAccess, { ...subject, request: { resources, leaving: [...bucketNames!] } });
         return { value: undefined };
       },
+      first,
     );
     requireSuccess(operation, `account ${accountId}`, { accepted: again === undefined });
     return again ? this.take(caller, accountId, bucketNames, first) : { value: undefined, operation };

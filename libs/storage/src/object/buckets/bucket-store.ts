@@ -1,7 +1,7 @@
 import { Batcher } from '#operations/accepting/batcher';
 import type { Database, Tx } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
-import type { Endpoint } from '#storage/shared/caller';
+import type { Endpoint } from '#storage/object/endpoint';
 import type { DesiredBucket } from '#storage/shared/desired-state';
 
 export type BucketOrigin = 'created' | 'registered';

@@ -1,4 +1,5 @@
 import type { ObjectBackendKind, ObjectProtocol } from '#backends/object-backend';
+import type { Caller } from '#operations/accepting/caller';
 import { requireSuccess, type Submitted } from '#operations/accepting/operations';
 import type { Tx } from '#platform/database/database';
 import { invalid, StorageError } from '#platform/errors';
@@ -15,11 +16,10 @@ import {
 import { createBucket } from '#storage/object/buckets/create-bucket';
 import { deleteBucket } from '#storage/object/buckets/delete-bucket';
 import { releaseBucket } from '#storage/object/buckets/release-bucket';
+import { type Endpoint, type EndpointCaller, requireServing } from '#storage/object/endpoint';
 import type { ObjectDependencies } from '#storage/object/object-dependencies';
 import type { BucketCalls, BucketRequest, BucketView } from '#storage/object/object-storage';
-import { type Caller, type Endpoint, type EndpointCaller, requireServing } from '#storage/shared/caller';
 import { desiredBucket, differences, fingerprint } from '#storage/shared/desired-state';
-import { submit, submitNew } from '#storage/shared/submit';
 
 /** The incarnation that is to be removed once more after what was joined. */
 type Again = string | undefined;
@@ -57,12 +57,12 @@ export class Buckets implements BucketCalls {
     const id = uuidv7();
     const subject = { resourceId: id, resourceName: name, after: desired, request: { spec: { ...desired.spec } } };
     const make = () =>
-      submitNew({ ...this.parts, caller }, createBucket, subject, {
+      this.parts.operations.submitNew(caller, createBucket, subject, {
         claim: CLAIM_BUCKETS,
         row: operationId => newBucket(endpoint, { id, name, desired, fingerprint: print, operationId }),
       });
     const join = () =>
-      submit({ ...this.parts, caller }, async tx => {
+      this.parts.operations.submit(caller, async tx => {
         const row = await lockBucket(tx, endpoint, name);
         if (!row) return { value: 'gone' as const };
         if (row.state === 'deleting')
@@ -130,8 +130,8 @@ export class Buckets implements BucketCalls {
     const { tenantId } = caller;
     const resource = `bucket ${name}`;
     const first = (tx: Tx) => lockHolders(tx, caller, name);
-    const { value: again, operation } = await submit<Again>(
-      { ...this.parts, caller, first },
+    const { value: again, operation } = await this.parts.operations.submit<Again>(
+      caller,
       async (tx, begin, operationId) => {
         const row = await lockBucket(tx, caller, name);
         if (!row || (incarnation !== undefined && row.id !== incarnation)) return { value: undefined };
@@ -152,6 +152,7 @@ export class Buckets implements BucketCalls {
         else await begin(deleteBucket, { ...subject, request, class: deletePolicy === 'purge' ? 'destroy' : 'fast' });
         return { value: undefined };
       },
+      first,
     );
     // What is not done with the joined one has not been accepted.
     requireSuccess(operation, resource, { accepted: again === undefined });

@@ -1,12 +1,12 @@
 import { type ObjectBackendKind, ReplacedBucket } from '#backends/object-backend';
 import { objectBackendKinds } from '#backends/registry';
+import { type ChangeObserver, noting } from '#operations/accepting/change-observer';
 import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import { invalid, StorageError } from '#platform/errors';
 import { uuidv7 } from '#platform/uuid';
 import type { BackendDirectory } from '#storage/shared/backend-directory';
 import { requireTaking } from '#storage/shared/backend-state';
-import { type ChangeObserver, noting } from '#storage/shared/change-observer';
 import { desiredBucket, fingerprint } from '#storage/shared/desired-state';
 import { COSI_ENDPOINT_NAME } from '#tenancy/setup/setup';
 

@@ -1,7 +1,7 @@
 import { accept } from '#operations/accepting/accept';
+import type { Begin } from '#operations/accepting/operations';
 import type { Database, Tx } from '#platform/database/database';
 import { uuidv7 } from '#platform/uuid';
-import type { Begin } from '#storage/shared/submit';
 
 /** Without a place of its own it waits for the next round of a reconciler, which keeps the cap and rings the bell. */
 const NO_PLACE = 0;

@@ -1,6 +1,6 @@
 import type { ObjectAccessPoint, ObjectProtocol } from '#backends/object-backend';
+import type { Caller } from '#operations/accepting/caller';
 import { StorageError } from '#platform/errors';
-import type { ChangeObserver } from '#storage/shared/change-observer';
 
 /** A door that calls come in by. Who is calling follows from it: a socket is bound to a tenant and a backend. */
 export interface Endpoint {
@@ -19,20 +19,6 @@ export interface Endpoint {
   grantMismatch: 'already_exists' | 'invalid_argument';
   /** Numbering of v1alpha2 AccessMode when the request itself does not tell (docs/callers.md#revisions-of-v1alpha2). */
   accessModeNumbers: 'auto' | 'r1' | 'r3';
-}
-
-/** Who asks, for whom, and how long they wait. Nobody writes into it: what came of the call is returned. */
-export interface Caller {
-  readonly tenantId: string;
-  readonly backendId: string;
-  /** Wait no longer than this for the operation; the work goes on. Milliseconds since the epoch. */
-  readonly deadline: number;
-  /** The caller left: stop waiting. The work goes on. */
-  readonly signal?: AbortSignal;
-  readonly traceparent?: string;
-  /** Who it is, for people who look at the operation. */
-  readonly actor?: string;
-  readonly observer?: ChangeObserver;
 }
 
 /** Who came in by a socket; tenant and backend are those of its endpoint. */

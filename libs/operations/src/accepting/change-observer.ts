@@ -1,5 +1,5 @@
 import type { Tx, Write } from '#platform/database/database';
-import { type Actor, auditColumns, auditWrite, type Noted } from '#tenancy/audit-log/audit-log';
+import { auditColumns, auditWrite, type Noted } from '#tenancy/audit-log/audit-log';
 
 /**
  * Looks on at a change, inside the transaction that accepts it or makes it: so that what it was checked against is what is
@@ -23,23 +23,6 @@ export interface ObservedChange {
   /** That carries it out; absent when this transaction has done all of it. */
   operationId?: string;
 }
-
-/** Kinds of operations that are other words for what the audit log tells of people. */
-const ACTIONS: Readonly<Record<string, string>> = {
-  'volume.clone': 'volume.create',
-  'volume.expand': 'volume.change',
-  'volume.publish': 'publication.create',
-  'volume.unpublish': 'publication.delete',
-};
-
-/** Of a driver: it has no words of its own for what it does. */
-export const driverObserver = (tenantId: string, actor: Actor): ChangeObserver => ({
-  note: ({ kind, resourceId: id, resourceName: name, before, after, operationId }) => {
-    const action = ACTIONS[kind] ?? kind;
-    const subject = { kind: action.split('.')[0]!, id, name };
-    return { actor, entry: { tenantId, action, subject, before, after, ...(operationId ? { operationId } : {}) } };
-  },
-});
 
 /** For `NewOperation.audit`. */
 export const noted = (observer: ChangeObserver | undefined, change: ObservedChange): object | undefined => {
