@@ -26,7 +26,7 @@ describe('the CSP room over TLS', () => {
     port = await freePort();
     const config = loadConfig([], { TRIVET_HOME: home, TRIVET_HTTPS_LISTEN: `127.0.0.1:${port}` });
     const { routing } = room.app.getHttpAdapter().getInstance() as unknown as FastifyInstance;
-    await listenHttps(routing, { config, log: createLogger('csp-tls'), shutdown });
+    await listenHttps(routing, { config, log: createLogger('csp-tls'), shutdown }, { begin: () => {} });
   });
   afterAll(async () => {
     await shutdown.stop('test');

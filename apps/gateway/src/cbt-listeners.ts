@@ -11,10 +11,7 @@ import type { TenantState } from '#tenancy/tenants/tenant-state';
 import { certificateSource, type KeyPair } from './certificate.js';
 import { certificateNames } from './certificate-names.js';
 import type { GatewayTasks } from './gateway-tasks.js';
-import { reloadFrom } from './https.js';
-
-/** A renewed certificate is used at most this much later. */
-const RELOAD_MS = 30_000;
+import { reloading } from './https.js';
 
 export interface CbtListenerParts {
   changes: ChangedBlocks;
@@ -56,7 +53,7 @@ export async function openCbtListeners(
     version: VERSION,
   });
   shutdown.add('cbt', () => server.close(config.TRIVET_SHUTDOWN_MS / 2));
-  const tls = await openTls(context, server);
+  const tls = await openTls(context, server, parts.tasks);
   const follow = socketFollower(context, server, parts);
   await follow.look();
 
@@ -71,8 +68,9 @@ export async function openCbtListeners(
 }
 
 async function openTls(
-  { config, log, shutdown }: ProcessContext<Config>,
+  { config, log }: ProcessContext<Config>,
   server: CbtServer,
+  tasks: GatewayTasks,
 ): Promise<CbtListeners['tls']> {
   const listen = config.TRIVET_CBT_LISTEN;
   if (listen === 'none') return undefined;
@@ -86,9 +84,7 @@ async function openTls(
   const listener = await server.openTls(pair, listen).catch(error => {
     throw listenError('TRIVET_CBT_LISTEN', listen, error);
   });
-  const reload = setInterval(() => reloadFrom(listener.server as Server, source, pair, log), RELOAD_MS);
-  reload.unref();
-  shutdown.add('cbt-certificate', () => clearInterval(reload));
+  tasks.begin(reloading('cbt-certificate', listener.server as Server, source, pair, log));
   const address = `${listen.host}:${listener.port}`;
   log.info({ address, certificate: source.description }, 'changed blocks are served over TLS');
   return { port: listener.port, caCert: () => pair.cert };

@@ -35,7 +35,7 @@ describe('a connection on which nothing more comes', () => {
     https = await freePort();
     const config = loadConfig([], { TRIVET_HOME: home, TRIVET_HTTPS_LISTEN: `127.0.0.1:${https}` });
     // Whoever is served gets no answer here: only the limits end his connection.
-    await listenHttps(() => {}, { config, log: createLogger('limits'), shutdown }, limits);
+    await listenHttps(() => {}, { config, log: createLogger('limits'), shutdown }, { begin: () => {} }, limits);
   });
   afterAll(async () => {
     await shutdown.stop('test');

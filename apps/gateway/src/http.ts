@@ -9,6 +9,7 @@ import { NestLogger } from '#platform/logging/nest-logger';
 import type { ProcessContext } from '#platform/process/boot';
 import { CONNECTION_LIMITS, refuseConnection, serverOptions } from './connection-limits.js';
 import { gatewayModule, type HttpParts } from './gateway.module.js';
+import { GatewayTasks } from './gateway-tasks.js';
 import { traceRequests } from './http-tracing.js';
 import { listenHttps } from './https.js';
 
@@ -93,5 +94,5 @@ export async function listenHttp(
   }
   log.info({ address: `${listen.host}:${listen.port}` }, 'HTTP is served');
   const { routing } = app.getHttpAdapter().getInstance() as unknown as FastifyInstance;
-  await listenHttps(routing, { config, log, shutdown });
+  await listenHttps(routing, { config, log, shutdown }, app.get(GatewayTasks));
 }

@@ -9,7 +9,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ConfigError, loadConfig } from '#platform/config/config';
 import { createLogger } from '#platform/logging/log';
 import { Shutdown } from '#platform/process/shutdown';
-import { listenHttps, reloadFrom } from './https.js';
+import { listenHttps, reloading } from './https.js';
 import { makeSelfSigned } from './self-signed.js';
 
 const log = createLogger('https-test');
@@ -38,7 +38,7 @@ describe('the HTTPS door', () => {
 
   const open = (env: Record<string, string> = {}) => {
     const config = loadConfig([], { TRIVET_HOME: home, TRIVET_HTTPS_LISTEN: `127.0.0.1:${port}`, ...env });
-    return listenHttps((_request, reply) => reply.end('served'), { config, log, shutdown });
+    return listenHttps((_request, reply) => reply.end('served'), { config, log, shutdown }, { begin: () => {} });
   };
   /** The answer's text and the names of the certificate that it came with. */
   const get = async (agent?: Agent) => {
@@ -99,23 +99,25 @@ describe('a changed certificate', () => {
     { cert: 'new', key: 'new' },
   ];
 
-  it('is taken once', () => {
-    const server = { setSecureContext: vi.fn() };
+  const server = { setSecureContext: vi.fn() };
+  const reload = (read: () => typeof old, current: typeof old) =>
+    reloading('certificate', server, { read, description: 'file' }, current, log).run(new AbortController().signal);
+
+  it('is taken once', async () => {
     const current = { ...old };
-    const source = { read: () => fresh, description: 'file' };
-    reloadFrom(server, source, current, log);
-    reloadFrom(server, source, current, log);
+    await reload(() => fresh, current);
+    await reload(() => fresh, current);
     expect(server.setSecureContext.mock.calls).toEqual([[fresh]]);
     expect(current).toEqual(fresh);
   });
 
-  it('that cannot be used leaves the old one', () => {
-    const server = { setSecureContext: vi.fn() };
+  it('that cannot be used leaves the old one, and whoever looks at tasks is told', async () => {
+    server.setSecureContext.mockClear();
     const current = { ...old };
     const read = () => {
       throw new ConfigError('not a certificate');
     };
-    reloadFrom(server, { read, description: 'file' }, current, log);
+    await expect(reload(read, current)).rejects.toThrow('not a certificate');
     expect(server.setSecureContext).not.toHaveBeenCalled();
     expect(current).toEqual(old);
   });

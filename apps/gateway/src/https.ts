@@ -1,11 +1,13 @@
 import type { RequestListener } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import { promisify } from 'node:util';
+import type { PeriodicTask } from '#operations/periodic/periodic-task';
 import { listenError } from '#platform/health/health-http';
 import type { ProcessContext } from '#platform/process/boot';
 import { type CertificateSource, certificateSource, type KeyPair } from './certificate.js';
 import { certificateNames } from './certificate-names.js';
 import { CONNECTION_LIMITS, refuseConnection, serverOptions } from './connection-limits.js';
+import type { GatewayTasks } from './gateway-tasks.js';
 
 /** A renewed certificate is used at most this much later. */
 const RELOAD_MS = 30_000;
@@ -15,6 +17,7 @@ const CLOSE_IDLE_MS = 50;
 export async function listenHttps(
   listener: RequestListener,
   { config, log, shutdown }: Pick<ProcessContext, 'config' | 'log' | 'shutdown'>,
+  tasks: Pick<GatewayTasks, 'begin'>,
   limits = CONNECTION_LIMITS,
 ): Promise<void> {
   const listen = config.TRIVET_HTTPS_LISTEN;
@@ -35,10 +38,8 @@ export async function listenHttps(
     server.once('error', error => reject(listenError('TRIVET_HTTPS_LISTEN', listen, error)));
     server.listen(listen.port, listen.host, resolve);
   });
-  const reload = setInterval(() => reloadFrom(server, source, pair, log), RELOAD_MS);
-  reload.unref();
+  tasks.begin(reloading('https-certificate', server, source, pair, log));
   shutdown.add('https', () => {
-    clearInterval(reload);
     // A kept connection is idle only after its running request.
     const hurry = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_MS);
     return promisify(server.close.bind(server))().finally(() => clearInterval(hurry));
@@ -46,20 +47,20 @@ export async function listenHttps(
   log.info({ address: `${listen.host}:${listen.port}`, certificate: source.description }, 'HTTPS is served');
 }
 
-/** New connections get the new certificate; one that cannot be used leaves the old one in place. */
-export function reloadFrom(
+/** New connections get the new certificate. One that cannot be used leaves the old one in place, and the task is late. */
+export function reloading(
+  name: string,
   server: Pick<Server, 'setSecureContext'>,
   source: CertificateSource,
   current: KeyPair,
-  log: Pick<ProcessContext['log'], 'info' | 'warn'>,
-): void {
-  try {
+  log: Pick<ProcessContext['log'], 'info'>,
+): Omit<PeriodicTask, 'scope'> {
+  const run = async (): Promise<void> => {
     const pair = source.read();
     if (pair.cert === current.cert && pair.key === current.key) return;
     server.setSecureContext(pair);
     Object.assign(current, pair);
     log.info({ certificate: source.description }, 'the certificate was changed');
-  } catch (error) {
-    log.warn({ reason: (error as Error).message }, 'the changed certificate cannot be used, serving the old one');
-  }
+  };
+  return { name, everyMs: RELOAD_MS, waitsFirst: true, run };
 }
