@@ -65,6 +65,7 @@ export const blockViolations = (history: BlockHistory): string[] => [
 /** In place of the resources: each of their slots. A kind that says nothing of volumes has its own resource alone. */
 function bySlots(attempt: Attempt): Attempt {
   const slots = SLOTS[attempt.kind] ?? [];
+  if (slots.length === 0 && isOfVolume(attempt.kind)) throw new Error(`say in SLOTS which slots ${attempt.kind} takes`);
   const [own, ...others] = attempt.resources;
   const volumes = isOfVolume(attempt.kind) && others.length === 0 ? [own!] : others;
   const resources = volumes.flatMap(volume => slots.map(slot => `${volume}/${slot}`));
