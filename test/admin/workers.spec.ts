@@ -219,10 +219,12 @@ describe.each([true, false])('with Redis: %s', withRedis => {
        VALUES ($1, $2, 'volume.create', 'copy', gen_random_uuid(), 'thing', gen_random_uuid(), 'thing', '{}')`,
       [house.beta.id, id],
     );
-    const due = await house.database.engine<{ operationId: string; class: string }>(
-      sqlFile('operations', 'due'),
-      [64, 0, 500, ['volume.create']],
-    );
+    const due = await house.database.engine<{ operationId: string; class: string }>(sqlFile('operations', 'due'), [
+      64,
+      0,
+      500,
+      ['volume.create'],
+    ]);
     const taken = due.filter(row => row.class === 'index');
     expect(taken).toEqual([]);
     await until('the other one was dispatched', async () => {
