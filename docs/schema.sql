@@ -57,6 +57,24 @@ CREATE POLICY owner ON trivet.tenant_quota TO trivet_owner USING (true) WITH CHE
 CREATE POLICY tenant ON trivet.tenant_quota TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.tenant_quota TO trivet_app;
 
+-- tally: Rule: tallies. How many volumes, snapshots and buckets there are, and what they hold. Kept by the triggers count_*.
+-- Migrations: 0027-tallies
+CREATE TABLE trivet.tally (
+  tenant_id uuid NOT NULL,
+  kind text NOT NULL,
+  backend_id uuid NOT NULL,
+  pool text NOT NULL,
+  stripe bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+  things bigint NOT NULL,
+  bytes numeric NOT NULL,
+  CONSTRAINT tally_pkey PRIMARY KEY (tenant_id, kind, backend_id, pool, stripe),
+  CONSTRAINT tally_tenant_id_backend_id_fkey FOREIGN KEY (tenant_id, backend_id) REFERENCES trivet.backend(tenant_id, id) ON DELETE CASCADE
+) WITH (fillfactor=20);
+ALTER TABLE trivet.tally ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY owner ON trivet.tally TO trivet_owner USING (true) WITH CHECK (true);
+CREATE POLICY tenant ON trivet.tally TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
+GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.tally TO trivet_app;
+
 -- tenant_user: People and drivers that log in.
 -- Migrations: 0003-users, 0006-admin, 0007-identities
 CREATE TABLE trivet.tenant_user (
@@ -554,6 +572,9 @@ CREATE INDEX bucket_by_name ON trivet.bucket (tenant_id, name, id) WHERE (state 
 CREATE INDEX bucket_gone ON trivet.bucket (tenant_id, updated_at) WHERE (state = 'gone');
 CREATE UNIQUE INDEX bucket_live ON trivet.bucket (tenant_id, backend_id, name) WHERE (state <> 'gone');
 CREATE INDEX bucket_with_condition ON trivet.bucket (tenant_id) WHERE (condition IS NOT NULL);
+CREATE TRIGGER count_changed AFTER UPDATE ON trivet.bucket FOR EACH ROW WHEN ((((old.state <> 'gone') <> (new.state <> 'gone')) OR ((new.state <> 'gone') AND ((old.backend_id <> new.backend_id) OR ('' <> '') OR (COALESCE(old.used_bytes, (0)::bigint) <> COALESCE(new.used_bytes, (0)::bigint)))))) EXECUTE FUNCTION trivet.count_bucket();
+CREATE TRIGGER count_made AFTER INSERT ON trivet.bucket REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION trivet.count_bucket();
+CREATE TRIGGER count_removed AFTER DELETE ON trivet.bucket FOR EACH ROW WHEN ((old.state <> 'gone')) EXECUTE FUNCTION trivet.count_bucket();
 CREATE TRIGGER keep_quotas AFTER INSERT ON trivet.bucket REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION trivet.keep_quotas('buckets', 'bucket_bytes');
 ALTER TABLE trivet.bucket ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY owner ON trivet.bucket TO trivet_owner USING (true) WITH CHECK (true);
@@ -712,6 +733,9 @@ CREATE INDEX volume_of_group ON trivet.volume (tenant_id, volume_group_id) WHERE
 CREATE INDEX volume_of_snapshot ON trivet.volume (tenant_id, base_snapshot_id) WHERE (base_snapshot_id IS NOT NULL);
 CREATE INDEX volume_promised ON trivet.volume (tenant_id, backend_id, pool) INCLUDE (size_bytes, growing_to, state, binned_until) WHERE (state <> 'gone');
 CREATE INDEX volume_with_condition ON trivet.volume (tenant_id) WHERE (condition IS NOT NULL);
+CREATE TRIGGER count_changed AFTER UPDATE ON trivet.volume FOR EACH ROW WHEN (((((old.state <> 'gone') AND (NOT ((old.state = 'deleting') AND (old.binned_until IS NOT NULL)))) <> ((new.state <> 'gone') AND (NOT ((new.state = 'deleting') AND (new.binned_until IS NOT NULL))))) OR ((new.state <> 'gone') AND (NOT ((new.state = 'deleting') AND (new.binned_until IS NOT NULL))) AND ((old.backend_id <> new.backend_id) OR (old.pool <> new.pool) OR (GREATEST(old.size_bytes, old.growing_to) <> GREATEST(new.size_bytes, new.growing_to)))))) EXECUTE FUNCTION trivet.count_volume();
+CREATE TRIGGER count_made AFTER INSERT ON trivet.volume REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION trivet.count_volume();
+CREATE TRIGGER count_removed AFTER DELETE ON trivet.volume FOR EACH ROW WHEN (((old.state <> 'gone') AND (NOT ((old.state = 'deleting') AND (old.binned_until IS NOT NULL))))) EXECUTE FUNCTION trivet.count_volume();
 CREATE TRIGGER keep_quotas AFTER INSERT ON trivet.volume REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION trivet.keep_quotas('volumes', 'volume_bytes');
 CREATE CONSTRAINT TRIGGER note_giving_way AFTER UPDATE OF binned_until ON trivet.volume DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.state = 'binned') AND (new.state = 'binned') AND (new.binned_until < old.binned_until))) EXECUTE FUNCTION trivet.note_giving_way();
 CREATE TRIGGER volume_target_identity BEFORE INSERT OR UPDATE OF tid, target ON trivet.volume FOR EACH ROW EXECUTE FUNCTION trivet.volume_target_identity();
@@ -822,6 +846,9 @@ CREATE INDEX snapshot_named ON trivet.snapshot (tenant_id, backend_id, name) WHE
 CREATE INDEX snapshot_of_group ON trivet.snapshot (tenant_id, snapshot_group_id) WHERE (snapshot_group_id IS NOT NULL);
 CREATE INDEX snapshot_to_index ON trivet.snapshot (tenant_id, volume_id, cut) WHERE ((cut IS NOT NULL) AND (index_state = 'pending'));
 CREATE INDEX snapshot_with_condition ON trivet.snapshot (tenant_id) WHERE (condition IS NOT NULL);
+CREATE TRIGGER count_changed AFTER UPDATE ON trivet.snapshot FOR EACH ROW WHEN (((((old.state <> 'gone') OR ((old.cut IS NOT NULL) AND (old.image_gone_at IS NULL))) <> ((new.state <> 'gone') OR ((new.cut IS NOT NULL) AND (new.image_gone_at IS NULL)))) OR (((new.state <> 'gone') OR ((new.cut IS NOT NULL) AND (new.image_gone_at IS NULL))) AND ((old.backend_id <> new.backend_id) OR ('' <> '') OR (0 <> 0))))) EXECUTE FUNCTION trivet.count_snapshot();
+CREATE TRIGGER count_made AFTER INSERT ON trivet.snapshot REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION trivet.count_snapshot();
+CREATE TRIGGER count_removed AFTER DELETE ON trivet.snapshot FOR EACH ROW WHEN (((old.state <> 'gone') OR ((old.cut IS NOT NULL) AND (old.image_gone_at IS NULL)))) EXECUTE FUNCTION trivet.count_snapshot();
 CREATE TRIGGER keep_quotas AFTER INSERT ON trivet.snapshot REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION trivet.keep_quotas('snapshots');
 ALTER TABLE trivet.snapshot ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY owner ON trivet.snapshot TO trivet_owner USING (true) WITH CHECK (true);
@@ -1078,6 +1105,25 @@ AS $function$
       ('Windows File Server', 'Files')) AS shipped (name, description)
   ON CONFLICT (tenant_id, name) DO NOTHING;
 $function$;
+
+-- add_to_tally: 0027-tallies
+CREATE OR REPLACE FUNCTION trivet.add_to_tally(p_tenant uuid, p_kind text, p_backend uuid, p_pool text, p_things bigint, p_bytes numeric)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  IF p_things = 0 AND p_bytes = 0 THEN RETURN; END IF;
+  UPDATE trivet.tally t SET things = t.things + p_things, bytes = t.bytes + p_bytes
+   WHERE t.tenant_id = p_tenant AND t.kind = p_kind AND t.backend_id = p_backend AND t.pool = p_pool
+     AND t.stripe = (SELECT o.stripe FROM trivet.tally o
+                      WHERE o.tenant_id = p_tenant AND o.kind = p_kind AND o.backend_id = p_backend AND o.pool = p_pool
+                      ORDER BY o.stripe LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED);
+  IF NOT FOUND THEN
+    INSERT INTO trivet.tally (tenant_id, kind, backend_id, pool, things, bytes)
+    VALUES (p_tenant, p_kind, p_backend, p_pool, p_things, p_bytes);
+  END IF;
+END $function$;
+GRANT EXECUTE ON FUNCTION trivet.add_to_tally(uuid,text,uuid,text,bigint,numeric) TO trivet_app;
 
 -- all_tenants: 0006-admin
 -- For the appliance's administrators, and for finding the tenant that a path names.
@@ -1426,6 +1472,99 @@ AS $function$
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.circuits(uuid) TO trivet_app;
 GRANT EXECUTE ON FUNCTION trivet.circuits(uuid) TO trivet_engine;
+
+-- count_bucket: no migration of ours
+CREATE OR REPLACE FUNCTION trivet.count_bucket()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+DECLARE
+  added record;
+  was bigint;
+  has bigint := 0;
+BEGIN
+  IF TG_OP = 'INSERT' THEN
+    FOR added IN
+      SELECT m.tenant_id, m.backend_id, '' AS pool, count(*) AS things, sum(coalesce(m.used_bytes, 0)) AS bytes
+        FROM made m WHERE m.state <> 'gone' GROUP BY 1, 2, 3
+    LOOP
+      PERFORM trivet.add_to_tally(added.tenant_id, 'bucket', added.backend_id, added.pool, added.things, added.bytes);
+    END LOOP;
+    RETURN NULL;
+  END IF;
+  was := CASE WHEN OLD.state <> 'gone' THEN 1 ELSE 0 END;
+  IF TG_OP = 'UPDATE' THEN has := CASE WHEN NEW.state <> 'gone' THEN 1 ELSE 0 END; END IF;
+  IF has = 1 AND (NEW.backend_id <> OLD.backend_id OR '' <> '') THEN
+    PERFORM trivet.add_to_tally(NEW.tenant_id, 'bucket', NEW.backend_id, '', 1, coalesce(NEW.used_bytes, 0));
+    has := 0;
+  END IF;
+  PERFORM trivet.add_to_tally(OLD.tenant_id, 'bucket', OLD.backend_id, '', has - was,
+    CASE has WHEN 1 THEN coalesce(NEW.used_bytes, 0) ELSE 0 END - CASE was WHEN 1 THEN coalesce(OLD.used_bytes, 0) ELSE 0 END);
+  RETURN NULL;
+END $function$;
+GRANT EXECUTE ON FUNCTION trivet.count_bucket() TO trivet_app;
+
+-- count_snapshot: no migration of ours
+CREATE OR REPLACE FUNCTION trivet.count_snapshot()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+DECLARE
+  added record;
+  was bigint;
+  has bigint := 0;
+BEGIN
+  IF TG_OP = 'INSERT' THEN
+    FOR added IN
+      SELECT m.tenant_id, m.backend_id, '' AS pool, count(*) AS things, sum(0) AS bytes
+        FROM made m WHERE m.state <> 'gone' OR m.cut IS NOT NULL AND m.image_gone_at IS NULL GROUP BY 1, 2, 3
+    LOOP
+      PERFORM trivet.add_to_tally(added.tenant_id, 'snapshot', added.backend_id, added.pool, added.things, added.bytes);
+    END LOOP;
+    RETURN NULL;
+  END IF;
+  was := CASE WHEN OLD.state <> 'gone' OR OLD.cut IS NOT NULL AND OLD.image_gone_at IS NULL THEN 1 ELSE 0 END;
+  IF TG_OP = 'UPDATE' THEN has := CASE WHEN NEW.state <> 'gone' OR NEW.cut IS NOT NULL AND NEW.image_gone_at IS NULL THEN 1 ELSE 0 END; END IF;
+  IF has = 1 AND (NEW.backend_id <> OLD.backend_id OR '' <> '') THEN
+    PERFORM trivet.add_to_tally(NEW.tenant_id, 'snapshot', NEW.backend_id, '', 1, 0);
+    has := 0;
+  END IF;
+  PERFORM trivet.add_to_tally(OLD.tenant_id, 'snapshot', OLD.backend_id, '', has - was,
+    CASE has WHEN 1 THEN 0 ELSE 0 END - CASE was WHEN 1 THEN 0 ELSE 0 END);
+  RETURN NULL;
+END $function$;
+GRANT EXECUTE ON FUNCTION trivet.count_snapshot() TO trivet_app;
+
+-- count_volume: no migration of ours
+CREATE OR REPLACE FUNCTION trivet.count_volume()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+DECLARE
+  added record;
+  was bigint;
+  has bigint := 0;
+BEGIN
+  IF TG_OP = 'INSERT' THEN
+    FOR added IN
+      SELECT m.tenant_id, m.backend_id, m.pool AS pool, count(*) AS things, sum(greatest(m.size_bytes, m.growing_to)) AS bytes
+        FROM made m WHERE m.state <> 'gone' AND NOT (m.state = 'deleting' AND m.binned_until IS NOT NULL) GROUP BY 1, 2, 3
+    LOOP
+      PERFORM trivet.add_to_tally(added.tenant_id, 'volume', added.backend_id, added.pool, added.things, added.bytes);
+    END LOOP;
+    RETURN NULL;
+  END IF;
+  was := CASE WHEN OLD.state <> 'gone' AND NOT (OLD.state = 'deleting' AND OLD.binned_until IS NOT NULL) THEN 1 ELSE 0 END;
+  IF TG_OP = 'UPDATE' THEN has := CASE WHEN NEW.state <> 'gone' AND NOT (NEW.state = 'deleting' AND NEW.binned_until IS NOT NULL) THEN 1 ELSE 0 END; END IF;
+  IF has = 1 AND (NEW.backend_id <> OLD.backend_id OR NEW.pool <> OLD.pool) THEN
+    PERFORM trivet.add_to_tally(NEW.tenant_id, 'volume', NEW.backend_id, NEW.pool, 1, greatest(NEW.size_bytes, NEW.growing_to));
+    has := 0;
+  END IF;
+  PERFORM trivet.add_to_tally(OLD.tenant_id, 'volume', OLD.backend_id, OLD.pool, has - was,
+    CASE has WHEN 1 THEN greatest(NEW.size_bytes, NEW.growing_to) ELSE 0 END - CASE was WHEN 1 THEN greatest(OLD.size_bytes, OLD.growing_to) ELSE 0 END);
+  RETURN NULL;
+END $function$;
+GRANT EXECUTE ON FUNCTION trivet.count_volume() TO trivet_app;
 
 -- create_tenant: 0006-admin
 -- No row: there is one of this name.
@@ -2210,7 +2349,7 @@ AS $function$
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.pool_thin_ratio(uuid,text) TO trivet_app;
 
--- promised_to_others: 0012-giving-way
+-- promised_to_others: 0028-tallies-read
 -- Rule: shared pool. What the other tenants were promised of the pool of a shared backend, and nothing more of them.
 CREATE OR REPLACE FUNCTION trivet.promised_to_others(p_shared_from uuid, p_backend uuid, p_pool text)
  RETURNS TABLE(bytes numeric)
@@ -2218,10 +2357,12 @@ CREATE OR REPLACE FUNCTION trivet.promised_to_others(p_shared_from uuid, p_backe
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-  SELECT coalesce(sum(greatest(v.size_bytes, v.growing_to)), 0)
+  SELECT coalesce(sum((SELECT coalesce(sum(t.bytes), 0) FROM trivet.tally t
+                        WHERE t.tenant_id = b.tenant_id AND t.kind = 'volume' AND t.backend_id = b.id AND t.pool = p_pool)
+                    - (SELECT coalesce(sum(greatest(v.size_bytes, v.growing_to)), 0) FROM trivet.volume v
+                        WHERE v.tenant_id = b.tenant_id AND v.backend_id = b.id AND v.pool = p_pool
+                          AND v.state = 'binned' AND v.binned_until <= now())), 0)
     FROM trivet.backend b
-    JOIN trivet.volume v ON v.tenant_id = b.tenant_id AND v.backend_id = b.id AND v.pool = p_pool AND v.state <> 'gone'
-     AND NOT trivet.leaves_bin(v.state, v.binned_until)
    WHERE b.shared_from = p_shared_from AND b.id <> p_backend;
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.promised_to_others(uuid,uuid,text) TO trivet_app;
@@ -2287,8 +2428,8 @@ BEGIN
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.prune_audit(integer,integer) TO trivet_engine;
 
--- quota_used: 0006-quotas
--- Of the tenant that the transaction sees. Streams are counted by the gateways that serve them.
+-- quota_used: 0028-tallies-read
+-- Of the tenant that the transaction sees: what its tallies say, but for operations. Streams are counted by the gateways that serve them.
 CREATE OR REPLACE FUNCTION trivet.quota_used(p_tenant uuid, p_key text)
  RETURNS bigint
  LANGUAGE plpgsql
@@ -2298,25 +2439,28 @@ AS $function$
 BEGIN
   CASE p_key
     WHEN 'volumes' THEN
-      RETURN (SELECT count(*) FROM trivet.volume WHERE tenant_id = p_tenant AND state <> 'gone'
-                 AND NOT trivet.leaves_bin(state, binned_until));
+      RETURN (SELECT coalesce(sum(things), 0) FROM trivet.tally WHERE tenant_id = p_tenant AND kind = 'volume')
+           - (SELECT count(*) FROM trivet.volume WHERE tenant_id = p_tenant AND state = 'binned' AND binned_until <= now());
     WHEN 'volume_bytes' THEN
       -- What is in the recycle bin counts until it leaves it, and an expansion from its acceptance.
-      RETURN (SELECT coalesce(sum(greatest(size_bytes, growing_to)), 0) FROM trivet.volume WHERE tenant_id = p_tenant AND state <> 'gone'
-                 AND NOT trivet.leaves_bin(state, binned_until));
+      RETURN (SELECT coalesce(sum(bytes), 0) FROM trivet.tally WHERE tenant_id = p_tenant AND kind = 'volume')
+           - (SELECT coalesce(sum(greatest(size_bytes, growing_to)), 0) FROM trivet.volume
+               WHERE tenant_id = p_tenant AND state = 'binned' AND binned_until <= now());
     WHEN 'snapshots' THEN
       -- Whatever has an image: hidden ones, those of templates, and deleted ones that the next cut is compared with.
-      RETURN (SELECT count(*) FROM trivet.snapshot WHERE tenant_id = p_tenant AND state <> 'gone')
-           + (SELECT count(*) FROM trivet.snapshot
-               WHERE tenant_id = p_tenant AND state = 'gone' AND cut IS NOT NULL AND image_gone_at IS NULL);
+      RETURN (SELECT coalesce(sum(things), 0) FROM trivet.tally WHERE tenant_id = p_tenant AND kind = 'snapshot');
     WHEN 'buckets' THEN
-      RETURN (SELECT count(*) FROM trivet.bucket WHERE tenant_id = p_tenant AND state <> 'gone');
+      RETURN (SELECT coalesce(sum(things), 0) FROM trivet.tally WHERE tenant_id = p_tenant AND kind = 'bucket');
     WHEN 'bucket_bytes' THEN
-      RETURN (SELECT coalesce(sum(used_bytes), 0) FROM trivet.bucket WHERE tenant_id = p_tenant AND state <> 'gone');
+      RETURN (SELECT coalesce(sum(bytes), 0) FROM trivet.tally WHERE tenant_id = p_tenant AND kind = 'bucket');
     WHEN 'operations' THEN
-      -- Those that somebody asked for: what the appliance does by itself has no actor.
+      -- Those that somebody asked for: what the appliance does by itself has no actor. By the indexes of those that wait and of
+      -- those that have a place, which begin with the tenant.
       RETURN (SELECT count(*) FROM trivet.operation
-               WHERE tenant_id = p_tenant AND finished_at IS NULL AND state IN ('pending', 'running')
+               WHERE tenant_id = p_tenant AND place IS NULL AND finished_at IS NULL AND state IN ('pending', 'running')
+                 AND actor IS NOT NULL)
+           + (SELECT count(*) FROM trivet.operation
+               WHERE tenant_id = p_tenant AND place IS NOT NULL AND finished_at IS NULL AND state IN ('pending', 'running')
                  AND actor IS NOT NULL);
     ELSE
       RETURN 0;
@@ -2339,6 +2483,40 @@ BEGIN
      WHERE o.tenant_id = p_tenant AND o.id = ANY (p_ids);
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.read_outcomes(uuid,uuid[]) TO trivet_app;
+
+-- recount: 0027-tallies
+-- Adds to a tenant's tallies what they lack, and says it. Both are read by one statement, so that whoever changes something
+-- meanwhile is in both or in none, and waits for nothing. What it says is a defect, or was there before tallies were.
+CREATE OR REPLACE FUNCTION trivet.recount(p_tenant uuid)
+ RETURNS TABLE(kind text, backend_id uuid, pool text, things bigint, bytes numeric)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+DECLARE
+  lacking record;
+BEGIN
+  -- Two at once would add it twice.
+  PERFORM pg_advisory_xact_lock(hashtextextended(concat_ws('/', 'recount', p_tenant), 0));
+  FOR lacking IN
+    SELECT kind, backend_id, pool, coalesce(h.things, 0) - coalesce(t.things, 0) AS things,
+           coalesce(h.bytes, 0) - coalesce(t.bytes, 0) AS bytes
+      FROM (SELECT 'volume' AS kind, r.backend_id, r.pool AS pool, count(*) AS things, sum(greatest(r.size_bytes, r.growing_to))::numeric AS bytes
+            FROM trivet.volume r WHERE r.tenant_id = p_tenant AND (r.state <> 'gone' AND NOT (r.state = 'deleting' AND r.binned_until IS NOT NULL)) GROUP BY 2, 3
+            UNION ALL SELECT 'snapshot' AS kind, r.backend_id, '' AS pool, count(*) AS things, sum(0)::numeric AS bytes
+            FROM trivet.snapshot r WHERE r.tenant_id = p_tenant AND (r.state <> 'gone' OR r.cut IS NOT NULL AND r.image_gone_at IS NULL) GROUP BY 2, 3
+            UNION ALL SELECT 'bucket' AS kind, r.backend_id, '' AS pool, count(*) AS things, sum(coalesce(r.used_bytes, 0))::numeric AS bytes
+            FROM trivet.bucket r WHERE r.tenant_id = p_tenant AND (r.state <> 'gone') GROUP BY 2, 3) AS h
+      FULL JOIN (SELECT kind, backend_id, pool, sum(things)::bigint AS things, sum(bytes) AS bytes
+                   FROM trivet.tally WHERE tenant_id = p_tenant GROUP BY 1, 2, 3) AS t USING (kind, backend_id, pool)
+     WHERE (coalesce(h.things, 0), coalesce(h.bytes, 0)) <> (coalesce(t.things, 0), coalesce(t.bytes, 0))
+  LOOP
+    PERFORM trivet.add_to_tally(p_tenant, lacking.kind, lacking.backend_id, lacking.pool, lacking.things, lacking.bytes);
+    RETURN QUERY SELECT lacking.kind, lacking.backend_id, lacking.pool, lacking.things, lacking.bytes;
+  END LOOP;
+END $function$;
+GRANT EXECUTE ON FUNCTION trivet.recount(uuid) TO trivet_engine;
 
 -- release_target_id: 0002-block-volumes
 CREATE OR REPLACE FUNCTION trivet.release_target_id(p_volume uuid)

@@ -2,6 +2,7 @@ import { type Target, targetsOf } from '#test/block-crash/block-targets';
 import { type ImageKind, PoolFiles } from '#test/block-crash/pool-files';
 import type { TestAppliance } from '#test/support/appliance';
 import { until } from '#test/support/parts';
+import { wrongTallies } from '#test/support/tallies';
 
 interface ImageRow {
   kind: ImageKind;
@@ -32,7 +33,7 @@ export const KEPT_IMAGE = "state = 'gone' AND cut IS NOT NULL AND image_gone_at 
 /**
  * Compares Postgres with the pool and the exporter themselves after everything has ended. Empty: each volume and each
  * snapshot that is promised is there once with its size and its mode, each publication is served exactly, every target id
- * has one owner; and nothing else is there, temporaries included.
+ * has one owner; and nothing else is there, temporaries included. Tallies say the same.
  */
 export async function blockMismatches(appliance: TestAppliance): Promise<string[]> {
   return [
@@ -40,6 +41,7 @@ export async function blockMismatches(appliance: TestAppliance): Promise<string[
     ...(await images(appliance)),
     ...(await exports(appliance)),
     ...(await targetIds(appliance)),
+    ...(await wrongTallies(appliance.database)),
   ];
 }
 

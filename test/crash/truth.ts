@@ -1,5 +1,6 @@
 import { decodeSealed } from '#platform/crypto/secrets';
 import type { TestAppliance } from '#test/support/appliance';
+import { wrongTallies } from '#test/support/tallies';
 
 interface BucketRow {
   tenant_id: string;
@@ -48,6 +49,7 @@ export async function mismatches(appliance: TestAppliance): Promise<string[]> {
                    AND NOT EXISTS (SELECT FROM trivet.access a WHERE a.id = s.owner_id AND a.state <> 'gone')`,
   );
   problems.push(...left.map(({ what }) => `${what} is left`));
+  problems.push(...(await wrongTallies(database)));
   const [promised, held] = [await promises(appliance, problems), holdings(appliance)];
   for (const part of ['buckets', 'principals', 'grants'] as const) {
     const [theirs, ours] = [new Set(held[part]), new Set(promised[part])];

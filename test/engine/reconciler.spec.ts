@@ -72,22 +72,32 @@ it('goes on with what is due, and stops, while a backend whose circuit is open h
   await running.stop();
 });
 
-it('forgets old operations as fast as they grow old', async () => {
-  await house.testDatabase.query(
+const grownOld = (count: number, name: string) =>
+  house.testDatabase.query(
     `INSERT INTO trivet.operation (tenant_id, id, kind, class, backend_id, resource_kind, resource_id, resource_name,
                                    request, state, finished_at)
-     SELECT $1, gen_random_uuid(), 'test.work', 'fast', $2, 'thing', gen_random_uuid(), 'old', '{}', 'succeeded',
+     SELECT $1, gen_random_uuid(), 'test.work', 'fast', $2, 'thing', gen_random_uuid(), $4, '{}', 'succeeded',
             now() - n * interval '1 day'
-       FROM generate_series(1, 2500) AS g, LATERAL (SELECT CASE WHEN g > 100 THEN 31 ELSE 29 END AS n) AS age`,
-    [house.tenantId, house.backendId],
+       FROM generate_series(1, $3) AS g, LATERAL (SELECT CASE WHEN g > 100 THEN 31 ELSE 29 END AS n) AS age`,
+    [house.tenantId, house.backendId, count, name],
   );
+const named = async (name: string): Promise<number> =>
+  (await house.testDatabase.query('SELECT FROM trivet.operation WHERE resource_name = $1', [name])).length;
+
+it('forgets old operations as fast as they grow old', async () => {
+  await grownOld(2500, 'old');
   start(new RememberingDoorbell(), operationRetention(house.database));
-  const left = "SELECT count(*)::int AS n FROM trivet.operation WHERE resource_name = 'old'";
-  await until(
-    'only the younger ones are left',
-    async () => (await house.testDatabase.query<{ n: number }>(left))[0]?.n === 100,
-    5_000,
-  );
+  await until('only the younger ones are left', async () => (await named('old')) === 100, 5_000);
+});
+
+it('forgets all that is due in one run, in portions, and says so when the run is over before', async () => {
+  const { signal } = new AbortController();
+  await grownOld(1300, 'long-gone');
+  const retention = (roundMs: number) => operationRetention(house.database, { portion: 250, roundMs });
+  expect(await retention(0).run(signal)).toBe('more');
+  expect(await named('long-gone')).toBe(1050);
+  expect(await retention(60_000).run(signal)).toBeUndefined();
+  expect(await named('long-gone')).toBe(100);
 });
 
 it('takes no share of a round from one class for another, however many of its operations nobody answers', async () => {

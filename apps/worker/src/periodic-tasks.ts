@@ -26,6 +26,7 @@ import { ObjectDriftCheck } from '#storage/object/object-drift';
 import type { BackendDirectory } from '#storage/shared/backend-directory';
 import { forgetGone } from '#storage/shared/forget-gone';
 import { AuditRetention } from '#tenancy/audit-log/audit-retention';
+import { TallyCheck } from '#tenancy/quotas/tally-check';
 
 export const TASKS = key<PeriodicTask[]>('periodic tasks');
 
@@ -44,6 +45,7 @@ export function periodicTasks({ config, database, secrets, objects, blocks, sess
   return [
     forgetGone(database),
     new AuditRetention(database, config.TRIVET_AUDIT_LOG_DAYS),
+    new TallyCheck(database),
     new TenantDrain(database, new BackendEnds(database, blocks, objects)),
     new ObjectDriftCheck(database, objects, secrets, config.TRIVET_AUDIT_MS),
     new BucketMeter(database, objects),

@@ -1,4 +1,4 @@
-import { Gauge, Histogram } from 'prom-client';
+import { Counter, Gauge, Histogram } from 'prom-client';
 import { FigureSource } from '#platform/metrics/figure-source';
 import { registry } from '#platform/metrics/metrics';
 
@@ -38,6 +38,13 @@ export const taskDuration = new Histogram({
   help: 'Duration of the runs of periodic tasks.',
   labelNames,
   buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600],
+  registers,
+});
+
+export const talliesMendedTotal = new Counter({
+  name: 'trivet_tallies_mended_total',
+  help: 'Tallies that differed from what is there and were set right: each is a defect.',
+  labelNames: ['kind'] as const,
   registers,
 });
 

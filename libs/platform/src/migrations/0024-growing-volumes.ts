@@ -18,7 +18,7 @@ const changed = (text: string, was: string, is: string): string => {
   return text.replace(was, () => is);
 };
 
-const PROMISED_TO_OTHERS = changed(
+export const PROMISED_TO_OTHERS = changed(
   promisedToOthers(NOT_LEAVING),
   `coalesce(sum(v.size_bytes), 0)
        + coalesce(sum((SELECT sum(greatest((o.request ->> 'sizeBytes')::numeric - v.size_bytes, 0))
@@ -27,7 +27,7 @@ const PROMISED_TO_OTHERS = changed(
   'coalesce(sum(greatest(v.size_bytes, v.growing_to)), 0)',
 );
 
-const QUOTA_OF_GROWING = changed(
+export const QUOTA_OF_GROWING = changed(
   changed(QUOTA_USED, 'coalesce(sum(size_bytes), 0)', 'coalesce(sum(greatest(size_bytes, growing_to)), 0)'),
   `
            + (SELECT coalesce(sum(greatest((o.request ->> 'sizeBytes')::numeric - v.size_bytes, 0)), 0)

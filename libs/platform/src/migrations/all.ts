@@ -23,6 +23,8 @@ import { GrowingVolumes1797033600000 } from '#platform/migrations/0024-growing-v
 import { ActionIndex1797120000000 } from '#platform/migrations/0025-action-index';
 import { GivingWayNoted1797123600000 } from '#platform/migrations/0025-giving-way-noted';
 import { HostFenceSeen1797210000000 } from '#platform/migrations/0026-host-fence-seen';
+import { Tallies1797210000010 } from '#platform/migrations/0027-tallies';
+import { TalliesRead1797210000020 } from '#platform/migrations/0028-tallies-read';
 import type { Migration } from '#platform/migrations/locks';
 
 /** In their order. */
@@ -52,4 +54,6 @@ export const MIGRATIONS = [
   ActionIndex1797120000000,
   GivingWayNoted1797123600000,
   HostFenceSeen1797210000000,
+  Tallies1797210000010,
+  TalliesRead1797210000020,
 ] satisfies readonly (new () => Migration)[];

@@ -4,6 +4,8 @@ export const SCHEMA_NOTES: Readonly<Record<string, Readonly<Record<string, strin
     appliance: 'One row: the id that goes into ownership tags at the backends.',
     tenant: "Tenants, and the one that the appliance's own administrators belong to (kind appliance).",
     tenant_quota: 'Limits of a tenant; no row, no limit. Rule: quotas. Kept by the triggers keep_quotas.',
+    tally:
+      'Rule: tallies. How many volumes, snapshots and buckets there are, and what they hold. Kept by the triggers count_*.',
     tenant_user: 'People and drivers that log in.',
     session_token: 'Logins over CSP, by the hash of their tokens.',
     admin_token: 'Logins at the dashboard, and tokens of automation.',

@@ -45,13 +45,15 @@ const ONE_AT_A_TIME = sql(
   `SELECT pg_advisory_xact_lock(hashtextextended(concat_ws('/', 'pool', $1::uuid, $2::uuid, $3::text), 0))`,
 );
 /**
- * What a pool has promised to the volumes of one tenant's backend: what is in the recycle bin counts until it leaves it, and
- * an expansion from its acceptance. One definition for who refuses, and for whoever shows it.
+ * What a pool has promised to the volumes of one tenant's backend: its tally, less what is due to leave the recycle bin and has
+ * not left it yet. An expansion counts from its acceptance. One definition for who refuses, and for whoever shows it.
  */
 export const promisedOf = (tenant: string, backend: string, pool: string): string =>
-  `coalesce((SELECT sum(greatest(v.size_bytes, v.growing_to)) FROM trivet.volume v
-               WHERE v.tenant_id = ${tenant} AND v.backend_id = ${backend} AND v.pool = ${pool} AND v.state <> 'gone'
-                 AND NOT trivet.leaves_bin(v.state, v.binned_until)), 0)`;
+  `(coalesce((SELECT sum(t.bytes) FROM trivet.tally t
+               WHERE t.tenant_id = ${tenant} AND t.kind = 'volume' AND t.backend_id = ${backend} AND t.pool = ${pool}), 0)
+  - coalesce((SELECT sum(greatest(v.size_bytes, v.growing_to)) FROM trivet.volume v
+               WHERE v.tenant_id = ${tenant} AND v.backend_id = ${backend} AND v.pool = ${pool}
+                 AND v.state = 'binned' AND v.binned_until <= now()), 0))`;
 /** The same of a pool `p` of a backend `b`, together with all who share it: whose the rest is nobody is told. */
 export const PROMISED_OF_POOL = `(${promisedOf('p.tenant_id', 'p.backend_id', 'p.name')}
   + (SELECT bytes FROM trivet.promised_to_others(coalesce(b.shared_from, b.id), b.id, p.name)))`;
