@@ -1,4 +1,4 @@
-/** `./trivet bench`: prints the figures of some interfaces, or of all but memory, against their limits, and writes them as JSON. */
+/** `./trivet bench`: prints the figures of some interfaces, or of all but memory and scale, against their limits, and writes them as JSON. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -8,6 +8,7 @@ import { benchCosi } from '#test/bench/cosi';
 import { benchCsp } from '#test/bench/csp';
 import type { BenchOptions, Figure } from '#test/bench/measure';
 import { benchMemory } from '#test/bench/memory';
+import { benchScale } from '#test/bench/scale';
 
 const LEGS: Record<string, (options: BenchOptions) => Promise<Figure[]>> = {
   cosi: benchCosi,
@@ -15,10 +16,16 @@ const LEGS: Record<string, (options: BenchOptions) => Promise<Figure[]>> = {
   cbt: benchCbt,
   admin: benchAdmin,
   memory: benchMemory,
+  scale: benchScale,
 };
 
 const { values, positionals } = parseArgs({
-  options: { quick: { type: 'boolean', default: false }, json: { type: 'string' }, minutes: { type: 'string' } },
+  options: {
+    quick: { type: 'boolean', default: false },
+    json: { type: 'string' },
+    minutes: { type: 'string' },
+    volumes: { type: 'string' },
+  },
   allowPositionals: true,
 });
 const unknown = positionals.find(leg => !(leg in LEGS));
@@ -33,15 +40,21 @@ if (minutes !== undefined && (quick || !positionals.includes('memory') || !(minu
   process.stderr.write('bench: --minutes takes a number above 0, and goes with memory and without --quick\n');
   process.exit(65);
 }
+const volumes = values.volumes === undefined ? undefined : Number(values.volumes);
+if (volumes !== undefined && (!positionals.includes('scale') || !(volumes > 1_000) || volumes % 1_000 !== 0)) {
+  process.stderr.write('bench: --volumes takes a multiple of 1000 above it, and goes with scale\n');
+  process.exit(65);
+}
 
 const verdict = ({ ok }: Figure): string => (ok === undefined ? '' : ok ? 'PASS' : 'MISS');
 const NOISY = 0.15;
 
-// That one takes an hour.
-const legs = positionals.length > 0 ? positionals : Object.keys(LEGS).filter(leg => leg !== 'memory');
+// Each of those takes long.
+const BY_NAME = ['memory', 'scale'];
+const legs = positionals.length > 0 ? positionals : Object.keys(LEGS).filter(leg => !BY_NAME.includes(leg));
 const report: Record<string, Figure[]> = {};
 for (const leg of legs) {
-  const figures = await LEGS[leg]!({ quick, ...(minutes === undefined ? {} : { minutes }) });
+  const figures = await LEGS[leg]!({ quick, ...(minutes && { minutes }), ...(volumes && { volumes }) });
   report[leg] = figures;
   process.stdout.write(`\n${leg}${quick ? ' (quick: proves that it works, not how fast it is)' : ''}\n`);
   for (const figure of figures) {

@@ -14,6 +14,8 @@ export interface BenchOptions {
   quick: boolean;
   /** How long the load of the memory figures lasts. */
   minutes?: number;
+  /** Of the largest appliance that is filled in. */
+  volumes?: number;
 }
 
 /** Of what bare grpc-js moves, a stream of changed blocks moves at least this. */

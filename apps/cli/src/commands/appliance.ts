@@ -66,11 +66,14 @@ export const APPLIANCE = [
   }),
   command('bench', 'measure against the limits of docs/performance.md, on parts of its own', 'cosi --quick', {
     args: {
-      legs: manyMaybe('cosi, csp, cbt, admin or memory; all but memory, which takes an hour, when none is named'),
+      legs: manyMaybe(
+        'cosi, csp, cbt, admin, memory or scale; all but the last two, which take long, when none is named',
+      ),
     },
     options: {
       quick: flag('short rounds: proves that it works, not how fast it is'),
       minutes: text('n', 'how long the load of memory lasts, instead of an hour'),
+      volumes: text('n', 'how many volumes the largest appliance of scale has, instead of a million'),
       json: text('file', 'write the figures there too'),
       ...install,
     },

@@ -11,11 +11,12 @@ interface BenchOptions {
   legs: readonly string[];
   quick?: boolean;
   minutes?: string;
+  volumes?: string;
   json?: string;
   noInstall?: boolean;
 }
 
-export async function bench({ legs, quick, minutes, json, noInstall }: BenchOptions): Promise<void> {
+export async function bench({ legs, quick, minutes, volumes, json, noInstall }: BenchOptions): Promise<void> {
   const interrupt = new AbortController();
   const say = (line: string): void => void process.stderr.write(`parts: ${line}\n`);
   process.exitCode = await withThrowAwayParts(
@@ -27,6 +28,7 @@ export async function bench({ legs, quick, minutes, json, noInstall }: BenchOpti
         ...legs,
         ...(quick ? ['--quick'] : []),
         ...(minutes ? ['--minutes', minutes] : []),
+        ...(volumes ? ['--volumes', volumes] : []),
         ...(json ? ['--json', json] : []),
       ];
       const child = spawn(process.execPath, [WARDEN, process.execPath, main, ...args], {

@@ -1,4 +1,5 @@
 import { Batcher } from '#operations/accepting/batcher';
+import { handBack } from '#operations/leases/hand-back';
 import type { LeasedOperation } from '#operations/operation';
 import { type Database, isUniqueViolation } from '#platform/database/database';
 import { sqlFile } from '#platform/database/sql';
@@ -152,10 +153,14 @@ export class LeaseManager {
     });
   }
 
-  /** Operations with a call that may still take effect, and for how many milliseconds. */
-  unanswered(): { id: string; ms: number }[] {
+  /** Whatever is held goes to other workers: at once, or when a call that is under way can take no effect any more. */
+  handBack(): Promise<void> {
     const leases = [...this.held.values()].map(lease => ({ id: lease.operation.id, ms: lease.horizonLeftMs() }));
-    return leases.filter(({ ms }) => ms > 0);
+    return handBack(
+      this.database,
+      this.workerId,
+      leases.filter(({ ms }) => ms > 0),
+    );
   }
 
   release(lease: Lease): void {

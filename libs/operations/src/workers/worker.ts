@@ -28,19 +28,6 @@ import { createLogger } from '#platform/logging/log';
 
 const log = createLogger('worker');
 
-/**
- * $1 worker $2 operations with an unanswered call $3 for how many ms that may still take effect. Until then nobody else
- * touches their resources (invariant E5); all others go on at once.
- */
-const HAND_BACK = sql(
-  'hand_back',
-  `UPDATE trivet.operation o
-      SET lease_owner = NULL, dispatched_at = now() - interval '1 hour',
-          lease_until = least(lease_until, now() + interval '1 ms' * coalesce(
-            (SELECT ms FROM unnest($2::uuid[], $3::float8[]) AS unanswered (id, ms) WHERE unanswered.id = o.id), 0))
-    WHERE lease_owner = $1 AND state = 'running' AND lease_until > now()`,
-);
-
 /** A ring that reached a worker which takes nothing any more: due again at once. */
 const NOT_TAKEN = sql('not_taken', `UPDATE trivet.operation SET place = NULL WHERE id = $1 AND state = 'pending'`);
 
@@ -224,11 +211,7 @@ export class OperationWorker {
     await Promise.race([Promise.allSettled([...this.running, stopped]), left]);
     this.leases.stop();
     await this.leases.tellLeft();
-    if (this.running.size > 0) {
-      const unanswered = this.leases.unanswered();
-      const params = [this.id, unanswered.map(({ id }) => id), unanswered.map(({ ms }) => ms)];
-      await this.options.database.engine(HAND_BACK, params).catch(() => {});
-    }
+    if (this.running.size > 0) await this.leases.handBack().catch(() => {});
     await this.pulse.stop();
     await this.heartbeat.leave();
     await Promise.all(this.closers.map(close => close().catch(() => {})));
