@@ -1,4 +1,5 @@
 import { type Accepted, accept, acceptNew, type NewOperation, type NewResource } from '#operations/accepting/accept';
+import { AcknowledgedOperations } from '#operations/accepting/acknowledged';
 import { Batcher } from '#operations/accepting/batcher';
 import { type DispatchedLine, LateDispatch } from '#operations/accepting/late-dispatch';
 import { OperationWaiter, retrying } from '#operations/accepting/waiter';
@@ -28,6 +29,7 @@ export interface Patience {
 export class Operations {
   readonly waiter: OperationWaiter;
   private readonly lateDispatch: LateDispatch;
+  private readonly acknowledged: AcknowledgedOperations;
   private readonly claims = new Batcher<NewResource, Accepted | undefined>((_, resources) => this.claimAll(resources));
 
   constructor(
@@ -35,7 +37,9 @@ export class Operations {
     private readonly doorbell: Doorbell,
     private readonly cap: number,
   ) {
-    this.waiter = new OperationWaiter(database);
+    const acknowledged = new AcknowledgedOperations(database);
+    this.acknowledged = acknowledged;
+    this.waiter = new OperationWaiter(database, () => void acknowledged.check());
     this.lateDispatch = new LateDispatch(database, doorbell, cap);
   }
 
@@ -103,6 +107,7 @@ export class Operations {
     { ring, circuitReason }: Accepted,
     started: Promise<Outcome>,
   ): Promise<Waited> {
+    this.acknowledged.add(operation);
     await failpoint('accept:committed');
     if (ring) void this.doorbell.ring([ring]);
     else if (circuitReason === undefined) this.lateDispatch.accepted(operation);

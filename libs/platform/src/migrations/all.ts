@@ -23,6 +23,8 @@ import { GrowingVolumes1797033600000 } from '#platform/migrations/0024-growing-v
 import { ActionIndex1797120000000 } from '#platform/migrations/0025-action-index';
 import { GivingWayNoted1797123600000 } from '#platform/migrations/0025-giving-way-noted';
 import { HostFenceSeen1797210000000 } from '#platform/migrations/0026-host-fence-seen';
+import { OldestRelease1797210000090 } from '#platform/migrations/0035-oldest-release';
+import { LostCommits1797210000100 } from '#platform/migrations/0036-lost-commits';
 import type { Migration } from '#platform/migrations/locks';
 
 /** In their order. */
@@ -52,4 +54,6 @@ export const MIGRATIONS = [
   ActionIndex1797120000000,
   GivingWayNoted1797123600000,
   HostFenceSeen1797210000000,
+  OldestRelease1797210000090,
+  LostCommits1797210000100,
 ] satisfies readonly (new () => Migration)[];
