@@ -510,7 +510,7 @@ CREATE TABLE trivet.queue (
 GRANT SELECT ON trivet.queue TO trivet_engine;
 
 -- worker: Processes that run operations.
--- Migrations: 0006-admin, 0023-periodic-tasks
+-- Migrations: 0006-admin, 0023-periodic-tasks, 0035-oldest-release
 CREATE TABLE trivet.worker (
   id uuid NOT NULL,
   host text NOT NULL,
@@ -521,6 +521,7 @@ CREATE TABLE trivet.worker (
   started_at timestamptz NOT NULL DEFAULT now(),
   seen_at timestamptz NOT NULL DEFAULT now(),
   tasks jsonb NOT NULL DEFAULT '[]'::jsonb,
+  kinds text[],
   CONSTRAINT worker_pkey PRIMARY KEY (id)
 );
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.worker TO trivet_engine;
@@ -2217,6 +2218,45 @@ BEGIN
     FROM trivet.tenant t WHERE t.id = NEW.tenant_id;
   RETURN NULL;
 END $function$;
+
+-- note_lost_operations: 0036-lost-commits
+-- A gateway misses operations that it has acknowledged: this database was promoted, or put back, without its last transactions
+-- (P1). Each is in the audit log of its tenant. Target ids that were given in those transactions are not given
+-- again: hosts tell disks apart by them (I1). Gives how many were noted.
+CREATE OR REPLACE FUNCTION trivet.note_lost_operations(p_lost jsonb)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+DECLARE
+  noted integer;
+BEGIN
+  INSERT INTO trivet.audit_entry (tenant_id, tenant_name, actor_kind, actor, action, subject_kind, subject_id, subject_name, after)
+  SELECT t.id, t.name, 'system', 'database', 'operation.lose', 'operation', lost.id::text, lost.name,
+         jsonb_build_object('kind', lost.kind, 'acceptedAt', lost."acceptedAt")
+    FROM jsonb_to_recordset(p_lost) AS lost (tenant uuid, id uuid, kind text, name text, "acceptedAt" text)
+    JOIN trivet.tenant t ON t.id = lost.tenant
+   WHERE NOT EXISTS (SELECT FROM trivet.operation o WHERE o.id = lost.id);
+  GET DIAGNOSTICS noted = ROW_COUNT;
+  IF noted > 0 THEN
+    PERFORM pg_advisory_xact_lock(42);
+    INSERT INTO trivet.target_id (tid, volume_id, released_at)
+    SELECT max(tid) + 1000, gen_random_uuid(), now() FROM trivet.target_id HAVING max(tid) + 1000 <= 999999999;
+  END IF;
+  RETURN noted;
+END $function$;
+GRANT EXECUTE ON FUNCTION trivet.note_lost_operations(jsonb) TO trivet_engine;
+
+-- oldest_schema: 0035-oldest-release
+CREATE OR REPLACE FUNCTION trivet.oldest_schema()
+ RETURNS bigint
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$ SELECT 0::bigint $function$;
+GRANT EXECUTE ON FUNCTION trivet.oldest_schema() TO trivet_app;
+GRANT EXECUTE ON FUNCTION trivet.oldest_schema() TO trivet_engine;
 
 -- one_user_an_identity: 0007-identities
 -- Rule: one user a person. Of the whole appliance, and no unique index says so: it would tell a tenant about another's users

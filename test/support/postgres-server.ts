@@ -32,12 +32,17 @@ export class OwnPostgres {
     return this.found!;
   }
 
-  /** fast: sessions are ended, a checkpoint is written. immediate: everything dies, the next start recovers. */
-  async stop(mode: 'fast' | 'immediate'): Promise<void> {
+  /** How its process is started; it works in the data's folder. */
+  get process(): ProcessSpec {
+    return this.spec!;
+  }
+
+  /** fast: sessions are ended, a checkpoint is written. immediate: everything dies, the next start recovers. killed: -9. */
+  async stop(mode: 'fast' | 'immediate' | 'killed'): Promise<void> {
     const { child } = this;
     if (!child || child.exitCode !== null || child.signalCode !== null) return;
     const ended = new Promise(resolve => child.once('exit', resolve));
-    child.kill(mode === 'fast' ? 'SIGINT' : 'SIGQUIT');
+    child.kill(({ fast: 'SIGINT', immediate: 'SIGQUIT', killed: 'SIGKILL' } as const)[mode]);
     await ended;
   }
 

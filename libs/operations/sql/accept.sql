@@ -1,16 +1,18 @@
 -- One statement accepts: operations, slots, events, entries of the audit log. Each is dispatched at once when nobody is in line before it, its
 -- tenant has a free place at this backend and class, and the backend's circuit is closed; otherwise whoever ends next, or
 -- the reconciler, dispatches it. The operation row is its own outbox: dispatched_at is what an outbox row would say.
--- $1 tenant $2 operations [{id, kind, class, backend, resourceKind, resource, resourceName, request, priority, notBefore,
+-- A negation goes no sooner than what the cancel.sql before it in this transaction says.
+-- $1 tenant $2 operations [{id, kind, class, backend, resourceKind, resource, resourceName, request, priority, negates,
 -- waited, traceparent, actor, slots: [{resource, slot, own}], audit: columns}] $3 cap
 WITH claimed AS (
   -- Whose operations are accepted. What inserts new resources stands here instead, where there is such (see accept.ts).
   SELECT resource AS id FROM json_to_recordset($2::json) AS given (resource uuid)
 ), new AS MATERIALIZED (
-  SELECT n.*, row_number() OVER () AS nth
+  SELECT n.*, row_number() OVER () AS nth,
+         CASE WHEN negates THEN nullif(current_setting('trivet.busy_until', true), '')::timestamptz END AS "notBefore"
     FROM json_to_recordset($2::json) AS n (
            id uuid, kind text, class text, backend uuid, "resourceKind" text, resource uuid, "resourceName" text,
-           request jsonb, priority smallint, "notBefore" timestamptz, waited boolean, traceparent text, actor text, slots json,
+           request jsonb, priority smallint, negates boolean, waited boolean, traceparent text, actor text, slots json,
            audit jsonb)
    WHERE resource = ANY (ARRAY(SELECT id FROM claimed))
 ), wanted AS MATERIALIZED (

@@ -1,5 +1,5 @@
 -- A negation asks what it negates to stop. Running: it answers at its next step boundary. Otherwise it is over now.
--- Whatever call of it may still be under way is waited out: busyUntil goes to the negation.
+-- Whatever call of it may still be under way is waited out: until when, accept.sql reads in the same transaction.
 -- $1 tenant $2 resource $3 kinds that are negated
 WITH victim AS (
   UPDATE trivet.operation
@@ -17,5 +17,5 @@ WITH victim AS (
   INSERT INTO trivet.operation_event (tenant_id, operation_id, type)
   SELECT $1, id, CASE state WHEN 'running' THEN 'cancel_requested' ELSE 'cancelled' END FROM victim
 )
-SELECT (SELECT max(busy_until) FROM released) AS "busyUntil",
+SELECT set_config('trivet.busy_until', coalesce((SELECT max(busy_until) FROM released)::text, ''), true) AS busy_until,
        (SELECT count(pg_notify('trivet_done', id::text)) FROM victim WHERE state = 'cancelled' AND waited) AS notified

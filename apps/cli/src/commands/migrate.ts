@@ -15,7 +15,9 @@ type OwnerConfig = Config & { TRIVET_DATABASE_OWNER_URL: string };
 /** Runs with the owner role, before gateway and worker of a new release start. */
 export async function migrateDatabase(): Promise<void> {
   const config = loadConfig(['TRIVET_DATABASE_OWNER_URL', 'TRIVET_KEK_FILE'], currentSettings());
-  const { applied } = await migrate(config.TRIVET_DATABASE_OWNER_URL);
+  const { applied } = await migrate(config.TRIVET_DATABASE_OWNER_URL, {
+    say: line => process.stderr.write(`${line}\n`),
+  });
   const kinds = objectBackendKinds();
   const holdsBuckets = (kind: string) => kinds.some(known => known.kind === kind);
   const done = await setUp(config, new SecretBox(loadKeyring(config.TRIVET_KEK_FILE)), holdsBuckets);

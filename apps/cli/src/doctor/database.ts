@@ -1,7 +1,8 @@
+import { WAITS_FOR_NOBODY } from '#operations/workers/figures';
 import { decodeSealed, type SecretBox } from '#platform/crypto/secrets';
-import { DatabaseClient } from '#platform/database/database-client';
+import { DatabaseClient, ofAddress } from '#platform/database/database-client';
 import { sql } from '#platform/database/sql';
-import { SCHEMA_VERSION } from '#platform/schema/schema-version';
+import { SCHEMA_VERSION, TOO_OLD } from '#platform/schema/schema-version';
 import { withDatabase } from '../database.js';
 import { type Finding, fail, findings, ok, warn } from './check.js';
 
@@ -10,7 +11,7 @@ const CONNECT_MS = 5_000;
 /** One statement, as whoever the address names. */
 export async function ask<Row extends object>(url: string, text: string): Promise<Row> {
   const client = new DatabaseClient({
-    connectionString: url,
+    ...ofAddress(url),
     connectionTimeoutMillis: CONNECT_MS,
     statement_timeout: 5_000,
   });
@@ -55,12 +56,13 @@ export function checkEngineRole(url: string): Promise<Finding[]> {
   );
 }
 
-/** @param version of the database; null: nobody has migrated it */
-export function schemaFindings(version: number | null): Finding[] {
+/** @param version of the database; null: nobody has migrated it @param oldest a program of which schema may still run with it */
+export function schemaFindings(version: number | null, oldest = 0): Finding[] {
   if (version === null || version < SCHEMA_VERSION) {
     const what = version === null ? 'there is none' : 'the database is older than this program';
     return [fail('schema', what, './trivet migrate (in a container: the command `migrate`)')];
   }
+  if (oldest > SCHEMA_VERSION) return [fail('schema', TOO_OLD, 'install the release that migrated it, or a newer one')];
   if (version > SCHEMA_VERSION)
     return [
       warn('schema', 'the database is newer than this program', 'update the program: it may be refused tomorrow'),
@@ -72,12 +74,76 @@ export function checkSchema(url: string): Promise<Finding[]> {
   return findings('schema', 'see the check of postgres', async () => {
     try {
       const { version } = await ask<{ version: string }>(url, 'SELECT version FROM trivet.schema_version()');
-      return schemaFindings(Number(version));
+      if (Number(version) <= SCHEMA_VERSION) return schemaFindings(Number(version));
+      const { oldest } = await ask<{ oldest: string }>(url, 'SELECT trivet.oldest_schema() AS oldest');
+      return schemaFindings(Number(version), Number(oldest));
     } catch (error) {
       if (/^(3F000|42P01|42883)$/.test((error as { code?: string }).code ?? '')) return schemaFindings(null);
       throw error;
     }
   });
+}
+
+/** Kinds of operations that have waited for a minute, and that no worker that is up says it can run. */
+const UNKNOWN_KINDS = `
+  SELECT coalesce(array_agg(DISTINCT o.kind), '{}') AS kinds, count(*)::int AS waiting
+    FROM trivet.operation o
+   WHERE ${WAITS_FOR_NOBODY}`;
+
+export function checkKinds(url: string): Promise<Finding[]> {
+  return findings('operation kinds', 'see the check of the engine role', async () =>
+    kindFindings(await ask<{ kinds: string[]; waiting: number }>(url, UNKNOWN_KINDS)),
+  );
+}
+
+export function kindFindings({ kinds, waiting }: { kinds: readonly string[]; waiting: number }): Finding[] {
+  if (waiting === 0) return [ok('operation kinds', 'a worker knows each that waits')];
+  const detail = `${waiting} wait that no worker knows: ${kinds.join(', ')}`;
+  return [
+    warn('operation kinds', detail, 'start a worker of the release of the gateways; the older ones leave them alone'),
+  ];
+}
+
+/** How far commits of this role wait for standbys. */
+export interface CommitFacts {
+  commit: string;
+  names: string;
+  /** That stream now. */
+  standbys: number;
+}
+
+const COMMITS = `
+  SELECT current_setting('synchronous_commit') AS commit, current_setting('synchronous_standby_names') AS names,
+         (SELECT count(*)::int FROM pg_stat_replication) AS standbys`;
+
+/** @param wanted TRIVET_DATABASE_STANDBYS */
+export function checkCommits(url: string, wanted: number): Promise<Finding[]> {
+  return findings('commits', 'see the check of postgres', async () =>
+    commitFindings(await ask<CommitFacts>(url, COMMITS), wanted),
+  );
+}
+
+/** For how many standbys a commit waits: `FIRST 2 (a, b)`, `ANY 1 (a, b)`, `2 (a, b)`, `a, b`. */
+export function standbysOf(names: string): number {
+  if (names.trim() === '') return 0;
+  return Number(/^\s*(?:(?:FIRST|ANY)\s+)?(\d+)\s*\(/i.exec(names)?.[1] ?? 1);
+}
+
+export function commitFindings({ commit, names, standbys }: CommitFacts, wanted: number): Finding[] {
+  const waits = ['on', 'remote_apply', 'remote_write'].includes(commit) ? standbysOf(names) : 0;
+  if (waits >= wanted && standbys >= wanted) return [ok('commits', `wait for ${waits} standbys, ${standbys} stream`)];
+  if (waits >= wanted)
+    return [
+      fail('commits', `wait for ${waits} standbys, and ${standbys} stream`, 'every change waits until they are back'),
+    ];
+  const how = `synchronous_commit is ${commit}, synchronous_standby_names is '${names}'`;
+  return [
+    fail(
+      'commits',
+      `wait for ${waits} standbys, TRIVET_DATABASE_STANDBYS says ${wanted}: ${how}`,
+      "a promotion may lose what callers were told: set synchronous_standby_names = 'ANY 1 (*)' and synchronous_commit = on",
+    ),
+  ];
 }
 
 const TENANTS = sql(

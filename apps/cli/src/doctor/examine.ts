@@ -97,7 +97,10 @@ async function checkParts(config: Config, doors = true): Promise<Finding[]> {
     if (secrets) checks.push(database.checkStoredSecrets(url, secrets));
     if (config.TRIVET_POOLS && doors) checks.push(import('./block.js').then(({ checkBlock }) => checkBlock(url)));
   }
+  if (url !== undefined && config.TRIVET_DATABASE_STANDBYS > 0)
+    checks.push(database.checkCommits(url, config.TRIVET_DATABASE_STANDBYS));
   if (engine !== undefined) checks.push(database.checkEngineRole(engine));
+  if (engine !== undefined && doors) checks.push(database.checkKinds(engine));
   if (config.TRIVET_REDIS_URL) checks.push(checkRedis(config.TRIVET_REDIS_URL));
   if (config.TRIVET_RGW_ENDPOINT) checks.push(checkObjectStore(config.TRIVET_RGW_ENDPOINT));
   if (doors) {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { SCHEMA_VERSION } from '#platform/schema/schema-version';
 import type { Finding } from './check.js';
 import { clockFinding, clockState } from './clock.js';
-import { engineFindings, schemaFindings, secretFindings } from './database.js';
+import { commitFindings, engineFindings, kindFindings, schemaFindings, secretFindings } from './database.js';
 import { leftProcesses } from './leftovers.js';
 import { endpointFindings, operationFinding, taskFindings } from './through-api.js';
 
@@ -61,7 +61,29 @@ describe('doctor', () => {
     expect(shown(schemaFindings(SCHEMA_VERSION))).toEqual(['ok of this release']);
     expect(shown(schemaFindings(SCHEMA_VERSION - 1))).toEqual(['fail the database is older than this program']);
     expect(shown(schemaFindings(SCHEMA_VERSION + 1))).toEqual(['warn the database is newer than this program']);
+    expect(shown(schemaFindings(SCHEMA_VERSION + 2, SCHEMA_VERSION + 1))).toEqual([
+      'fail the database was migrated by a newer release, with which this one can no longer run: update this program',
+    ]);
     expect(schemaFindings(null)).toMatchObject([{ level: 'fail', remedy: expect.stringContaining('migrate') }]);
+  });
+
+  it('says whether commits wait for as many standbys as the operator wants', () => {
+    const facts = { commit: 'on', names: 'ANY 1 (*)', standbys: 2 };
+    const said = (more: object, wanted = 1) => shown(commitFindings({ ...facts, ...more }, wanted))[0];
+    expect(said({})).toBe('ok wait for 1 standbys, 2 stream');
+    expect(said({ names: 'FIRST 2 (a, b)' }, 2)).toMatch(/^ok/);
+    expect(said({ names: 'a, b' })).toMatch(/^ok/);
+    expect(said({}, 2)).toMatch(/^fail wait for 1 standbys, TRIVET_DATABASE_STANDBYS says 2/);
+    expect(said({ names: '' })).toMatch(/^fail wait for 0 standbys/);
+    expect(said({ commit: 'local' })).toMatch(/^fail wait for 0 standbys/);
+    expect(said({ standbys: 0 })).toBe('fail wait for 1 standbys, and 0 stream');
+  });
+
+  it('names kinds of operations that no worker knows', () => {
+    expect(shown(kindFindings({ kinds: [], waiting: 0 }))).toEqual(['ok a worker knows each that waits']);
+    expect(shown(kindFindings({ kinds: ['volume.split'], waiting: 3 }))).toEqual([
+      'warn 3 wait that no worker knows: volume.split',
+    ]);
   });
 
   it('says how many stored secrets the key file does not open', () => {

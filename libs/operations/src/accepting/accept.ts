@@ -1,5 +1,5 @@
 import type { JsonObject, QueueClass, Ring } from '#operations/operation';
-import type { Tx } from '#platform/database/database';
+import type { Tx, Write } from '#platform/database/database';
 import { type Statement, sqlFile } from '#platform/database/sql';
 import type { OpenSpan } from '#platform/tracing/tracer';
 import { isTracing, startSpan } from '#platform/tracing/tracing';
@@ -53,16 +53,10 @@ export interface Accepted {
  * @param cap how many operations of one tenant may be under way at one backend in one class
  */
 export async function accept(tx: Tx, operation: NewOperation, cap: number): Promise<Accepted> {
-  let notBefore: Date | null = null;
-  if (operation.negates) {
-    const [cancelled] = await tx.query<{ busyUntil: Date | null }>(CANCEL, [
-      operation.tenantId,
-      operation.resourceId,
-      operation.negates,
-    ]);
-    notBefore = cancelled?.busyUntil ?? null;
-  }
-  const [accepted] = await send(tx, ACCEPT, operation.tenantId, [operation], [cap], notBefore);
+  const { tenantId, resourceId, negates } = operation;
+  // In the packet of the acceptance: a process that stands still holds the row of no operation, which is a worker's to renew.
+  const before: Write[] = negates ? [[CANCEL, [tenantId, resourceId, negates]]] : [];
+  const [accepted] = await send(tx, ACCEPT, tenantId, [operation], [cap], before);
   return accepted!;
 }
 
@@ -112,7 +106,7 @@ async function send(
   tenantId: string,
   operations: readonly NewOperation[],
   params: readonly unknown[],
-  notBefore: Date | null = null,
+  before: readonly Write[] = [],
 ): Promise<(Accepted | undefined)[]> {
   const spans = isTracing() ? operations.map(spanOf) : undefined;
   const given = operations.map((operation, n) => ({
@@ -125,7 +119,7 @@ async function send(
     resourceName: operation.resourceName,
     request: operation.request,
     priority: operation.negates ? 1 : 0,
-    notBefore,
+    negates: operation.negates !== undefined,
     waited: !operation.unattended,
     traceparent: spans?.[n]?.traceparent ?? operation.traceparent,
     actor: operation.actor,
@@ -135,7 +129,8 @@ async function send(
   let failed: string | undefined = 'refused';
   let rows: AcceptedRow[];
   try {
-    rows = (await tx.commit([statement, [tenantId, JSON.stringify(given), ...params]]))[0] as AcceptedRow[];
+    const sent: Write = [statement, [tenantId, JSON.stringify(given), ...params]];
+    rows = (await tx.commit(...before, sent)).at(-1) as AcceptedRow[];
     failed = undefined;
   } finally {
     for (const span of spans ?? []) span.end(failed);

@@ -1,5 +1,6 @@
 import { type Accepted, accept, acceptNew, type NewOperation, type NewResource } from '#operations/accepting/accept';
 import type { Askable, Asked } from '#operations/accepting/askable';
+import { AcknowledgedOperations } from '#operations/accepting/acknowledged';
 import { Batcher } from '#operations/accepting/batcher';
 import type { Caller } from '#operations/accepting/caller';
 import { noted, type ObservedChange } from '#operations/accepting/change-observer';
@@ -34,6 +35,7 @@ export type AskedAndSeen<Request extends object> = Asked<Request> & Pick<Observe
 export class Operations {
   readonly waiter: OperationWaiter;
   private readonly lateDispatch: LateDispatch;
+  private readonly acknowledged: AcknowledgedOperations;
   private readonly claims = new Batcher<NewResource, Accepted | undefined>((_, resources) => this.claimAll(resources));
 
   constructor(
@@ -41,7 +43,9 @@ export class Operations {
     private readonly doorbell: Doorbell,
     private readonly cap: number,
   ) {
-    this.waiter = new OperationWaiter(database);
+    const acknowledged = new AcknowledgedOperations(database);
+    this.acknowledged = acknowledged;
+    this.waiter = new OperationWaiter(database, () => void acknowledged.check());
     this.lateDispatch = new LateDispatch(database, doorbell, cap);
   }
 
@@ -124,6 +128,7 @@ export class Operations {
     { ring, circuitReason }: Accepted,
     started: Promise<Outcome>,
   ): Promise<Waited> {
+    this.acknowledged.add(operation);
     await failpoint('accept:committed');
     if (ring) void this.doorbell.ring([ring]);
     else if (circuitReason === undefined) this.lateDispatch.accepted(operation);

@@ -36,11 +36,18 @@ export class OperationWaiter {
   private readonly listener;
   private readonly poll: NodeJS.Timeout;
 
-  constructor(private readonly database: Database) {
+  /** @param onConnect after each connection that listens, the first as well */
+  constructor(
+    private readonly database: Database,
+    onConnect: () => void = () => {},
+  ) {
     this.listener = database.listen(
       ['trivet_done'],
       (_, id) => this.announce([id]),
-      () => this.announce(this.waiting.keys()),
+      () => {
+        this.announce(this.waiting.keys());
+        onConnect();
+      },
     );
     this.poll = setInterval(() => this.announce(this.waiting.keys()), POLL_MS);
     this.poll.unref();

@@ -27,11 +27,22 @@ export async function readEngineFigures(database: Database): Promise<EngineFigur
   return { ...figures, waitingForBackend: waiting, circuits: states };
 }
 
+/**
+ * An operation `o` that has waited for a minute, and that no worker knows that is up. Where one of them is of a release that does
+ * not say what it knows, nobody can tell; without any worker that is what is told.
+ */
+export const WAITS_FOR_NOBODY = `
+  o.finished_at IS NULL AND o.state = 'pending' AND o.created_at < now() - interval '1 minute'
+  AND o.kind <> ALL (ARRAY(SELECT unnest(w.kinds) FROM trivet.worker w WHERE w.seen_at > now() - interval '${LOST_AFTER_MS} ms'))
+  AND EXISTS (SELECT FROM trivet.worker w WHERE w.seen_at > now() - interval '${LOST_AFTER_MS} ms')
+  AND NOT EXISTS (SELECT FROM trivet.worker w WHERE w.seen_at > now() - interval '${LOST_AFTER_MS} ms' AND w.kinds IS NULL)`;
+
 const WORKERS = sql(
   'worker_figures',
   `SELECT (SELECT count(*) FROM trivet.worker WHERE seen_at > now() - $1 * interval '1 ms')::int AS up,
           (SELECT count(*) FROM trivet.worker WHERE seen_at <= now() - $1 * interval '1 ms')::int AS lost,
-          (SELECT count(*) FROM trivet.queue WHERE paused)::int AS "pausedQueues"`,
+          (SELECT count(*) FROM trivet.queue WHERE paused)::int AS "pausedQueues",
+          (SELECT count(*) FROM trivet.operation o WHERE ${WAITS_FOR_NOBODY})::int AS "unknownKinds"`,
 );
 const LATE = sql(
   'late_tasks',

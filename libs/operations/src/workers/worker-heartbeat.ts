@@ -8,8 +8,8 @@ const BEAT = sql(
   'worker_beat',
   `WITH relaxed AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
         forgotten AS (DELETE FROM trivet.worker WHERE seen_at < now() - interval '1 day')
-   INSERT INTO trivet.worker (id, host, pid, version, concurrency, running, tasks)
-   SELECT $1, $2, $3, $4, $5, $6, $7 FROM relaxed
+   INSERT INTO trivet.worker (id, host, pid, version, concurrency, running, tasks, kinds)
+   SELECT $1, $2, $3, $4, $5, $6, $7, $8 FROM relaxed
    ON CONFLICT (id) DO UPDATE SET running = excluded.running, tasks = excluded.tasks, seen_at = now()`,
 );
 const GONE = sql('worker_gone', 'DELETE FROM trivet.worker WHERE id = $1 RETURNING id');
@@ -18,6 +18,8 @@ const BESIDE = sql('workers_beside', 'SELECT id, pid FROM trivet.worker WHERE ho
 export interface Beating {
   id: string;
   version: string;
+  /** Of operations that it knows. */
+  kinds: readonly string[];
   concurrency: number;
   /** Operations that run now. */
   running(): number;
@@ -42,8 +44,8 @@ export class Heartbeat implements PeriodicTask {
 
   async run(): Promise<void> {
     if (!this.hasBeaten) await this.replaceOne();
-    const { id, version, concurrency, running, tasks } = this.worker;
-    const beat = [id, hostname(), process.pid, version, concurrency, running(), JSON.stringify(tasks())];
+    const { id, version, kinds, concurrency, running, tasks } = this.worker;
+    const beat = [id, hostname(), process.pid, version, concurrency, running(), JSON.stringify(tasks()), kinds];
     await this.database.engine(BEAT, beat);
     this.hasBeaten = true;
   }

@@ -89,6 +89,7 @@ export class OperationWorker {
     this.heartbeat = new Heartbeat(database, {
       id: this.id,
       version: options.version ?? '',
+      kinds,
       concurrency: options.concurrency,
       running: () => this.leases.size,
       tasks: () => [...this.pulse.states(), ...this.tasks.states()],

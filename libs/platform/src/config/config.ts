@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { pools, portals, scsiIdentity } from '#platform/config/block-settings';
+import { ADDRESS_FORM, parseAddress } from '#platform/config/database-address';
 import { oidcIssuer, oidcLoginClaim, oidcScopes, publicUrl } from '#platform/config/oidc-variables';
 
 /** BSD's EX_CONFIG: a supervisor must not restart a process that stops with it. */
@@ -23,7 +24,10 @@ const listen = z
   .refine(({ port }) => port <= 65_535, 'expected a port up to 65535');
 export type Listen = z.output<typeof listen>;
 
-const postgresUrl = z.string().regex(/^postgres(ql)?:\/\//, 'expected postgresql://user:password@host:port/database');
+const postgresUrl = z
+  .string()
+  .regex(/^postgres(ql)?:\/\//, 'expected postgresql://user:password@host:port/database')
+  .refine(text => parseAddress(text) !== undefined, `expected ${ADDRESS_FORM}; target_session_attrs is read-write`);
 
 const unixEndpoint = z
   .string()
@@ -72,6 +76,8 @@ export const configSchema = z.strictObject({
   /** Owner role: migrations and setup only. */
   TRIVET_DATABASE_OWNER_URL: postgresUrl.optional(),
   TRIVET_DATABASE_POOL: wholeNumber('connections', 10),
+  /** For how many standbys a commit must wait; it is PostgreSQL's own setting that makes it wait, and this is looked after. */
+  TRIVET_DATABASE_STANDBYS: wholeNumber('standbys', 0, { min: 0, max: 10 }),
   TRIVET_REDIS_URL: z
     .union([z.literal('none'), z.string().regex(/^rediss?:\/\//, 'expected redis://host:port, or none')])
     .optional(),

@@ -1,12 +1,68 @@
-import { Client } from 'pg';
+import { Client, type ClientConfig } from 'pg';
+import { parseAddress } from '#platform/config/database-address';
+import { DatabaseHosts, isReadOnly, parametersOf } from '#platform/database/database-hosts';
+
+/** `hosts`: whom to choose from; absent: the one of the address. */
+export type DatabaseClientConfig = ClientConfig & { hosts?: DatabaseHosts };
+
+/** For a connection that no pool makes: of an address with any number of hosts. */
+export function ofAddress(text: string): DatabaseClientConfig {
+  const address = parseAddress(text);
+  if (!address?.readWrite) return { connectionString: text };
+  return { connectionString: address.url, hosts: new DatabaseHosts(address) };
+}
+
+type Connected = ((error: Error) => void) | ((error: null, client: Client) => void);
 
 /**
  * A connection that never ends the process. A server that goes away says so at any instant, also in the packet of the answer
  * that hands the connection out: before whoever waits for it can listen. Later statements on it are refused.
+ *
+ * Of several servers it goes to the one that takes writes.
  */
 export class DatabaseClient extends Client {
-  constructor(...args: ConstructorParameters<typeof Client>) {
-    super(...args);
+  readonly #config: DatabaseClientConfig;
+
+  constructor(config: DatabaseClientConfig = {}) {
+    super(config);
+    this.#config = config;
     this.on('error', () => {});
+  }
+
+  override connect(): Promise<Client>;
+  override connect(callback: Connected): void;
+  override connect(callback?: Connected): Promise<Client> | undefined {
+    const { hosts } = this.#config;
+    if (hosts === undefined && callback === undefined) return super.connect();
+    if (hosts === undefined) {
+      super.connect(callback!);
+      return undefined;
+    }
+    const opened = this.#open(hosts);
+    if (callback === undefined) return opened;
+    const told = callback as (error: Error | null, client?: Client) => void;
+    void opened.then(client => told(null, client), told);
+    return undefined;
+  }
+
+  async #open(hosts: DatabaseHosts): Promise<Client> {
+    const { hosts: _, ...config } = this.#config;
+    const { host, port } = await hosts.find(config);
+    // The pool gave it up meanwhile.
+    const { stream } = (this as unknown as { connection: { stream: { destroyed: boolean } } }).connection;
+    if (stream.destroyed) throw new Error('timeout exceeded when trying to connect');
+    Object.assign(this, { host, port });
+    const parameters = parametersOf(this);
+    try {
+      await super.connect();
+    } catch (error) {
+      hosts.doubt();
+      throw error;
+    }
+    this.once('error', () => hosts.doubt());
+    if (!isReadOnly(parameters)) return this;
+    hosts.doubt();
+    await this.end().catch(() => {});
+    throw Object.assign(new Error('the server takes no writes any more'), { code: '57P03' });
   }
 }

@@ -3,7 +3,7 @@ import type { Client, Pool, PoolClient } from 'pg';
 import { DataSource, type MigrationInterface } from 'typeorm';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { copyOut } from '#platform/database/copy-out';
-import { DatabaseClient } from '#platform/database/database-client';
+import { DatabaseClient, ofAddress } from '#platform/database/database-client';
 import type { Statement } from '#platform/database/sql';
 import { StorageError } from '#platform/errors';
 import { isUuid } from '#platform/uuid';
@@ -23,8 +23,11 @@ export interface DatabaseOptions {
 /** PostgreSQL's own bound for a statement; what has not answered some seconds after it never will. */
 const STATEMENT_MS = 30_000;
 const ANSWER_MS = STATEMENT_MS + 5_000;
-/** A third of a lease. */
 const IDLE_MS = 5_000;
+const LOCK_MS = 10_000;
+
+/** `idleMs` of a process: a third of the lease, unless a busy process would need longer, or nobody would wait so long for a lock. */
+export const idleWithin = (leaseMs: number): number => Math.floor(Math.min(10_000, Math.max(2_000, leaseMs / 3)));
 
 /** One transaction, inside one tenant. Never use anything but this handle within it: a second connection can starve. */
 export interface Tx {
@@ -152,6 +155,8 @@ export interface SourceOptions {
   statementMs?: number;
   idleMs?: number;
   answerMs?: number;
+  /** How long a statement waits for a lock. */
+  lockMs?: number;
   migrations?: readonly (new () => MigrationInterface)[];
 }
 
@@ -159,11 +164,18 @@ export function source(
   url: string,
   applicationName: string,
   poolSize: number,
-  { statementMs = STATEMENT_MS, idleMs = IDLE_MS, answerMs = ANSWER_MS, migrations = [] }: SourceOptions = {},
+  {
+    statementMs = STATEMENT_MS,
+    idleMs = IDLE_MS,
+    answerMs = ANSWER_MS,
+    lockMs = LOCK_MS,
+    migrations = [],
+  }: SourceOptions = {},
 ): DataSource {
+  const { connectionString, hosts } = ofAddress(url);
   return new DataSource({
     type: 'postgres',
-    url,
+    url: connectionString,
     schema: 'trivet',
     applicationName,
     poolSize,
@@ -176,6 +188,7 @@ export function source(
     poolErrorHandler: () => {},
     extra: {
       Client: DatabaseClient,
+      ...(hosts && { hosts }),
       keepAlive: true,
       // The system's own two hours are how long a listener would wait on a connection that a firewall has forgotten.
       keepAliveInitialDelayMillis: 10_000,
@@ -185,7 +198,7 @@ export function source(
       query_timeout: answerMs,
       // Statements that do not depend on each other's results go out together (`Tx.commit`).
       pipeline: true,
-      lock_timeout: statementMs && 10_000,
+      lock_timeout: lockMs,
       idle_in_transaction_session_timeout: idleMs,
     },
   });

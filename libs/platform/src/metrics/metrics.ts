@@ -46,6 +46,12 @@ export const redispatchTotal = new Counter({
   registers,
 });
 
+export const lostOperationsTotal = new Counter({
+  name: 'trivet_operations_lost_total',
+  help: 'Operations that this gateway acknowledged, and that the database does not have any more.',
+  registers,
+});
+
 /** result: ok, or the StorageError kind. */
 export const backendCallsTotal = new Counter({
   name: 'trivet_backend_calls_total',

@@ -8,6 +8,8 @@ export interface WorkerFigures {
   /** Silent, and not ended in order. */
   lost: number;
   pausedQueues: number;
+  /** Operations of kinds that no worker that is up knows. */
+  unknownKinds: number;
 }
 
 const figures = new FigureSource<WorkerFigures>(registry);
@@ -16,6 +18,11 @@ figures.gauges('trivet_workers', 'Workers that said something within the last da
   up: f.up,
   lost: f.lost,
 }));
+figures.gauge(
+  'trivet_operations_unknown',
+  'Operations that have waited for a minute, of kinds that no worker that is up knows.',
+  f => f.unknownKinds,
+);
 figures.gauge('trivet_queues_paused', 'Classes of operations that somebody paused.', f => f.pausedQueues);
 
 const tasks = new FigureSource<{ late: number }>(registry);

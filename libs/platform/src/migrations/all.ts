@@ -25,6 +25,8 @@ import { GivingWayNoted1797123600000 } from '#platform/migrations/0025-giving-wa
 import { HostFenceSeen1797210000000 } from '#platform/migrations/0026-host-fence-seen';
 import { Tallies1797210000010 } from '#platform/migrations/0027-tallies';
 import { TalliesRead1797210000020 } from '#platform/migrations/0028-tallies-read';
+import { OldestRelease1797210000090 } from '#platform/migrations/0035-oldest-release';
+import { LostCommits1797210000100 } from '#platform/migrations/0036-lost-commits';
 import type { Migration } from '#platform/migrations/locks';
 
 /** In their order. */
@@ -56,4 +58,6 @@ export const MIGRATIONS = [
   HostFenceSeen1797210000000,
   Tallies1797210000010,
   TalliesRead1797210000020,
+  OldestRelease1797210000090,
+  LostCommits1797210000100,
 ] satisfies readonly (new () => Migration)[];

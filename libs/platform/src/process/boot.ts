@@ -2,7 +2,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Config, ConfigError, exitOnConfigError, loadConfig, widenThreadPool } from '#platform/config/config';
+import { hostsIn } from '#platform/config/database-address';
 import { Database, type DatabaseOptions } from '#platform/database/database';
+import { ofAddress } from '#platform/database/database-client';
 import { isStorageError, StorageError } from '#platform/errors';
 import { Health } from '#platform/health/health';
 import { configureLogging, createLogger, type Logger } from '#platform/logging/log';
@@ -99,6 +101,10 @@ export async function connectDatabase(
       const code = String((isStorageError(error) ? (error.cause as { code?: unknown }) : undefined)?.code ?? '');
       const reason =
         database && NOT_MIGRATED.test(code) ? new StorageError('unavailable', NO_SCHEMA, { cause: error }) : error;
+      if (isStorageError(reason) && reason.kind === 'failed_precondition') {
+        await database?.close();
+        throw new ConfigError(reason.message);
+      }
       const mayCome = isStorageError(reason) && reason.kind === 'unavailable';
       if (!mayCome || performance.now() > until || shutdown.stopping) {
         await database?.close();
@@ -114,7 +120,7 @@ const NO_SCHEMA = "the database has no schema of Trivet: run `trivet migrate` (i
 
 function refusal(code: string, { appUrl, engineUrl }: DatabaseOptions): ConfigError {
   const names = engineUrl === undefined ? 'TRIVET_DATABASE_URL' : 'TRIVET_DATABASE_URL or TRIVET_DATABASE_ENGINE_URL';
-  const { host, pathname } = new URL(appUrl);
+  const { pathname } = new URL(ofAddress(appUrl).connectionString!);
   const why = code === '3D000' ? `there is no database ${pathname.slice(1)}` : 'it refuses this user or password';
-  return new ConfigError(`${names}: PostgreSQL at ${host} answers, but ${why} (${code})`);
+  return new ConfigError(`${names}: PostgreSQL at ${hostsIn(appUrl)} answers, but ${why} (${code})`);
 }

@@ -2,7 +2,8 @@ import { type DynamicModule, Global, Module } from '@nestjs/common';
 import type { Config } from '#platform/config/config';
 import { loadKeyring } from '#platform/crypto/kek';
 import { SecretBox } from '#platform/crypto/secrets';
-import { Database } from '#platform/database/database';
+import { Database, idleWithin } from '#platform/database/database';
+import { isStorageError } from '#platform/errors';
 import { Health } from '#platform/health/health';
 import { connectDatabase, type ProcessContext } from '#platform/process/boot';
 import { key, provide } from '#platform/process/providers';
@@ -24,19 +25,27 @@ export const CONTEXT = key<AppContext>('ProcessContext');
 export const CONFIG = key<AppConfig>('Config');
 
 async function openDatabase(context: AppContext): Promise<Database> {
-  const { app, config, health, shutdown } = context;
+  const { app, config, health, log, shutdown } = context;
   const database = await connectDatabase(
     {
       appUrl: config.TRIVET_DATABASE_URL,
       engineUrl: config.TRIVET_DATABASE_ENGINE_URL,
       poolSize: config.TRIVET_DATABASE_POOL,
       applicationName: `trivet:${app}`,
+      idleMs: idleWithin(config.TRIVET_LEASE_MS),
     },
     context,
   );
   shutdown.add('database', () => database.close());
+  let isTooOld = false;
   health.addCheck('database', async () => {
-    await requireSchema(database);
+    await requireSchema(database).catch(error => {
+      if (!isTooOld && isStorageError(error) && error.kind === 'failed_precondition') {
+        isTooOld = true;
+        log.error(error.message);
+      }
+      throw error;
+    });
     return undefined;
   });
   return database;

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DatabaseClient } from '#platform/database/database-client';
+import { DatabaseClient, ofAddress } from '#platform/database/database-client';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { SCHEMA_NOTES } from '#platform/schema/schema-notes';
 
@@ -12,7 +12,7 @@ import { SCHEMA_NOTES } from '#platform/schema/schema-notes';
 
 /** The schema of a migrated database as it is kept in docs/schema.sql: for people to read, not to be run. */
 export async function schemaText(url: string): Promise<string> {
-  const client = new DatabaseClient(url);
+  const client = new DatabaseClient(ofAddress(url));
   await client.connect();
   try {
     // Names outside of the search path are written with their schema.
