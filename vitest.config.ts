@@ -5,6 +5,8 @@ const alias = [
   { find: /^#test\/(.*)$/, replacement: `${import.meta.dirname}/test/$1.ts` },
   { find: /^#(\w+)\/(.*)$/, replacement: `${import.meta.dirname}/libs/$1/src/$2.ts` },
 ];
+/** As gateway and worker have it (THREAD_POOL_SIZE). */
+const env = { UV_THREADPOOL_SIZE: '48' };
 const common = { oxc: { decorator: { legacy: true, emitDecoratorMetadata: true } }, resolve: { alias } };
 
 /** Tests of what tests use, which need no parts either. */
@@ -21,6 +23,7 @@ export default defineConfig({
         ...common,
         test: {
           name: 'unit',
+          env,
           include: ['libs/**/*.spec.ts', 'apps/**/*.spec.ts', ...ofTools],
           exclude: ['**/*.parts.spec.ts'],
         },
@@ -29,6 +32,7 @@ export default defineConfig({
         ...common,
         test: {
           name: 'parts',
+          env,
           include: ['libs/**/*.parts.spec.ts', 'test/**/*.spec.ts'],
           exclude: ofTools,
           testTimeout: 60_000,

@@ -6,7 +6,7 @@ import { sql } from '#platform/database/sql';
 import { StorageError } from '#platform/errors';
 import { uuidv7 } from '#platform/uuid';
 import { BlockDriftCheck } from '#storage/block/drift/block-drift';
-import { ExportSupervisor } from '#storage/block/publications/replay';
+import { ExportSupervisor } from '#storage/block/publications/export-supervisor';
 import { BlockHouse, hostRequest } from '#test/block-storage/block-house';
 import { until } from '#test/support/parts';
 import { targetName } from '#test/support/target-name';

@@ -12,7 +12,7 @@ import { StoreMonitor } from '#storage/backends/store-monitor';
 import { BlockDriftCheck } from '#storage/block/drift/block-drift';
 import { PoolMonitor } from '#storage/block/pools/pool-monitor';
 import { PoolSampler } from '#storage/block/pools/pool-sampler';
-import { ExportSupervisor } from '#storage/block/publications/replay';
+import { ExportSupervisor } from '#storage/block/publications/export-supervisor';
 import { ProtectionScheduler } from '#storage/block/schedules/protection-scheduler';
 import { SnapshotSessionManager } from '#storage/block/sessions/session-manager';
 import type { SnapshotSessionService } from '#storage/block/sessions/snapshot-session-service';

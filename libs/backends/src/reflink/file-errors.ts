@@ -45,5 +45,7 @@ export function fileError(error: unknown, doing: string): StorageError {
   return new StorageError(kind, `${doing}: ${why}`, { cause: error });
 }
 
-export const timedOut = (doing: string): StorageError =>
-  new StorageError('timeout', `${doing}: not done in time; whether it took effect is unknown`);
+export const timedOut = (doing: string, pool?: string): StorageError =>
+  new StorageError('timeout', `${doing}: not done in time; whether it took effect is unknown`, {
+    resource: pool === undefined ? undefined : `pool ${pool}`,
+  });

@@ -25,11 +25,17 @@ export class OpenedImages {
   readonly #files: FileHandle[] = [];
   #busy: Promise<unknown> = Promise.resolve();
   #closed: Promise<void> | undefined;
+  /** A call was given up and is in the kernel still. */
+  #isStuck = false;
   readonly #leave = (): void => {
     this.#close().catch(() => {});
   };
 
-  constructor(private readonly signal: AbortSignal) {
+  /** @param through what each call goes through */
+  constructor(
+    private readonly signal: AbortSignal,
+    private readonly through: <T>(work: () => Promise<T>) => Promise<T> = work => work(),
+  ) {
     signal.addEventListener('abort', this.#leave, { once: true });
   }
 
@@ -37,12 +43,24 @@ export class OpenedImages {
   call<T>(work: () => Promise<T>): Promise<T> {
     const { signal } = this;
     if (signal.aborted) return Promise.reject(signal.reason);
-    const result = work();
-    this.#busy = result.catch(() => {});
+    let isBusy = false;
+    const result = this.through(() => {
+      isBusy = true;
+      const done = work().finally(() => {
+        isBusy = false;
+      });
+      this.#busy = done.catch(() => {});
+      return done;
+    });
     return new Promise((resolve, reject) => {
       const leave = () => reject(signal.reason);
       signal.addEventListener('abort', leave, { once: true });
-      result.then(resolve, reject).finally(() => signal.removeEventListener('abort', leave));
+      result
+        .then(resolve, error => {
+          if (isBusy) this.#isStuck = true;
+          reject(error);
+        })
+        .finally(() => signal.removeEventListener('abort', leave));
     });
   }
 
@@ -61,10 +79,10 @@ export class OpenedImages {
     });
   }
 
-  /** Waits for the files, unless the signal fired: then nothing is known about when a call under way returns. */
+  /** Waits for the files, unless a call was given up: then nothing is known about when it returns. */
   async close(): Promise<void> {
     const closed = this.#close();
-    if (!this.signal.aborted) await closed;
+    if (!this.signal.aborted && !this.#isStuck) await closed;
   }
 
   #close(): Promise<void> {

@@ -1,48 +1,142 @@
 import type { PoolConfig } from '#backends/block-backend';
-import { timedOut } from '#backends/reflink/file-errors';
-import { StorageError } from '#platform/errors';
+import { Mounts } from '#backends/linux/mounts';
+import { fileError, timedOut } from '#backends/reflink/file-errors';
+import {
+  type FileCall,
+  FileSystemCalls,
+  type LaneName,
+  type OldestCall,
+  silence,
+} from '#backends/reflink/file-system-calls';
+import { isStorageError, StorageError } from '#platform/errors';
+import { createLogger } from '#platform/logging/log';
 
-/** The file system of a dead disk or server may never answer, and its calls cannot be called back. */
-const ANSWER_MS = 3_000;
+const log = createLogger('pools');
 
-/** Shares of a pool lie in its file system. */
-const fileSystemOf = ({ path, within }: PoolConfig): string => within?.path ?? path;
+export interface AnswerTimes {
+  /** The file system of a dead disk or server may never answer, and its calls cannot be called back. */
+  answerMs: number;
+  /** Unanswered for longer a call is odd, and a small write asks whether anything is answered. */
+  oddMs: number;
+  /** That may wait for a large flush. */
+  canaryMs: number;
+  /** Whoever has not got a place by then gives way, and comes again later. */
+  waitMs: number;
+}
+
+const TIMES: AnswerTimes = { answerMs: 3_000, oddMs: 3_000, canaryMs: 10_000, waitMs: 10_000 };
+
+/** What a call is about. */
+export interface PoolCall {
+  pool: PoolConfig;
+  lane: LaneName;
+  /** For people. */
+  doing: string;
+  /** Nobody begins something about an image while an earlier call about it, which was given up, is still in the kernel. */
+  image?: string;
+}
 
 /**
- * Which pools answer. Each call to one that does not keeps a thread of the process for good, and there are few: after the
- * first no other is made until that one has come back.
+ * The file calls of this process, by file system: what one takes none of the others lacks (ADR 24). Which of them answer is found
+ * by looks, and by a canary, a small write, as soon as a call takes long: a frozen one answers every look. After the first that
+ * is not answered nothing more is begun there until it has come back, and whoever waits leaves: the engine has its operation again,
+ * its place and its lease. The thread is lost until the kernel answers.
  */
 export class PoolAnswers {
-  /** By path. */
+  readonly #fileSystems = new Map<string, FileSystemCalls>();
   readonly #looks = new Map<string, Promise<unknown>>();
-  readonly #silentFileSystems = new Set<string>();
+  readonly #times: AnswerTimes;
 
-  constructor(private readonly answerMs = ANSWER_MS) {}
+  constructor(
+    answerMs = TIMES.answerMs,
+    times: Partial<AnswerTimes> = {},
+    private readonly mounts: Pick<Mounts, 'deviceOf'> = new Mounts(),
+  ) {
+    this.#times = { ...TIMES, ...times, answerMs };
+  }
 
-  /** Rejects with `unavailable` when the pool does not answer in time, or has not answered yet since. */
-  async look<T>(pool: PoolConfig, work: () => Promise<T>): Promise<T> {
-    this.require(pool);
-    const look = (this.#looks.get(pool.path) as Promise<T> | undefined) ?? this.#begin(pool, work);
-    try {
-      return await this.within(`look at pool ${pool.name}`, look);
-    } catch (error) {
-      if (this.#looks.get(pool.path) !== look) throw error;
-      this.#silentFileSystems.add(fileSystemOf(pool));
-      throw this.#silence(pool, error);
-    }
+  get answerMs(): number {
+    return this.#times.answerMs;
   }
 
   /** Throws `unavailable` for one that is known not to answer. */
   require(pool: PoolConfig): void {
-    if (this.#silentFileSystems.has(fileSystemOf(pool))) throw this.#silence(pool);
+    this.#of(pool).require(pool.name);
+  }
+
+  /**
+   * Rejects with `unavailable` where the file system is silent; with `aborted` when there was no place in time; with `timeout`, and
+   * the signal that `work` gets fires, when `signal` fires or the file system falls silent. What hangs in the kernel goes on by
+   * itself, and keeps its place.
+   */
+  async run<T>(call: PoolCall, signal: AbortSignal, work: (left: AbortSignal) => Promise<T>): Promise<T> {
+    const { pool, lane, doing, image } = call;
+    const fileSystem = this.#of(pool);
+    fileSystem.require(pool.name);
+    if (signal.aborted) throw timedOut(doing, pool.name);
+    const earlier = image === undefined ? undefined : fileSystem.earlierAbout(image);
+    if (earlier) throw new StorageError('aborted', `${doing}: an earlier call has not returned yet (${earlier.doing})`);
+    const begun: FileCall = { lane, doing, image, begunAt: 0, left: false };
+    const left = new AbortController();
+    const place = fileSystem.lane(lane);
+    const perform = () => {
+      clearTimeout(line);
+      begun.begunAt = performance.now();
+      fileSystem.begin(begun);
+      return work(left.signal).finally(() => fileSystem.end(begun));
+    };
+    let line: NodeJS.Timeout | undefined;
+    let leave!: (error: Error) => void;
+    const gone = new Promise<never>((_, reject) => {
+      leave = error => {
+        begun.left = true;
+        reject(error);
+        left.abort(error);
+      };
+    });
+    const late = () => leave(timedOut(doing, pool.name));
+    signal.addEventListener('abort', late, { once: true });
+    const heed = fileSystem.onSilence(why => leave(timedOut(`${doing}: ${why.message}`, pool.name)));
+    if (place.isFull) line = setTimeout(() => leave(busy(call)), this.#times.waitMs);
+    try {
+      return await Promise.race([place.run(perform, left.signal, () => left.signal.reason), gone]);
+    } catch (error) {
+      if (signal.aborted) throw timedOut(doing, pool.name);
+      throw about(pool.name, fileError(error, doing));
+    } finally {
+      clearTimeout(line);
+      signal.removeEventListener('abort', late);
+      heed();
+    }
+  }
+
+  /**
+   * One at a time of a pool. Rejects with `unavailable` when it does not answer in time, or has not answered yet since.
+   * @param canary a small write, made when calls take long
+   */
+  async look<T>(pool: PoolConfig, work: () => Promise<T>, canary?: () => Promise<void>): Promise<T> {
+    const fileSystem = this.#of(pool, { fresh: true });
+    fileSystem.require(pool.name);
+    if (canary && fileSystem.hasOlderThan(this.#times.oddMs)) this.#send(fileSystem, pool, canary);
+    const proof = (this.#looks.get(pool.path) as Promise<T> | undefined) ?? this.#begin(pool, fileSystem, work);
+    try {
+      return await this.within(`look at pool ${pool.name}`, proof);
+    } catch (error) {
+      if (this.#looks.get(pool.path) === proof) {
+        this.#fellSilent(fileSystem, pool, proof, `its file system does not answer within ${this.answerMs / 1000} s`);
+        fileSystem.require(pool.name);
+      }
+      if (isStorageError(error) && error.kind === 'timeout') throw silence(pool.name, error.message, error);
+      throw error;
+    }
   }
 
   /** Rejects with `timeout` when that does not come in time; it goes on by itself then. */
-  async within<T>(doing: string, work: Promise<T>): Promise<T> {
+  async within<T>(doing: string, work: Promise<T>, ms = this.answerMs): Promise<T> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
       // After a pause of the whole process timers come before answers that are there already: those go first.
-      timer = setTimeout(() => setImmediate(() => reject(timedOut(doing))), this.answerMs);
+      timer = setTimeout(() => setImmediate(() => reject(timedOut(doing))), ms);
     });
     try {
       return await Promise.race([work, late]);
@@ -51,20 +145,87 @@ export class PoolAnswers {
     }
   }
 
-  #begin<T>(pool: PoolConfig, work: () => Promise<T>): Promise<T> {
-    const look = work().finally(() => {
-      this.#looks.delete(pool.path);
-      this.#silentFileSystems.delete(fileSystemOf(pool));
-    });
+  /** For metrics: calls in flight, file systems that are silent, and how long the oldest call has been in the kernel. */
+  figures(): { inFlight: number; silent: number; oldest: OldestCall | undefined } {
+    const all = [...this.#fileSystems.values()];
+    const oldest = all.flatMap(({ oldest }) => oldest ?? []).sort((a, b) => b.ms - a.ms)[0];
+    return {
+      inFlight: all.reduce((sum, { inFlight }) => sum + inFlight, 0),
+      silent: all.filter(({ isSilent }) => isSilent).length,
+      oldest,
+    };
+  }
+
+  /** Shares of a pool lie in its file system. */
+  #of({ path, within }: PoolConfig, options?: { fresh: boolean }): FileSystemCalls {
+    const device = this.mounts.deviceOf(within?.path ?? path, options);
+    const known = this.#fileSystems.get(device) ?? new FileSystemCalls();
+    this.#fileSystems.set(device, known);
+    return known;
+  }
+
+  #begin<T>(pool: PoolConfig, fileSystem: FileSystemCalls, work: () => Promise<T>): Promise<T> {
+    const stop = new AbortController();
+    const heed = fileSystem.onSilence(() => stop.abort());
+    const unsaid = () => new StorageError('timeout', 'its file system does not answer');
+    const look = fileSystem
+      .lane('look')
+      .run(work, stop.signal, unsaid)
+      .finally(() => {
+        heed();
+        if (this.#looks.get(pool.path) === look) this.#looks.delete(pool.path);
+        this.#answered(fileSystem, pool, look);
+      });
     look.catch(() => {});
     this.#looks.set(pool.path, look);
     return look;
   }
 
-  #silence({ name }: PoolConfig, cause?: unknown): StorageError {
-    const why = `its file system does not answer within ${this.answerMs / 1000} s`;
-    return new StorageError('unavailable', `pool ${name} is down: ${why}`, { resource: `pool ${name}`, cause });
+  /** Nobody waits for it. */
+  #send(fileSystem: FileSystemCalls, pool: PoolConfig, canary: () => Promise<void>): void {
+    const place = fileSystem.lane('canary');
+    if (place.isFull) return;
+    const proof = {};
+    const { canaryMs } = this.#times;
+    const timer = setTimeout(() => {
+      const { oldest } = fileSystem;
+      const since = oldest ? `, ${oldest.doing} not for ${Math.round(oldest.ms / 1000)} s` : '';
+      this.#fellSilent(
+        fileSystem,
+        pool,
+        proof,
+        `its calls do not return: a small write not within ${canaryMs / 1000} s${since}`,
+      );
+    }, canaryMs);
+    // Any answer is one: that there is no room, too.
+    place
+      .run(canary, new AbortController().signal, () => new Error())
+      .catch(() => {})
+      .finally(() => {
+        clearTimeout(timer);
+        this.#answered(fileSystem, pool, proof);
+      });
   }
+
+  #fellSilent(fileSystem: FileSystemCalls, { name }: PoolConfig, proof: object, why: string): void {
+    if (!fileSystem.isSilent) log.error({ pool: name, inFlight: fileSystem.inFlight }, `pool given up for now: ${why}`);
+    fileSystem.fallSilent(proof, why);
+  }
+
+  #answered(fileSystem: FileSystemCalls, { name }: PoolConfig, proof: object): void {
+    const wasSilent = fileSystem.isSilent;
+    fileSystem.answered(proof);
+    if (wasSilent && !fileSystem.isSilent) log.info({ pool: name }, 'its file system answers again');
+  }
+}
+
+const busy = ({ pool, doing }: PoolCall): StorageError =>
+  new StorageError('aborted', `${doing}: pool ${pool.name} is busy; it goes on when there is room`);
+
+/** So that it is not taken for one about the whole backend. */
+function about(pool: string, error: StorageError): StorageError {
+  if (error.resource !== undefined || (error.kind !== 'unavailable' && error.kind !== 'timeout')) return error;
+  return new StorageError(error.kind, error.message, { ...error, resource: `pool ${pool}`, cause: error.cause });
 }
 
 /** One for the process, as its threads are. */

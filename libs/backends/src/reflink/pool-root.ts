@@ -188,6 +188,13 @@ async function probeClone(root: string): Promise<PoolStatus['clone']> {
   }
 }
 
+/** Whether the file system still takes writes: an empty file comes and goes. */
+export async function writeCanary({ path }: PoolRoot): Promise<void> {
+  const canary = join(path, TMP, `${PROBE}${randomBytes(6).toString('hex')}`);
+  await (await open(canary, 'wx', 0o600)).close();
+  await unlink(canary);
+}
+
 async function removeDeadProbes(folder: string): Promise<void> {
   for (const name of await readdir(folder).catch(() => []))
     if (name.startsWith(PROBE)) {

@@ -17,15 +17,15 @@ import type { ApplianceIdentity } from '#backends/object-backend';
 import { cutTogether } from '#backends/reflink/cut';
 import { CutSpeed, countExtents } from '#backends/reflink/cut-speed';
 import { fileError, timedOut } from '#backends/reflink/file-errors';
+import type { LaneName } from '#backends/reflink/file-system-calls';
 import { growFile } from '#backends/reflink/grow';
 import { describeImage, FENCES, imagePath } from '#backends/reflink/layout';
 import { listPool } from '#backends/reflink/list-pool';
-import { longWork } from '#backends/reflink/long-work';
-import { type PoolAnswers, poolAnswers } from '#backends/reflink/pool-answers';
-import { type PoolRoot, Pools } from '#backends/reflink/pool-root';
+import { type PoolAnswers, type PoolCall, poolAnswers } from '#backends/reflink/pool-answers';
+import { type PoolRoot, Pools, writeCanary } from '#backends/reflink/pool-root';
 import { commitStage, openImage, removeStages, statOf, unlinkImage, writeStage } from '#backends/reflink/staging';
-import { isStorageError, StorageError } from '#platform/errors';
-import { type LeaseSignal, mayChange } from '#platform/lease-signal';
+import { StorageError } from '#platform/errors';
+import { type LeaseSignal, leaseSignal, mayChange } from '#platform/lease-signal';
 
 /** No operation lives as long. */
 const FENCES_KEPT_MS = 7 * 24 * 3_600_000;
@@ -56,14 +56,16 @@ export class ReflinkBackend implements BlockBackend {
   }
 
   async preparePool(pool: string, signal: LeaseSignal): Promise<PoolStatus> {
-    this.#answers.require(this.#pools.named(pool));
-    mayChange(signal);
-    await whileWanted(`prepare pool ${pool}`, signal, () => this.#pools.prepare(pool));
-    return this.#in(pool, `inspect pool ${pool}`, signal, root => statusOf(pool, root));
+    const doing = `prepare pool ${pool}`;
+    await this.#answers.run({ pool: this.#pools.named(pool), lane: 'short', doing }, signal, () => {
+      mayChange(signal);
+      return this.#pools.prepare(pool);
+    });
+    return this.#in({ pool, lane: 'short', doing: `inspect pool ${pool}` }, signal, root => statusOf(pool, root));
   }
 
   inspectImage(image: ImageRef, signal: AbortSignal): Promise<ImageInspection> {
-    return this.#onImage(image, 'inspect', signal, async root => {
+    return this.#onImage(image, 'short', 'inspect', signal, async root => {
       const found = await statOf(imagePath(root.path, image));
       if (!found) return { state: 'absent' };
       if (!found.isFile()) throw new StorageError('failed_precondition', `${describeImage(image)} is not a plain file`);
@@ -73,7 +75,7 @@ export class ReflinkBackend implements BlockBackend {
   }
 
   predictCut(image: ImageRef, limit: number, signal: AbortSignal): Promise<CutPrediction> {
-    return this.#onImage(image, 'count the extents of', signal, async root => {
+    return this.#onImage(image, 'short', 'count the extents of', signal, async root => {
       const file = await openImage(root, image, constants.O_RDONLY);
       try {
         if (root.clone === 'reflink') return this.#speed(image.pool).clone(await countExtents(file.fd, limit, signal));
@@ -86,46 +88,57 @@ export class ReflinkBackend implements BlockBackend {
   }
 
   stage(stage: StageRef, content: StageContent, signal: LeaseSignal): Promise<void> {
-    return this.#long(stage.pool, `stage image ${stage.imageId}`, signal, async root => {
-      await enter(root, stage.imageId, stage.fence, signal);
-      await writeStage(root, stage, content, this.#speed(stage.pool), signal);
-      await keepUnlessOvertaken(root, stage, signal);
+    const { pool, imageId } = stage;
+    const call = { pool, lane: 'make', doing: `stage image ${imageId}`, image: imageId } as const;
+    return this.#change(call, signal, async (root, may) => {
+      await enter(root, imageId, stage.fence, may);
+      await writeStage(root, stage, content, this.#speed(pool), may);
+      await keepUnlessOvertaken(root, stage, may);
     });
   }
 
-  stageTogether(
+  async stageTogether(
     cuts: readonly { stage: StageRef; source: ImageRef }[],
     pause: { pids: readonly number[]; deadlineMs: number },
     signal: LeaseSignal,
   ): Promise<{ pausedMs: number }> {
     const doing = `cut ${cuts.length} images together`;
-    const work = async (): Promise<{ pausedMs: number }> => {
+    const work = async (may: LeaseSignal): Promise<{ pausedMs: number }> => {
       const roots = new Map<string, PoolRoot>();
       try {
         for (const { stage, source } of cuts)
-          for (const pool of [stage.pool, source.pool]) if (!roots.has(pool)) roots.set(pool, await this.#open(pool));
-        for (const { stage } of cuts) await enter(roots.get(stage.pool)!, stage.imageId, stage.fence, signal);
-        const done = await cutTogether(cuts, roots, pause, signal);
-        for (const { stage } of cuts) await keepUnlessOvertaken(roots.get(stage.pool)!, stage, signal);
+          for (const pool of [stage.pool, source.pool])
+            if (!roots.has(pool)) roots.set(pool, await this.#pools.open(pool));
+        for (const { stage } of cuts) await enter(roots.get(stage.pool)!, stage.imageId, stage.fence, may);
+        const done = await cutTogether(cuts, roots, pause, may);
+        for (const { stage } of cuts) await keepUnlessOvertaken(roots.get(stage.pool)!, stage, may);
         return done;
       } finally {
         for (const root of roots.values()) await root.close();
       }
     };
-    return whileWanted(doing, signal, () => longWork.run(work, signal, () => timedOut(doing)));
+    // A place in each pool, in one order for all cuts.
+    const pools = [...new Set(cuts.flatMap(({ stage, source }) => [stage.pool, source.pool]))].sort();
+    const within = ([pool, ...others]: string[], may: LeaseSignal): Promise<{ pausedMs: number }> =>
+      pool === undefined
+        ? work(may)
+        : this.#answers.run({ pool: this.#pools.named(pool), lane: 'make', doing }, may, left =>
+            within(others, also(may, left)),
+          );
+    return within(pools, signal);
   }
 
   commit(stage: StageRef, image: ImageRef, options: { readOnly: boolean }, signal: LeaseSignal): Promise<void> {
-    return this.#onImage(image, 'commit', signal, async root => {
-      const mayChangeNow = () => enter(root, stage.imageId, stage.fence, signal);
+    return this.#changeImage(image, 'short', 'commit', signal, async (root, may) => {
+      const mayChangeNow = () => enter(root, stage.imageId, stage.fence, may);
       await mayChangeNow();
       await commitStage(root, stage, image, options, mayChangeNow);
     });
   }
 
   discardStages(image: ImageRef, fence: string, signal: LeaseSignal): Promise<void> {
-    return this.#onImage(image, 'discard what was staged for', signal, async root => {
-      await enter(root, image.id, fence, signal);
+    return this.#changeImage(image, 'short', 'discard what was staged for', signal, async (root, may) => {
+      await enter(root, image.id, fence, may);
       await removeStages(root, image.id, fence);
     });
   }
@@ -136,16 +149,16 @@ export class ReflinkBackend implements BlockBackend {
     fence: string,
     signal: LeaseSignal,
   ): Promise<void> {
-    return this.#long(image.pool, `grow ${describeImage(image)}`, signal, async root => {
-      const mayChangeNow = () => enter(root, image.id, fence, signal);
+    return this.#changeImage(image, 'make', 'grow', signal, async (root, may) => {
+      const mayChangeNow = () => enter(root, image.id, fence, may);
       await mayChangeNow();
-      await growFile(root, image, size, mayChangeNow, signal);
+      await growFile(root, image, size, mayChangeNow, may);
     });
   }
 
   removeImage(image: ImageRef, fence: string, signal: LeaseSignal): Promise<void> {
-    return this.#long(image.pool, `remove ${describeImage(image)}`, signal, async root => {
-      const mayChangeNow = () => enter(root, image.id, fence, signal);
+    return this.#changeImage(image, 'remove', 'remove', signal, async (root, may) => {
+      const mayChangeNow = () => enter(root, image.id, fence, may);
       await mayChangeNow();
       // Once more when it comes to it: an image of this name may be a successor's by then.
       await unlinkImage(root, image, mayChangeNow);
@@ -154,25 +167,38 @@ export class ReflinkBackend implements BlockBackend {
 
   async *listImages(pool: string, signal: AbortSignal): AsyncIterable<ListedImage> {
     const doing = `list pool ${pool}`;
-    if (signal.aborted) throw timedOut(doing);
-    const opening = this.#open(pool);
-    const root = await this.#answers.within(doing, opening).catch(error => {
-      opening.then(
-        late => late.close(),
-        () => {},
+    // Each step by itself: the whole may be as long as it likes.
+    const step = <T>(work: () => Promise<T>): Promise<T> =>
+      this.#answers.within(
+        doing,
+        this.#answers.run({ pool: this.#pools.named(pool), lane: 'short', doing }, signal, work),
       );
+    let hasLeft = false;
+    const root = await step(async () => {
+      const opened = await this.#pools.open(pool);
+      if (hasLeft) await opened.close();
+      return opened;
+    }).catch(error => {
+      hasLeft = true;
       throw error;
     });
+    const images = listPool(root)[Symbol.asyncIterator]();
     try {
-      for await (const image of this.#inTime(doing, listPool(root))) {
-        if (signal.aborted) throw timedOut(doing);
-        yield image;
+      for (;;) {
+        const next = await step(() => images.next());
+        if (next.done) break;
+        yield next.value;
       }
-      await fences(root).prune(FENCES_KEPT_MS);
+      await step(() => fences(root).prune(FENCES_KEPT_MS));
     } catch (error) {
       throw fileError(error, doing);
     } finally {
-      await this.#answers.within(doing, root.close());
+      // A step that hangs holds the folder, and its own end closes it.
+      const end = (async () => {
+        await images.return(undefined);
+        await root.close();
+      })();
+      await this.#answers.within(doing, end);
     }
   }
 
@@ -190,61 +216,85 @@ export class ReflinkBackend implements BlockBackend {
     return known;
   }
 
-  async #status(pool: string, signal: AbortSignal): Promise<PoolStatus> {
+  async #status(name: string, signal: AbortSignal): Promise<PoolStatus> {
+    const pool = this.#pools.named(name);
+    const doing = `inspect pool ${name}`;
+    if (signal.aborted) throw timedOut(doing, name);
     try {
-      const look = () => this.#withRoot(pool, root => statusOf(pool, root));
-      return await whileWanted(`inspect pool ${pool}`, signal, () => this.#answers.look(this.#pools.named(pool), look));
-    } catch (error) {
-      if (!isStorageError(error) || error.kind === 'timeout') throw error;
-      return { name: pool, state: 'down', reason: error.message, totalBytes: 0n, usedBytes: 0n, clone: 'copy' };
-    }
-  }
-
-  #onImage<T>(image: ImageRef, verb: string, signal: AbortSignal, work: (root: PoolRoot) => Promise<T>): Promise<T> {
-    return this.#in(image.pool, `${verb} ${describeImage(image)}`, signal, work);
-  }
-
-  #long<T>(pool: string, doing: string, signal: AbortSignal, work: (root: PoolRoot) => Promise<T>): Promise<T> {
-    const run = () =>
-      longWork.run(
-        () => this.#withRoot(pool, work),
+      return await untilAborted(
+        this.#answers.look(
+          pool,
+          () => this.#withRoot(name, root => statusOf(name, root)),
+          () => this.#withRoot(name, writeCanary),
+        ),
         signal,
-        () => timedOut(doing),
+        () => timedOut(doing, name),
       );
-    return whileWanted(doing, signal, run);
-  }
-
-  #in<T>(pool: string, doing: string, signal: AbortSignal, work: (root: PoolRoot) => Promise<T>): Promise<T> {
-    return whileWanted(doing, signal, () => this.#withRoot(pool, work));
-  }
-
-  async #open(pool: string): Promise<PoolRoot> {
-    this.#answers.require(this.#pools.named(pool));
-    return this.#pools.open(pool);
-  }
-
-  /** Each step of a listing by itself: it may be as long as it likes. */
-  async *#inTime<T>(doing: string, all: AsyncIterable<T>): AsyncGenerator<T> {
-    const steps = all[Symbol.asyncIterator]();
-    try {
-      for (;;) {
-        const step = await this.#answers.within(doing, steps.next());
-        if (step.done) return;
-        yield step.value;
-      }
-    } finally {
-      await this.#answers.within(doing, Promise.resolve(steps.return?.()));
+    } catch (cause) {
+      const error = fileError(cause, doing);
+      if (error.kind === 'timeout') throw error;
+      return { name, state: 'down', reason: error.message, totalBytes: 0n, usedBytes: 0n, clone: 'copy' };
     }
+  }
+
+  #onImage<T>(
+    { pool, ...image }: ImageRef,
+    lane: LaneName,
+    verb: string,
+    signal: AbortSignal,
+    work: (root: PoolRoot) => Promise<T>,
+  ): Promise<T> {
+    const doing = `${verb} ${describeImage({ ...image, pool })}`;
+    return this.#in({ pool, lane, doing, image: image.id }, signal, work);
+  }
+
+  #changeImage<T>(
+    { pool, ...image }: ImageRef,
+    lane: LaneName,
+    verb: string,
+    signal: LeaseSignal,
+    work: (root: PoolRoot, may: LeaseSignal) => Promise<T>,
+  ): Promise<T> {
+    const doing = `${verb} ${describeImage({ ...image, pool })}`;
+    return this.#change({ pool, lane, doing, image: image.id }, signal, work);
+  }
+
+  /** `work` may change nothing any more when nobody waits for it. */
+  #change<T>(call: NamedCall, signal: LeaseSignal, work: (root: PoolRoot, may: LeaseSignal) => Promise<T>): Promise<T> {
+    return this.#in(call, signal, (root, left) => work(root, also(signal, left)));
+  }
+
+  async #in<T>(
+    { pool, ...call }: NamedCall,
+    signal: AbortSignal,
+    work: (root: PoolRoot, left: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    return this.#answers.run({ ...call, pool: this.#pools.named(pool) }, signal, left =>
+      this.#withRoot(pool, root => work(root, left)),
+    );
   }
 
   async #withRoot<T>(pool: string, work: (root: PoolRoot) => Promise<T>): Promise<T> {
-    const root = await this.#open(pool);
+    const root = await this.#pools.open(pool);
     try {
       return await work(root);
     } finally {
       await root.close();
     }
   }
+}
+
+type NamedCall = Omit<PoolCall, 'pool'> & { pool: string };
+
+/** The lease, as long as somebody waits for what is done. */
+const also = (lease: LeaseSignal, left: AbortSignal): LeaseSignal => leaseSignal(left, () => mayChange(lease));
+
+function untilAborted<T>(work: Promise<T>, signal: AbortSignal, why: () => Error): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const leave = () => reject(why());
+    signal.addEventListener('abort', leave, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', leave));
+  });
 }
 
 const fences = (root: PoolRoot): HostFences => new HostFences(join(root.path, FENCES));
@@ -272,19 +322,4 @@ async function statusOf(name: string, root: PoolRoot): Promise<PoolStatus> {
   // A pool that cannot be listed is not up.
   await (await opendir(root.path)).close();
   return { name, state: 'up', uuid: root.uuid, ...(await root.usage()), clone: root.clone };
-}
-
-/**
- * Rejects with `timeout` as soon as the signal fires. A system call that hangs or takes minutes cannot be called back:
- * the work behind it goes on, stops at its next look at the signal, and takes away what it had made.
- */
-function whileWanted<T>(doing: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-  if (signal.aborted) return Promise.reject(timedOut(doing));
-  return new Promise((resolve, reject) => {
-    const leave = () => reject(timedOut(doing));
-    signal.addEventListener('abort', leave, { once: true });
-    work()
-      .then(resolve, error => reject(signal.aborted ? timedOut(doing) : fileError(error, doing)))
-      .finally(() => signal.removeEventListener('abort', leave));
-  });
 }

@@ -8,6 +8,7 @@ import { fileError } from '#backends/reflink/file-errors';
 import { describeImage } from '#backends/reflink/layout';
 import { eachPiece, mapPairs } from '#backends/reflink/map-pairs';
 import { type OpenedImage, OpenedImages } from '#backends/reflink/opened-images';
+import { type PoolAnswers, poolAnswers } from '#backends/reflink/pool-answers';
 import { Pools } from '#backends/reflink/pool-root';
 import { StorageError } from '#platform/errors';
 
@@ -21,13 +22,16 @@ const METHODS = { reflink: 'extents', copy: 'compare' } as const satisfies Recor
  */
 export class ReflinkExtents implements ExtentSource {
   readonly #pools: Pools;
+  readonly #answers: PoolAnswers;
 
-  constructor(pools: readonly PoolConfig[], owner: ApplianceIdentity) {
+  constructor(pools: readonly PoolConfig[], owner: ApplianceIdentity, answers = poolAnswers) {
     this.#pools = new Pools(pools, owner);
+    this.#answers = answers;
   }
 
   async methodOf(pool: string, signal: AbortSignal): Promise<'extents' | 'compare'> {
-    const opened = new OpenedImages(signal);
+    const doing = `look at pool ${pool}`;
+    const opened = this.#opened(pool, doing, signal);
     try {
       return await opened.call(async () => {
         const root = await this.#pools.open(pool);
@@ -35,19 +39,28 @@ export class ReflinkExtents implements ExtentSource {
         return METHODS[root.clone];
       });
     } catch (error) {
-      throw signal.aborted ? signal.reason : fileError(error, `look at pool ${pool}`);
+      throw signal.aborted ? signal.reason : fileError(error, doing);
     } finally {
       await opened.close();
     }
   }
 
   allocated(image: ImageRef, from: number, signal: AbortSignal): AsyncIterable<RangeBatch> {
-    return stream(`read the map of ${describeImage(image)}`, signal, opened => this.#allocated(image, from, opened));
+    const doing = `read the map of ${describeImage(image)}`;
+    const opened = () => this.#opened(image.pool, doing, signal);
+    return stream(doing, signal, opened, images => this.#allocated(image, from, images));
   }
 
   changed(base: ImageRef, target: ImageRef, from: number, signal: AbortSignal): AsyncIterable<RangeBatch> {
-    return stream(`compare ${describeImage(target)} with ${base.id}`, signal, opened =>
-      this.#changed(base, target, from, opened),
+    const doing = `compare ${describeImage(target)} with ${base.id}`;
+    const opened = () => this.#opened(target.pool, doing, signal);
+    return stream(doing, signal, opened, images => this.#changed(base, target, from, images));
+  }
+
+  /** Each call by itself has a place among those of its pool: a stream is open for as long as its reader likes. */
+  #opened(pool: string, doing: string, signal: AbortSignal): OpenedImages {
+    return new OpenedImages(signal, work =>
+      this.#answers.run({ pool: this.#pools.named(pool), lane: 'read', doing }, signal, work),
     );
   }
 
@@ -131,9 +144,10 @@ function mapOf({ fd, size }: OpenedImage, opened: OpenedImages): DataMap {
 async function* stream(
   doing: string,
   signal: AbortSignal,
+  open: () => OpenedImages,
   ranges: (opened: OpenedImages) => AsyncGenerator<RangeBatch>,
 ): AsyncGenerator<RangeBatch> {
-  const opened = new OpenedImages(signal);
+  const opened = open();
   try {
     for await (const batch of ranges(opened)) {
       yield batch;

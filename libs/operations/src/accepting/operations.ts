@@ -1,6 +1,6 @@
 import { type Accepted, accept, acceptNew, type NewOperation, type NewResource } from '#operations/accepting/accept';
-import type { Askable, Asked } from '#operations/accepting/askable';
 import { AcknowledgedOperations } from '#operations/accepting/acknowledged';
+import type { Askable, Asked } from '#operations/accepting/askable';
 import { Batcher } from '#operations/accepting/batcher';
 import type { Caller } from '#operations/accepting/caller';
 import { noted, type ObservedChange } from '#operations/accepting/change-observer';

@@ -124,6 +124,9 @@ describe('a number', () => {
     expect(problems({ TRIVET_RECYCLE_MS: ' ' })).toEqual([
       'TRIVET_RECYCLE_MS: expected a whole number of milliseconds from 0 to 31536000000, got " "',
     ]);
+    expect(problems({ TRIVET_TENANT_CAP: '32768' })).toEqual([
+      'TRIVET_TENANT_CAP: expected a whole number of operations from 1 to 32767, got "32768"',
+    ]);
     expect(problems({ TRIVET_WORKER_CONCURRENCY: '0' })).toEqual([
       'TRIVET_WORKER_CONCURRENCY: expected a whole number of operations from 1 to 2147483647, got "0"',
     ]);

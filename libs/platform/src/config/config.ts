@@ -154,7 +154,8 @@ export const configSchema = z.strictObject({
   TRIVET_RECONCILE_MS: duration(2_000),
   /** Twice the cap of a tenant: one whose backend is deaf must leave places for the others. */
   TRIVET_WORKER_CONCURRENCY: wholeNumber('operations', 128),
-  TRIVET_TENANT_CAP: wholeNumber('operations', 64),
+  /** A place is a smallint (trivet.operation). */
+  TRIVET_TENANT_CAP: wholeNumber('operations', 64, { max: 32_767 }),
   TRIVET_COSI_WAIT_MS: duration(25_000),
   TRIVET_AUDIT_MS: duration(3_600_000),
   /** How often Postgres, images and targets are compared. */
@@ -270,10 +271,15 @@ export const openTelemetryVariables = (): Env =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith('OTEL_')));
 
 /**
- * libuv's pool runs file calls, DNS and the hashes of passwords. Block volumes keep a few of its threads busy for minutes
- * (a clone, a copy), so the four that it has by itself are too few.
+ * libuv's pool runs file calls, DNS and the hashes of passwords. A file system that hangs keeps the threads of its calls for
+ * good, up to a limit of its own (LANES in libs/backends/src/reflink/file-system-calls.ts): two may do so at a time and leave
+ * more than a third of these.
  */
-export const THREAD_POOL_SIZE = 16;
+export const THREAD_POOL_SIZE = 48;
+
+/** How many libuv has. */
+// biome-ignore lint/style/noProcessEnv: libuv's, and no setting of ours
+export const threadPoolSize = (): number => Number(process.env.UV_THREADPOOL_SIZE) || 4;
 
 /** Call it before anything else: libuv reads it when its first work comes. A size that the caller gives stays. */
 export function widenThreadPool(): void {

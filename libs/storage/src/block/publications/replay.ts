@@ -1,20 +1,10 @@
-import type { DaemonRef, Exporter } from '#backends/exporter';
 import { acceptInBackground } from '#operations/accepting/accept-in-background';
-import type { Begin } from '#operations/accepting/operations';
-import { requireSuccess } from '#operations/accepting/operations';
-import type { PeriodicTask } from '#operations/periodic/periodic-task';
+import { type Begin, requireSuccess } from '#operations/accepting/operations';
 import type { Database, Tx } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
-import { StorageError } from '#platform/errors';
-import { type LeaseSignal, unleased } from '#platform/lease-signal';
-import { createLogger } from '#platform/logging/log';
 import type { BlockDependencies } from '#storage/block/block-dependencies';
 import type { BlockCaller } from '#storage/block/block-storage';
-import { eachBlockBackend } from '#storage/block/pools/block-backends';
 import { replayTarget } from '#storage/block/publications/replay-target';
-import type { BlockDirectory } from '#storage/shared/backend-directory';
-
-const log = createLogger('exports');
 
 /**
  * Targets live in the memory of their daemon. One that was applied to another run of it, or whose initiators changed
@@ -27,31 +17,14 @@ export interface StaleTarget {
   backendId: string;
 }
 
-const COLUMNS = `v.id AS "volumeId", v.name, v.backend_id AS "backendId"`;
+/** Of a volume `v`, as a StaleTarget. */
+export const TARGET_COLUMNS = `v.id AS "volumeId", v.name, v.backend_id AS "backendId"`;
 const STALE_OF_HOST = sql(
   'replay_of_host',
-  `SELECT ${COLUMNS} FROM trivet.publication p
+  `SELECT ${TARGET_COLUMNS} FROM trivet.publication p
      JOIN trivet.volume v ON v.tenant_id = p.tenant_id AND v.id = p.volume_id
     WHERE p.tenant_id = $1 AND p.host_id = $2 AND p.state = 'applied' AND v.applied_instance IS NULL
       AND v.state = 'ready' AND v.condition IS NULL`,
-);
-const STALE_OF_POOL = sql(
-  'replay_of_pool',
-  `SELECT ${COLUMNS} FROM trivet.volume v
-    WHERE v.tenant_id = $1 AND v.backend_id = $2 AND v.pool = $3 AND v.tid IS NOT NULL AND v.state = 'ready'
-      AND v.condition IS NULL AND v.applied_instance IS DISTINCT FROM $4
-      AND EXISTS (SELECT FROM trivet.publication p
-                   WHERE p.tenant_id = $1 AND p.volume_id = v.id AND p.state = 'applied')
-      AND NOT EXISTS (SELECT FROM trivet.operation o
-                       WHERE o.tenant_id = $1 AND o.resource_id = v.id AND o.kind = '${replayTarget.kind}'
-                         AND o.state IN ('pending', 'running', 'needs_attention'))
-    LIMIT $5`,
-);
-/** With and without publications: a portal that cannot be opened must be known before a host waits for it. */
-const EXPORTING_POOLS = sql(
-  'replay_exporting_pools',
-  `SELECT name AS pool, portals FROM trivet.pool
-    WHERE tenant_id = $1 AND backend_id = $2 AND state = 'up' AND portals <> '{}'`,
 );
 const LOCK = sql(
   'replay_lock',
@@ -61,18 +34,6 @@ const LOCK = sql(
      FROM trivet.volume WHERE tenant_id = $1 AND id = $2 AND state = 'ready' FOR UPDATE`,
 );
 
-/** Whose targets they are, published or not; of any backend of the tenant, since a daemon is known by tenant and pool. */
-const OWNERS = sql(
-  'replay_owners',
-  `SELECT ${COLUMNS}, v.state, v.target ->> 'name' AS iqn FROM trivet.volume v
-    WHERE v.tenant_id = $1 AND v.tid IS NOT NULL AND v.target ->> 'name' = ANY ($2)`,
-);
-
-/** Longer than a tgtd may take to start, and than one that was left stopped gets before it is woken. */
-const CALL_MS = 15_000;
-/** A daemon that does not answer must not keep a dead one from being started again. */
-const BACKENDS_AT_ONCE = 16;
-const PORTION = 2_000;
 const AT_ONCE = 16;
 
 /**
@@ -133,88 +94,4 @@ async function beginReplay(
   if (!row || row.pending) return row?.pending ?? undefined;
   await begin(replayTarget, { resourceId: volumeId, resourceName: name, request: { volumeId } });
   return undefined;
-}
-
-/** Keeps the daemons of all pools that have publications running, and their targets as Postgres says. */
-export class ExportSupervisor implements PeriodicTask {
-  readonly name = 'exports';
-  readonly everyMs = 0;
-  readonly scope = 'worker';
-  readonly boundMs = 900_000;
-  readonly after = 'pools';
-  constructor(
-    private readonly database: Database,
-    private readonly blocks: BlockDirectory,
-  ) {}
-
-  async run(signal: AbortSignal): Promise<void> {
-    await eachBlockBackend(
-      this.database,
-      async ({ tenantId, backendId }) => {
-        if (signal.aborted) return;
-        const pools = await this.database.withTenant(tenantId, tx =>
-          tx.query<Omit<DaemonRef, 'tenantId'>>(EXPORTING_POOLS, [tenantId, backendId]),
-        );
-        const kept = await Promise.allSettled(
-          pools.map(pool => this.keepUnlessSilent(backendId, { tenantId, ...pool }, signal)),
-        );
-        const defect = kept.find(({ status }) => status === 'rejected');
-        if (defect) throw (defect as PromiseRejectedResult).reason;
-      },
-      { atOnce: BACKENDS_AT_ONCE },
-    );
-  }
-
-  private async keepUnlessSilent(backendId: string, daemon: DaemonRef, signal: AbortSignal): Promise<void> {
-    try {
-      await this.keep(backendId, daemon, signal);
-    } catch (error) {
-      if (signal.aborted) return;
-      if (!(error instanceof StorageError)) throw error;
-      log.warn({ pool: daemon.pool, err: error.toJSON() }, 'exports cannot be kept now; the next round tries again');
-    }
-  }
-
-  private async keep(backendId: string, daemon: DaemonRef, signal: AbortSignal): Promise<void> {
-    const { tenantId } = daemon;
-    const { exporter } = await this.blocks.open(tenantId, backendId);
-    const bounded = () => unleased(AbortSignal.any([signal, AbortSignal.timeout(CALL_MS)]), CALL_MS);
-    const { instance } = await exporter.ensureDaemon(daemon, bounded());
-    await this.mend(daemon, exporter, bounded);
-    const stale = await this.database.withTenant(tenantId, tx =>
-      tx.query<StaleTarget>(STALE_OF_POOL, [tenantId, backendId, daemon.pool, instance, PORTION]),
-    );
-    if (stale.length === 0) return;
-    log.info({ pool: daemon.pool, targets: stale.length, instance }, 'targets are applied again');
-    for (const target of stale) {
-      if (signal.aborted) return;
-      await acceptReplay(this.database, tenantId, target);
-    }
-  }
-
-  /** What a worker changed after its successor is made again as Postgres says; what nobody has any more goes. */
-  private async mend(daemon: DaemonRef, exporter: Exporter, bounded: () => LeaseSignal): Promise<void> {
-    const { tenantId } = daemon;
-    const suspects = await exporter.suspectTargets(daemon, bounded());
-    if (suspects.length === 0) return;
-    const names = suspects.map(({ iqn }) => iqn);
-    const owners = await this.database.withTenant(tenantId, tx =>
-      tx.query<StaleTarget & { iqn: string; state: string }>(OWNERS, [tenantId, names]),
-    );
-    for (const { tid, iqn, fence } of suspects) {
-      const owner = owners.find(row => row.iqn === iqn);
-      log.warn(
-        { target: iqn, volume: owner?.name },
-        'its last change was by a worker that had been overtaken, or died in it',
-      );
-      try {
-        if (owner?.state === 'ready') await acceptReplay(this.database, tenantId, owner);
-        // A deletion that is under way removes it itself.
-        else if (!owner) await exporter.removeTarget({ daemon, tid, iqn }, { force: true }, fence, bounded());
-      } catch (error) {
-        if (!(error instanceof StorageError)) throw error;
-        log.warn({ target: iqn, err: error.toJSON() }, 'it cannot be put right now; the next round tries again');
-      }
-    }
-  }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { LongWork } from '#backends/reflink/long-work';
+import { Lane } from '#backends/reflink/lane';
 
 const never = new AbortController().signal;
 const late = () => new Error('too late');
@@ -16,9 +16,9 @@ function work() {
 }
 const settled = () => new Promise(resolve => setImmediate(resolve));
 
-describe('long file work', () => {
+describe('a lane of file calls', () => {
   it('runs so much at once and no more, in the order of the calls', async () => {
-    const long = new LongWork(2);
+    const long = new Lane(2);
     const jobs = [work(), work(), work(), work()];
     const ends = jobs.map(job => long.run(job.run, never, late));
     await settled();
@@ -31,13 +31,13 @@ describe('long file work', () => {
   });
 
   it('gives the place of work that failed to the next', async () => {
-    const long = new LongWork(1);
+    const long = new Lane(1);
     await expect(long.run(() => Promise.reject(new Error('no')), never, late)).rejects.toThrow('no');
     expect(await long.run(async () => 7, never, late)).toBe(7);
   });
 
   it('lets go of who cannot wait, and of nobody else', async () => {
-    const long = new LongWork(1);
+    const long = new Lane(1);
     const [first, second] = [work(), work()];
     const abort = new AbortController();
     const running = long.run(first.run, never, late);

@@ -1,15 +1,16 @@
 /**
- * File work that may take minutes (clone, copy, allocation, removal, fsync) runs in libuv's pool, which everything else
- * of the process uses too. So at most a few run at once, whatever is asked, and the pool is made larger than that
- * (`widenThreadPool` in libs/platform/src/config/config.ts).
+ * So many calls of one sort run at once, and the others wait in line: file calls run in libuv's pool, which everything else of
+ * the process uses too, and each of them keeps a thread until the kernel has answered it.
  */
-const LONG_WORKERS = 4;
-
-export class LongWork {
+export class Lane {
   #running = 0;
   readonly #waiting: (() => void)[] = [];
 
-  constructor(private readonly limit = LONG_WORKERS) {}
+  constructor(private readonly limit: number) {}
+
+  get isFull(): boolean {
+    return this.#running >= this.limit;
+  }
 
   /** Runs `work` when its turn has come. A signal that fires while it waits rejects with what `abandoned` gives. */
   async run<T>(work: () => Promise<T>, signal: AbortSignal, abandoned: () => Error): Promise<T> {
@@ -48,6 +49,3 @@ export class LongWork {
     else this.#running -= 1;
   }
 }
-
-/** One for the whole process, whatever pools and tenants it serves. */
-export const longWork = new LongWork();

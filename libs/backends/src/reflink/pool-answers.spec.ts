@@ -1,0 +1,113 @@
+import { describe, expect, it, vi } from 'vitest';
+import type { PoolConfig } from '#backends/block-backend';
+import { LANES, type LaneName } from '#backends/reflink/file-system-calls';
+import { PoolAnswers } from '#backends/reflink/pool-answers';
+
+const never = new AbortController().signal;
+const pool = (name: string): PoolConfig => ({ name, path: `/${name}`, portals: [], withoutChap: false });
+/** The file system is what stands before the dash. */
+const mounts = { deviceOf: (path: string) => path.split('-')[0]! };
+const open = (times: ConstructorParameters<typeof PoolAnswers>[1] = {}) =>
+  new PoolAnswers(50, { oddMs: -1, canaryMs: 50, waitMs: 50, ...times }, mounts);
+const call = (name: string, lane: LaneName, image?: string) => ({ pool: pool(name), lane, doing: `${lane} it`, image });
+const seven = async () => 7;
+
+/** Work that is in the kernel until it is told otherwise. */
+function hung() {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  return { work: vi.fn(() => promise), answer: resolve };
+}
+
+describe('calls of one file system', () => {
+  it('hold up none of another, and of their own only those of their lane', async () => {
+    const answers = open({ waitMs: 60_000 });
+    const { work, answer } = hung();
+    const removals = Array.from({ length: 100 }, () => answers.run(call('busy-a', 'remove'), never, work));
+    expect(await answers.run(call('busy-b', 'make'), never, seven)).toBe(7);
+    expect(await answers.run(call('other', 'remove'), never, seven)).toBe(7);
+    expect(work).toHaveBeenCalledTimes(LANES.remove);
+    answer();
+    await Promise.all(removals);
+  });
+
+  it('wait in line for some time only, and come again', async () => {
+    const answers = open();
+    const { work, answer } = hung();
+    const running = Array.from({ length: LANES.make }, () => answers.run(call('busy', 'make'), never, work));
+    await expect(answers.run(call('busy', 'make'), never, seven)).rejects.toMatchObject({
+      kind: 'aborted',
+      retry: 'later',
+    });
+    answer();
+    await Promise.all(running);
+    expect(await answers.run(call('busy', 'make'), never, seven)).toBe(7);
+  });
+
+  it('that were given up have the next about their image wait, and may change nothing any more', async () => {
+    const answers = open();
+    const { work, answer } = hung();
+    const stop = new AbortController();
+    let left: AbortSignal | undefined;
+    const gone = answers.run(call('slow', 'make', 'image'), stop.signal, signal => {
+      left = signal;
+      return work();
+    });
+    stop.abort();
+    await expect(gone).rejects.toMatchObject({ kind: 'timeout', resource: 'pool slow' });
+    expect(left?.aborted).toBe(true);
+    await expect(answers.run(call('slow', 'remove', 'image'), never, seven)).rejects.toMatchObject({ kind: 'aborted' });
+    expect(await answers.run(call('slow', 'remove', 'another'), never, seven)).toBe(7);
+    answer();
+    await vi.waitFor(async () => expect(await answers.run(call('slow', 'remove', 'image'), never, seven)).toBe(7));
+  });
+});
+
+describe('a file system that does not answer', () => {
+  it('is looked at by one thread for all that lie in it', async () => {
+    const answers = open();
+    const { work, answer } = hung();
+    const second = vi.fn(seven);
+    const looks = [answers.look(pool('dead-a'), work), answers.look(pool('dead-b'), second)];
+    for (const look of looks) await expect(look).rejects.toMatchObject({ kind: 'unavailable' });
+    await expect(answers.run(call('dead-c', 'short'), never, second)).rejects.toMatchObject({ kind: 'unavailable' });
+    expect(second).not.toHaveBeenCalled();
+    expect(await answers.look(pool('good'), seven)).toBe(7);
+    expect(answers.figures()).toMatchObject({ silent: 1 });
+    answer();
+    await vi.waitFor(async () => expect(await answers.look(pool('dead-b'), second)).toBe(7));
+  });
+
+  it('is found by its canary where it answers looks, and lets go of who waits for it', async () => {
+    const answers = open({ waitMs: 60_000 });
+    const { work, answer } = hung();
+    const inKernel = Array.from({ length: LANES.make + 3 }, () => answers.run(call('frozen', 'make'), never, work));
+    const ends = Promise.allSettled(inKernel);
+    await vi.waitFor(() => expect(work).toHaveBeenCalledTimes(LANES.make));
+    expect(await answers.look(pool('frozen'), seven, work)).toBe(7);
+    for (const end of await ends)
+      expect(end).toMatchObject({ reason: { kind: 'timeout', message: expect.stringMatching(/do not return/) } });
+    expect(work).toHaveBeenCalledTimes(LANES.make + 1);
+    await expect(answers.look(pool('frozen'), seven, work)).rejects.toMatchObject({
+      kind: 'unavailable',
+      message: expect.stringMatching(/a small write not within .*make it not for/),
+    });
+    expect(answers.figures()).toMatchObject({ silent: 1, inFlight: LANES.make, oldest: { doing: 'make it' } });
+    answer();
+    await vi.waitFor(async () => expect(await answers.look(pool('frozen'), seven, work)).toBe(7));
+    expect(answers.figures()).toMatchObject({ silent: 0, inFlight: 0, oldest: undefined });
+  });
+
+  it('is none whose calls are long and whose canary comes back, were it with an error', async () => {
+    const answers = open();
+    const { work, answer } = hung();
+    const long = answers.run(call('large', 'make'), never, work);
+    await vi.waitFor(() => expect(work).toHaveBeenCalled());
+    const canary = vi.fn(() => Promise.reject(new Error('ENOSPC')));
+    expect(await answers.look(pool('large'), seven, canary)).toBe(7);
+    expect(canary).toHaveBeenCalledTimes(1);
+    await new Promise(resolve => setImmediate(resolve));
+    expect(answers.figures()).toMatchObject({ silent: 0 });
+    answer();
+    await long;
+  });
+});

@@ -1,0 +1,181 @@
+import type { DaemonRef, Exporter } from '#backends/exporter';
+import type { PeriodicTask } from '#operations/periodic/periodic-task';
+import type { Database } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
+import { StorageError } from '#platform/errors';
+import { type LeaseSignal, unleased } from '#platform/lease-signal';
+import { createLogger } from '#platform/logging/log';
+import { eachBlockBackend } from '#storage/block/pools/block-backends';
+import { acceptReplay, type StaleTarget, TARGET_COLUMNS } from '#storage/block/publications/replay';
+import { replayTarget } from '#storage/block/publications/replay-target';
+import type { BlockDirectory } from '#storage/shared/backend-directory';
+
+const log = createLogger('exports');
+
+const STALE_OF_POOL = sql(
+  'replay_of_pool',
+  `SELECT ${TARGET_COLUMNS} FROM trivet.volume v
+    WHERE v.tenant_id = $1 AND v.backend_id = $2 AND v.pool = $3 AND v.tid IS NOT NULL AND v.state = 'ready'
+      AND v.condition IS NULL AND v.applied_instance IS DISTINCT FROM $4
+      AND EXISTS (SELECT FROM trivet.publication p
+                   WHERE p.tenant_id = $1 AND p.volume_id = v.id AND p.state = 'applied')
+      AND NOT EXISTS (SELECT FROM trivet.operation o
+                       WHERE o.tenant_id = $1 AND o.resource_id = v.id AND o.kind = '${replayTarget.kind}'
+                         AND o.state IN ('pending', 'running', 'needs_attention'))
+    LIMIT $5`,
+);
+/** With and without publications: a portal that cannot be opened must be known before a host waits for it. */
+const EXPORTING_POOLS = sql(
+  'replay_exporting_pools',
+  `SELECT name AS pool, portals FROM trivet.pool
+    WHERE tenant_id = $1 AND backend_id = $2 AND state = 'up' AND portals <> '{}'`,
+);
+/** Whose targets they are, published or not; of any backend of the tenant, since a daemon is known by tenant and pool. */
+const OWNERS = sql(
+  'replay_owners',
+  `SELECT ${TARGET_COLUMNS}, v.state, v.target ->> 'name' AS iqn FROM trivet.volume v
+    WHERE v.tenant_id = $1 AND v.tid IS NOT NULL AND v.target ->> 'name' = ANY ($2)`,
+);
+
+/** Longer than a tgtd may take to start, and than one that was left stopped gets before it is woken. */
+const CALL_MS = 15_000;
+const BACKENDS_AT_ONCE = 16;
+const DAEMONS_AT_ONCE = 16;
+/** Whoever takes longer is waited for beside the others, and nobody's turn comes later for it. */
+const PATIENCE_MS = 1_000;
+const PORTION = 2_000;
+
+interface Kept {
+  backendId: string;
+  daemon: DaemonRef;
+}
+
+const keyOf = ({ backendId, daemon }: Kept): string => `${backendId}/${daemon.pool}`;
+
+/**
+ * Keeps the daemons of all pools that have publications running, and their targets as Postgres says. A round ends although some
+ * daemon does not answer: the next ones leave that one alone until it has, and ask it last from then on. So one that died is back
+ * within some seconds, whatever becomes of the others.
+ */
+export class ExportSupervisor implements PeriodicTask {
+  readonly name = 'exports';
+  readonly everyMs = 0;
+  readonly scope = 'worker';
+  readonly after = 'pools';
+  /** Those of earlier rounds that have not answered yet. */
+  private readonly asked = new Map<string, Promise<void>>();
+  /** Those that did not answer in time, the last time. */
+  private readonly slow = new Set<string>();
+  /** Of the round that was begun last: who is left over from one before heeds it, too. */
+  private signal: AbortSignal = new AbortController().signal;
+
+  constructor(
+    private readonly database: Database,
+    private readonly blocks: BlockDirectory,
+    private readonly patienceMs = PATIENCE_MS,
+  ) {}
+
+  async run(signal: AbortSignal): Promise<void> {
+    this.signal = signal;
+    const found = (await this.all()).filter(one => !this.asked.has(keyOf(one)));
+    const inTurn = [false, true].flatMap(slow => found.filter(one => this.slow.has(keyOf(one)) === slow)).values();
+    const defects: unknown[] = [];
+    const next = async (): Promise<void> => {
+      for (const one of inTurn) if (!signal.aborted) await this.begin(one, defect => defects.push(defect));
+    };
+    await Promise.all(Array.from({ length: DAEMONS_AT_ONCE }, next));
+    if (defects.length > 0) throw defects[0];
+  }
+
+  private async all(): Promise<Kept[]> {
+    const found: Kept[] = [];
+    await eachBlockBackend(
+      this.database,
+      async ({ tenantId, backendId }) => {
+        const pools = await this.database.withTenant(tenantId, tx =>
+          tx.query<Omit<DaemonRef, 'tenantId'>>(EXPORTING_POOLS, [tenantId, backendId]),
+        );
+        found.push(...pools.map(pool => ({ backendId, daemon: { tenantId, ...pool } })));
+      },
+      { atOnce: BACKENDS_AT_ONCE },
+    );
+    return found;
+  }
+
+  /** Resolves when it is kept, or takes too long to be waited for. */
+  private async begin(one: Kept, broken: (defect: unknown) => void): Promise<void> {
+    const key = keyOf(one);
+    let timer: NodeJS.Timeout | undefined;
+    const kept = this.keepUnlessSilent(one, broken).finally(() => {
+      clearTimeout(timer);
+      this.asked.delete(key);
+    });
+    this.asked.set(key, kept);
+    const late = new Promise<void>(resolve => {
+      timer = setTimeout(() => {
+        this.slow.add(key);
+        resolve();
+      }, this.patienceMs);
+    });
+    this.slow.delete(key);
+    await Promise.race([kept, late]);
+  }
+
+  private async keepUnlessSilent(one: Kept, broken: (defect: unknown) => void): Promise<void> {
+    try {
+      await this.keep(one);
+    } catch (error) {
+      if (this.signal.aborted) return;
+      const { pool } = one.daemon;
+      if (error instanceof StorageError)
+        log.warn({ pool, err: error.toJSON() }, 'exports cannot be kept now; the next round tries again');
+      else {
+        log.error({ pool, err: error }, 'defect: exports cannot be kept');
+        broken(error);
+      }
+    }
+  }
+
+  private async keep({ backendId, daemon }: Kept): Promise<void> {
+    const { tenantId } = daemon;
+    const { exporter } = await this.blocks.open(tenantId, backendId);
+    const bounded = () => unleased(AbortSignal.any([this.signal, AbortSignal.timeout(CALL_MS)]), CALL_MS);
+    const { instance } = await exporter.ensureDaemon(daemon, bounded());
+    await this.mend(daemon, exporter, bounded);
+    const stale = await this.database.withTenant(tenantId, tx =>
+      tx.query<StaleTarget>(STALE_OF_POOL, [tenantId, backendId, daemon.pool, instance, PORTION]),
+    );
+    if (stale.length === 0) return;
+    log.info({ pool: daemon.pool, targets: stale.length, instance }, 'targets are applied again');
+    for (const target of stale) {
+      if (this.signal.aborted) return;
+      await acceptReplay(this.database, tenantId, target);
+    }
+  }
+
+  /** What a worker changed after its successor is made again as Postgres says; what nobody has any more goes. */
+  private async mend(daemon: DaemonRef, exporter: Exporter, bounded: () => LeaseSignal): Promise<void> {
+    const { tenantId } = daemon;
+    const suspects = await exporter.suspectTargets(daemon, bounded());
+    if (suspects.length === 0) return;
+    const names = suspects.map(({ iqn }) => iqn);
+    const owners = await this.database.withTenant(tenantId, tx =>
+      tx.query<StaleTarget & { iqn: string; state: string }>(OWNERS, [tenantId, names]),
+    );
+    for (const { tid, iqn, fence } of suspects) {
+      const owner = owners.find(row => row.iqn === iqn);
+      log.warn(
+        { target: iqn, volume: owner?.name },
+        'its last change was by a worker that had been overtaken, or died in it',
+      );
+      try {
+        if (owner?.state === 'ready') await acceptReplay(this.database, tenantId, owner);
+        // A deletion that is under way removes it itself.
+        else if (!owner) await exporter.removeTarget({ daemon, tid, iqn }, { force: true }, fence, bounded());
+      } catch (error) {
+        if (!(error instanceof StorageError)) throw error;
+        log.warn({ target: iqn, err: error.toJSON() }, 'it cannot be put right now; the next round tries again');
+      }
+    }
+  }
+}
