@@ -2723,6 +2723,23 @@ AS $function$
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.waiting_for_backends(uuid) TO trivet_app;
 
+-- waits_for_pool: 0033-waits-for-pool
+-- Rule: pool circuit. An operation that one pool did not answer waits until a worker sees that pool up again, and holds up nothing
+-- that is on another pool of the backend. Whether no worker has looked for a minute nobody knows: then it is tried. Other operations
+-- on a pool that is down have one try, which costs no call, and wait from then on.
+CREATE OR REPLACE FUNCTION trivet.waits_for_pool(p_tenant uuid, p_backend uuid, p_error jsonb)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  SELECT p_error ->> 'kind' IN ('unavailable', 'timeout')
+     AND EXISTS (SELECT FROM trivet.pool
+                  WHERE tenant_id = p_tenant AND backend_id = p_backend AND 'pool ' || name = p_error ->> 'resource'
+                    AND state = 'down' AND checked_at > now() - interval '1 minute');
+$function$;
+GRANT EXECUTE ON FUNCTION trivet.waits_for_pool(uuid,uuid,jsonb) TO trivet_engine;
+
 -- wake: 0009-lean-operations
 -- After operations left their slots and places: the places go to the next in the lines that they stood in, or else to the
 -- next of their tenant, backend and class that wait for room. Runs in the same transaction. A place that is passed on

@@ -21,7 +21,7 @@ it('makes a change without a lease only where it is harmless whenever it comes',
   expect(having(/\bunleased\(/)).toEqual([
     'libs/platform/src/lease-signal.ts',
     'libs/storage/src/block/pools/pool-monitor.ts',
-    'libs/storage/src/block/publications/replay.ts',
+    'libs/storage/src/block/publications/export-supervisor.ts',
     'libs/storage/src/drain/backend-ends.ts',
     'libs/storage/src/object/buckets/bucket-meter.ts',
   ]);

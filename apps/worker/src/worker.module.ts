@@ -1,10 +1,11 @@
 import { Inject, Module, type OnApplicationBootstrap } from '@nestjs/common';
+import { poolAnswers } from '#backends/reflink/pool-answers';
 import { HANDLERS, OperationHandlersModule } from '#changes/operation-handlers.module';
 import { readEngineFigures, readLateTasks, readWorkerFigures } from '#operations/workers/figures';
 import { OperationWorker } from '#operations/workers/worker';
 import { SecretBox } from '#platform/crypto/secrets';
 import { Database } from '#platform/database/database';
-import { bindBlockFigures } from '#platform/metrics/block-metrics';
+import { bindBlockFigures, bindFileCallFigures } from '#platform/metrics/block-metrics';
 import { bindEngineFigures } from '#platform/metrics/metrics';
 import { bindLateTasks, bindWorkerFigures } from '#platform/metrics/worker-metrics';
 import { VERSION } from '#platform/process/boot';
@@ -65,6 +66,10 @@ export class WorkerModule implements OnApplicationBootstrap {
     bindWorkerFigures(() => readWorkerFigures(database));
     bindLateTasks(() => readLateTasks(database));
     bindBlockFigures(() => readBlockFigures(database));
+    bindFileCallFigures(async () => {
+      const { inFlight, silent, oldest } = poolAnswers.figures();
+      return { inFlight, silent, oldestSeconds: (oldest?.ms ?? 0) / 1_000 };
+    });
     // Without a first look every new volume is refused.
     health.addCheck('pools', () =>
       worker.tasks.hasSucceeded('pools') ? undefined : 'no look at the pools of block volumes yet',

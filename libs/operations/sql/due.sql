@@ -1,6 +1,6 @@
 -- The guarantee: everything that should run and is not about to is dispatched again, whatever became of the doorbell.
 -- Round-robin over tenants and backends (their n-th operations come before anybody's n+1-th), each as far as it has free
--- places, none whose circuit is open or who has somebody before him in line. Who was dispatched long ago has his place
+-- places, none whose circuit is open, whose pool did not answer it and is down still, or who has somebody before him in line. Who was dispatched long ago has his place
 -- still and is rung again, who has waited longest first; whose turn has not come gives the place back. Each class has a share of
 -- the round of its own, and those without a place one apart from those that are rung again: 30 tenants whose index operations
 -- nobody answered would else fill round after round. Nobody rings for a class that is paused: its
@@ -17,6 +17,7 @@ WITH inflight AS (
          o.kind = ANY ($4)
      AND NOT EXISTS (SELECT FROM trivet.backend_circuit c
                       WHERE c.tenant_id = o.tenant_id AND c.backend_id = o.backend_id AND trivet.circuit_state(c.open_until) = 'open')
+     AND (o.error IS NULL OR NOT trivet.waits_for_pool(o.tenant_id, o.backend_id, o.error))
      AND NOT EXISTS (
            SELECT FROM trivet.operation_slot mine
              JOIN trivet.operation_slot other

@@ -98,6 +98,17 @@ export class HostFenceOvertaken extends StorageError {
   }
 }
 
+const POOL = 'pool ';
+
+/** Errors about one pool say nothing about the others of its backend. */
+export const aboutPool = (pool: string): { resource: string } => ({ resource: `${POOL}${pool}` });
+
+/** The pool that has not answered, of an error that says so; undefined when it is about a whole backend. */
+export function silentPoolOf({ kind, resource }: Pick<StoredError, 'kind' | 'resource'>): string | undefined {
+  const isSilence = kind === 'unavailable' || kind === 'timeout';
+  return isSilence && resource?.startsWith(POOL) ? resource.slice(POOL.length) : undefined;
+}
+
 export interface StoredError {
   kind: ErrorKind;
   message: string;

@@ -14,6 +14,10 @@ export function leaseSignal(signal: AbortSignal, check: () => number): LeaseSign
   return Object.defineProperty(signal, CHECK, { value: check }) as LeaseSignal;
 }
 
+/** The lease of `lease`, for as long as `wanted` has not fired either: narrower than it, never wider. `wanted` fires whenever that does. */
+export const narrowed = (lease: LeaseSignal, wanted: AbortSignal): LeaseSignal =>
+  leaseSignal(wanted, () => mayChange(lease));
+
 /**
  * For changes that no operation makes, and that are harmless whenever they come: only their time is kept. A daemon and its
  * portals as the pool's row says; a folder that becomes the pool which it is configured to be; what a tenant has that is being

@@ -1,5 +1,5 @@
 /** What the kernel answers about files, as StorageErrors. A path is for people and says nothing secret. */
-import { type ErrorKind, isStorageError, StorageError } from '#platform/errors';
+import { aboutPool, type ErrorKind, isStorageError, StorageError } from '#platform/errors';
 
 /** The CSP driver looks for these words (docs/callers.md#statuses). */
 export const NO_SPACE = 'insufficient storage space';
@@ -47,5 +47,5 @@ export function fileError(error: unknown, doing: string): StorageError {
 
 export const timedOut = (doing: string, pool?: string): StorageError =>
   new StorageError('timeout', `${doing}: not done in time; whether it took effect is unknown`, {
-    resource: pool === undefined ? undefined : `pool ${pool}`,
+    ...(pool === undefined ? {} : aboutPool(pool)),
   });

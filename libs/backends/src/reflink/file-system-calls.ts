@@ -1,6 +1,6 @@
 import { Lane } from '#backends/reflink/lane';
 import { THREAD_POOL_SIZE, threadPoolSize } from '#platform/config/config';
-import { StorageError } from '#platform/errors';
+import { aboutPool, StorageError } from '#platform/errors';
 
 /**
  * What a file system has room for, by sort of call. short: a look at an image, its name, fences. read: the maps and data of
@@ -110,6 +110,3 @@ export class FileSystemCalls {
 
 export const silence = (pool: string, why: string, cause?: unknown): StorageError =>
   new StorageError('unavailable', `pool ${pool} is down: ${why}`, { ...aboutPool(pool), cause });
-
-/** Errors about one pool say nothing about the others of its backend. */
-export const aboutPool = (pool: string): { resource: string } => ({ resource: `pool ${pool}` });

@@ -8,7 +8,7 @@ import {
   type OldestCall,
   silence,
 } from '#backends/reflink/file-system-calls';
-import { isStorageError, StorageError } from '#platform/errors';
+import { aboutPool, isStorageError, StorageError } from '#platform/errors';
 import { createLogger } from '#platform/logging/log';
 
 const log = createLogger('pools');
@@ -225,7 +225,7 @@ const busy = ({ pool, doing }: PoolCall): StorageError =>
 /** So that it is not taken for one about the whole backend. */
 function about(pool: string, error: StorageError): StorageError {
   if (error.resource !== undefined || (error.kind !== 'unavailable' && error.kind !== 'timeout')) return error;
-  return new StorageError(error.kind, error.message, { ...error, resource: `pool ${pool}`, cause: error.cause });
+  return new StorageError(error.kind, error.message, { ...error, ...aboutPool(pool), cause: error.cause });
 }
 
 /** One for the process, as its threads are. */

@@ -25,7 +25,7 @@ import { type PoolAnswers, type PoolCall, poolAnswers } from '#backends/reflink/
 import { type PoolRoot, Pools, writeCanary } from '#backends/reflink/pool-root';
 import { commitStage, openImage, removeStages, statOf, unlinkImage, writeStage } from '#backends/reflink/staging';
 import { StorageError } from '#platform/errors';
-import { type LeaseSignal, leaseSignal, mayChange } from '#platform/lease-signal';
+import { type LeaseSignal, mayChange, narrowed } from '#platform/lease-signal';
 
 /** No operation lives as long. */
 const FENCES_KEPT_MS = 7 * 24 * 3_600_000;
@@ -123,7 +123,7 @@ export class ReflinkBackend implements BlockBackend {
       pool === undefined
         ? work(may)
         : this.#answers.run({ pool: this.#pools.named(pool), lane: 'make', doing }, may, left =>
-            within(others, also(may, left)),
+            within(others, narrowed(may, left)),
           );
     return within(pools, signal);
   }
@@ -261,7 +261,7 @@ export class ReflinkBackend implements BlockBackend {
 
   /** `work` may change nothing any more when nobody waits for it. */
   #change<T>(call: NamedCall, signal: LeaseSignal, work: (root: PoolRoot, may: LeaseSignal) => Promise<T>): Promise<T> {
-    return this.#in(call, signal, (root, left) => work(root, also(signal, left)));
+    return this.#in(call, signal, (root, left) => work(root, narrowed(signal, left)));
   }
 
   async #in<T>(
@@ -285,9 +285,6 @@ export class ReflinkBackend implements BlockBackend {
 }
 
 type NamedCall = Omit<PoolCall, 'pool'> & { pool: string };
-
-/** The lease, as long as somebody waits for what is done. */
-const also = (lease: LeaseSignal, left: AbortSignal): LeaseSignal => leaseSignal(left, () => mayChange(lease));
 
 function untilAborted<T>(work: Promise<T>, signal: AbortSignal, why: () => Error): Promise<T> {
   return new Promise((resolve, reject) => {

@@ -1,7 +1,7 @@
 import type { Json, OperationState, Outcome } from '#operations/operation';
 import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
-import { StorageError, type StoredError } from '#platform/errors';
+import { StorageError, type StoredError, silentPoolOf } from '#platform/errors';
 
 const READ_OUTCOMES = sql(
   'read_outcomes',
@@ -148,7 +148,7 @@ function outcomeOf(row: Row): Outcome | undefined {
     case 'pending':
       if (row.circuit !== null) return retrying(row.circuit);
       // `aborted` is only a place further back in the line.
-      return row.error && row.error.kind !== 'aborted' && row.inFuture
+      return row.error && row.error.kind !== 'aborted' && (row.inFuture || silentPoolOf(row.error) !== undefined)
         ? { state: 'retrying', error: row.error }
         : undefined;
     case 'running':

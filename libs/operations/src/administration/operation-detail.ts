@@ -107,6 +107,14 @@ function possible({ state, cancelRequested }: Found, kind: OperationKind | undef
   return actions;
 }
 
+/** Of the attempt that runs. */
+function slowness(events: readonly OperationEventRow[]): string | null {
+  const last = events.findLast(({ type }) => type === 'slow_call' || type === 'attempt');
+  if (last?.type !== 'slow_call') return null;
+  const { call, seconds } = last.detail;
+  return `Its call ${String(call)} had not returned after ${String(seconds)} s. Large images take their time; if its pool is well and nothing moves, release it: another worker goes on.`;
+}
+
 function adviceOf(
   { state, error, waitsForBackend, cancelRequested, attempt }: Found,
   events: readonly OperationEventRow[],
@@ -126,7 +134,7 @@ function adviceOf(
         return 'It is tried again by itself, less and less often. If the cause is mended already, retry it now.';
       return null;
     case 'running':
-      return cancelRequested ? 'It was asked to stop, and does so between two steps.' : null;
+      return cancelRequested ? 'It was asked to stop, and does so between two steps.' : slowness(events);
     default:
       return null;
   }

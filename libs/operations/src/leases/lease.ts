@@ -2,12 +2,22 @@ import { Batcher } from '#operations/accepting/batcher';
 import { handBack } from '#operations/leases/hand-back';
 import type { LeasedOperation } from '#operations/operation';
 import { type Database, isUniqueViolation } from '#platform/database/database';
-import { sqlFile } from '#platform/database/sql';
+import { sql, sqlFile } from '#platform/database/sql';
 import { StorageError } from '#platform/errors';
+import { createLogger } from '#platform/logging/log';
+
+const log = createLogger('leases');
 
 const CLAIM = sqlFile('operations', 'claim');
 const RENEW = sqlFile('operations', 'renew');
 const LEFT = sqlFile('operations', 'left');
+
+const SLOW = sql(
+  'slow_call',
+  `INSERT INTO trivet.operation_event (tenant_id, operation_id, type, detail)
+   SELECT $1, id, 'slow_call', jsonb_build_object('call', $3::text, 'seconds', $4::int, 'worker', $5::text, 'fence', fence)
+     FROM trivet.operation WHERE tenant_id = $1 AND id = $2 AND fence = $6 AND state = 'running'`,
+);
 
 /** Somebody else may hold the operation by now: stop without another write or call. */
 export class LeaseLost extends Error {}
@@ -192,6 +202,14 @@ export class LeaseManager {
     } catch {
       this.left.unshift(...left.values());
     }
+  }
+
+  /** For people: nothing waits for it. */
+  tellSlow({ id, tenantId, kind, fence }: LeasedOperation, call: string, ms: number): void {
+    log.warn({ operationId: id, kind, call, seconds: ms / 1000 }, 'a call of an operation has not returned yet');
+    this.database.engine(SLOW, [tenantId, id, call, ms / 1000, this.workerId, fence]).catch((error: unknown) => {
+      log.debug({ operationId: id, err: error }, 'could not note a slow call');
+    });
   }
 
   /** Makes room for a call of `boundMs`: throws LeaseLost when the lease cannot cover it even after a renewal. */

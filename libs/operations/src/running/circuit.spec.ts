@@ -70,3 +70,22 @@ it.each([
     ['tenant', 'shut', 3, expect.anything(), expect.stringContaining(reason), error.message],
   ]);
 });
+
+it('opens for a pool that does not answer only where its backend as a whole does not', async () => {
+  const engine = vi.fn(async () => []);
+  let isUp = true;
+  const probe = async () => {
+    if (!isUp) throw new Error('no pool is up');
+  };
+  const circuits = new Circuits({ engine } as never, probe);
+  const fail = async (pool: string | undefined, times: number) => {
+    for (let n = 0; n < times; n++) await circuits.unanswered('tenant', 'a', 'no answer', pool);
+  };
+  await fail('one', 6);
+  await fail('two', 2);
+  await fail(undefined, 2);
+  expect(params(engine, 'circuit_open')).toEqual([]);
+  isUp = false;
+  await fail('two', 1);
+  expect(params(engine, 'circuit_open')).toHaveLength(1);
+});

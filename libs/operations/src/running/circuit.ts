@@ -69,7 +69,8 @@ export class Circuits implements PeriodicTask {
   readonly name = 'circuit-probes';
   readonly everyMs = 0;
   readonly scope = 'worker';
-  private readonly failures = new Map<string, number>();
+  /** Of each backend: calls without an answer in a row, of it as a whole and of each of its pools. */
+  private readonly failures = new Map<string, Map<string | undefined, number>>();
   /** By backend, when it was noted last that it answered. */
   private readonly noted = new Map<string, number>();
 
@@ -99,19 +100,31 @@ export class Circuits implements PeriodicTask {
     });
   }
 
-  async unanswered(tenantId: string, backendId: string, reason: string): Promise<void> {
-    const count = (this.failures.get(backendId) ?? 0) + 1;
+  /** @param pool where it is one pool that does not answer: the others of its backend are not held up for it */
+  async unanswered(tenantId: string, backendId: string, reason: string, pool?: string): Promise<void> {
+    const failures = this.failures.get(backendId) ?? new Map<string | undefined, number>();
+    this.failures.set(backendId, failures);
+    const count = (failures.get(pool) ?? 0) + 1;
     if (count < FAILURES_TO_OPEN) {
-      this.failures.set(backendId, count);
+      failures.set(pool, count);
       return;
     }
     // Counted anew: whoever closes it may be another process, and this one must be able to open it again.
-    this.failures.delete(backendId);
+    failures.delete(pool);
+    if (pool !== undefined && (await this.answersElsewhere(tenantId, backendId))) return;
     log.warn({ backendId, reason }, 'backend does not answer: its operations wait until a probe succeeds');
     // What the call said decides how its operation goes on (a timeout keeps the resource busy); nothing may hide it.
     await this.database.engine(OPEN, [tenantId, backendId, count, OPEN_MS, REASON, reason]).catch((error: unknown) => {
       log.warn({ backendId, err: error }, 'could not open a circuit; the next calls without an answer try again');
     });
+  }
+
+  /** What waits for the pool is held back until a worker sees it up again (trivet.waits_for_pool). */
+  private answersElsewhere(tenantId: string, backendId: string): Promise<boolean> {
+    return bounded(this.probe(tenantId, backendId), new AbortController().signal).then(
+      () => true,
+      () => false,
+    );
   }
 
   /** Probes what is open; the claim keeps the probes of all workers apart. */

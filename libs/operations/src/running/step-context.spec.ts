@@ -1,8 +1,8 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { Lease, type LeaseManager } from '#operations/leases/lease';
 import type { LeasedOperation } from '#operations/operation';
 import type { Circuits } from '#operations/running/circuit';
-import { LeasedContext } from '#operations/running/step-context';
+import { LeasedContext, SLOW_MS } from '#operations/running/step-context';
 import { StorageError } from '#platform/errors';
 
 /** What a stop hands back at once, and what only when nothing can come of a call any more (invariant E5). */
@@ -41,6 +41,7 @@ describe('what an error of a call says of its backend', () => {
     ['permission_denied', undefined],
     ['not_found', 'answered'],
     ['internal', 'answered'],
+    ['aborted', undefined],
   ] as const)('%s: %s', async (kind, heard) => {
     const said: string[] = [];
     const note =
@@ -57,4 +58,29 @@ describe('what an error of a call says of its backend', () => {
     const expected = heard === 'answered' ? ['answered'] : heard ? [`${heard}: why`] : [];
     expect(said).toEqual(expected);
   });
+});
+
+it('tells of a long call that does not return, less and less often, and no more when it has', async () => {
+  vi.useFakeTimers();
+  try {
+    const told: number[] = [];
+    const operation = { id: 'one', tenantId: 't', backendId: 'b', kind: 'test.work' } as LeasedOperation;
+    const leases = {
+      ttlMs: 60_000,
+      ensure: async () => {},
+      tellSlow: (_: LeasedOperation, call: string, ms: number) => told.push(call === 'stage' ? ms : Number.NaN),
+    } as unknown as LeaseManager;
+    const lease = new Lease(operation, performance.now(), 60_000_000);
+    const context = new LeasedContext(lease, leases, { answered: () => {} } as unknown as Circuits, []);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const call = context.long('stage', () => promise);
+    await vi.advanceTimersByTimeAsync(SLOW_MS * 99);
+    expect(told).toEqual([SLOW_MS, SLOW_MS * 10]);
+    resolve();
+    await call;
+    await vi.advanceTimersByTimeAsync(SLOW_MS * 10);
+    expect(told).toHaveLength(2);
+  } finally {
+    vi.useRealTimers();
+  }
 });

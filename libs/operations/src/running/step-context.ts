@@ -4,7 +4,7 @@ import type { JsonObject, LeasedOperation } from '#operations/operation';
 import type { Circuits } from '#operations/running/circuit';
 import type { Write } from '#platform/database/database';
 import type { Statement } from '#platform/database/sql';
-import { isStorageError, StorageError } from '#platform/errors';
+import { isStorageError, StorageError, silentPoolOf } from '#platform/errors';
 import { type LeaseSignal, leaseSignal } from '#platform/lease-signal';
 import { failpoint } from '#platform/process/failpoint';
 
@@ -12,6 +12,9 @@ import { failpoint } from '#platform/process/failpoint';
 const LONGEST_SHARE = 0.6;
 /** How long after its signal an adapter may take to say what happened. */
 const DEAF_MS = 250;
+
+/** A call that is still under way is told of after so long, and after ten times as long each time. */
+export const SLOW_MS = 60_000;
 
 /** A backend call inside a lease: bounded, fenced by the clock, and remembered when it goes unanswered. */
 export class LeasedContext implements StepContext {
@@ -86,7 +89,7 @@ export class LeasedContext implements StepContext {
         if (remainingMs <= 0) throw this.lease.lose();
         return remainingMs;
       });
-      const result = await heeding(signal, run);
+      const result = await this.watched(method, heeding(signal, run));
       await failpoint(`${kind}:${method}:answered`);
       this.circuits.answered(tenantId, backendId);
       return result;
@@ -98,15 +101,30 @@ export class LeasedContext implements StepContext {
     }
   };
 
+  /** It is renewed for as long as it takes: a call that never returns is seen by people, who release the operation. */
+  private async watched<T>(method: string, result: Promise<T>): Promise<T> {
+    let timer: NodeJS.Timeout | undefined;
+    const tell = (afterMs: number, saidMs = 0) => {
+      timer = setTimeout(() => {
+        this.leases.tellSlow(this.operation, method, afterMs);
+        tell(afterMs * 10, afterMs);
+      }, afterMs - saidMs);
+      timer.unref();
+    };
+    tell(SLOW_MS);
+    return result.finally(() => clearTimeout(timer));
+  }
+
   /** What an error says about the backend's circuit. */
   private async heard(tenantId: string, backendId: string, error: unknown): Promise<void> {
     if (!isStorageError(error)) return;
     // Who knows that a repeat does not help has heard from the backend.
     const unanswered = (error.kind === 'unavailable' || error.kind === 'timeout') && error.retry !== 'never';
-    if (unanswered) await this.circuits.unanswered(tenantId, backendId, error.message);
+    if (unanswered) await this.circuits.unanswered(tenantId, backendId, error.message, silentPoolOf(error));
     else if (error.kind === 'unauthenticated') this.circuits.refused(tenantId, backendId, error.message);
-    // Whoever does not let us do something is there, and may be of no use: that is no sign of health.
-    else if (error.kind !== 'permission_denied') this.circuits.answered(tenantId, backendId);
+    // Whoever does not let us do something is there, and may be of no use: that is no sign of health. Nor is a busy one.
+    else if (error.kind !== 'permission_denied' && error.kind !== 'aborted')
+      this.circuits.answered(tenantId, backendId);
   }
 }
 

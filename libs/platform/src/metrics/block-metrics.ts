@@ -22,4 +22,18 @@ figures.gauge('trivet_pool_used_ratio_max', 'Used part of the fullest pool that 
 figures.gauges('trivet_findings', 'What the audit reports and does not touch.', 'kind', f => f.findings);
 figures.gauge('trivet_volumes_binned', 'Deleted volumes that can still be restored.', f => f.binnedVolumes);
 
+/** Of this process alone: what the kernel has not answered it. */
+export interface FileCallFigures {
+  inFlight: number;
+  silent: number;
+  oldestSeconds: number;
+}
+
+const calls = new FigureSource<FileCallFigures>(registry);
+
+calls.gauge('trivet_file_calls', 'Calls of this process to pools that the kernel has not answered.', f => f.inFlight);
+calls.gauge('trivet_file_call_oldest_seconds', 'How long the oldest of them has been there.', f => f.oldestSeconds);
+calls.gauge('trivet_file_systems_silent', 'File systems of pools that do not answer this process.', f => f.silent);
+
+export const bindFileCallFigures = (read: () => Promise<FileCallFigures>): void => calls.bind(read);
 export const bindBlockFigures = (read: () => Promise<BlockFigures>): void => figures.bind(read);

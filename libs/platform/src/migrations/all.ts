@@ -27,6 +27,7 @@ import { Tallies1797210000010 } from '#platform/migrations/0027-tallies';
 import { TalliesRead1797210000020 } from '#platform/migrations/0028-tallies-read';
 import { OldestRelease1797210000090 } from '#platform/migrations/0035-oldest-release';
 import { LostCommits1797210000100 } from '#platform/migrations/0036-lost-commits';
+import { WaitsForPool1797210000070 } from '#platform/migrations/0033-waits-for-pool';
 import type { Migration } from '#platform/migrations/locks';
 
 /** In their order. */
@@ -60,4 +61,5 @@ export const MIGRATIONS = [
   TalliesRead1797210000020,
   OldestRelease1797210000090,
   LostCommits1797210000100,
+  WaitsForPool1797210000070,
 ] satisfies readonly (new () => Migration)[];

@@ -5,8 +5,10 @@ import { isStorageError } from '#platform/errors';
 import { asCheck, noteFound } from '#storage/backends/backend-tester';
 import type { BackendDirectory } from '#storage/shared/backend-directory';
 
-/** One that operations hear from need not be asked. */
-const HEARD_MS = 60_000;
+/** One that was heard from need not be asked: who dies is told as dead after that. */
+const HEARD_MS = 20_000;
+/** A hundred tenants may have shares of one. */
+const SHARE_HEARD_MS = 60_000;
 const ASK_MS = 5_000;
 const AT_ONCE = 16;
 
@@ -22,11 +24,12 @@ const DUE = sql(
    SELECT b.tenant_id, b.id, now() FROM trivet.backend b
      LEFT JOIN trivet.backend_circuit k ON k.tenant_id = b.tenant_id AND k.backend_id = b.id
     WHERE b.tenant_id = $1 AND NOT b.config ? $3 AND trivet.circuit_state(k.open_until) = 'closed'
-      AND coalesce(greatest(k.probed_at, k.asked_at) < now() - $2 * interval '1 ms', true)
+      AND coalesce(greatest(k.probed_at, k.asked_at)
+                     < now() - CASE WHEN b.shared_from IS NULL THEN $2::float8 ELSE $4::float8 END * interval '1 ms', true)
    ON CONFLICT (tenant_id, backend_id) DO UPDATE SET asked_at = now()
          -- Another worker may have taken it, or its circuit opened, since it was looked for.
          WHERE c.open_until IS NULL
-           AND coalesce(greatest(c.probed_at, c.asked_at) < now() - $2 * interval '1 ms', true)
+           AND coalesce(greatest(c.probed_at, c.asked_at) < now() - $2::float8 * interval '1 ms', true)
    RETURNING backend_id AS "backendId"`,
 );
 
@@ -51,7 +54,7 @@ export class StoreMonitor implements PeriodicTask {
     for (const { tenantId } of await this.database.engine<{ tenantId: string }>(TENANTS)) {
       if (signal.aborted) return;
       const found = await this.database.withTenant(tenantId, tx =>
-        tx.query<{ backendId: string }>(DUE, [tenantId, HEARD_MS, 'pools']),
+        tx.query<{ backendId: string }>(DUE, [tenantId, HEARD_MS, 'pools', SHARE_HEARD_MS]),
       );
       due.push(...found.map(({ backendId }) => ({ tenantId, backendId })));
     }

@@ -16,6 +16,8 @@ const log = createLogger('block-drift');
 
 const CALL_MS = 10_000;
 const BATCH = 500;
+/** One that hangs costs a call's time, and meanwhile another one has its turn; more would come before hosts' own calls. */
+const BACKENDS_AT_ONCE = 2;
 
 const IMAGES = sql(
   'block_audit_images',
@@ -118,7 +120,7 @@ export class BlockDriftCheck implements PeriodicTask {
   ) {}
 
   async run(signal: AbortSignal): Promise<void> {
-    await eachBlockBackend(this.database, async backend => {
+    const visit = async (backend: RegisteredBlockBackend): Promise<void> => {
       const { tenantId, backendId } = backend;
       const store = await this.blocks.open(tenantId, backendId);
       const pools = await this.database.withTenant(tenantId, tx => readPools(tx, tenantId, backendId));
@@ -136,10 +138,12 @@ export class BlockDriftCheck implements PeriodicTask {
         } catch (error) {
           if (signal.aborted) return;
           if (!isStorageError(error)) throw error;
+          // The first call without an answer ends it.
           log.warn({ pool: name, err: error.toJSON() }, 'this pool cannot be audited now');
         }
       }
-    });
+    };
+    await eachBlockBackend(this.database, visit, { atOnce: BACKENDS_AT_ONCE });
   }
 
   private async images(

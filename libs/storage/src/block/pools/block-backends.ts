@@ -4,8 +4,8 @@ import { sql } from '#platform/database/sql';
 /** The appliance's own pools first: shares lie in them. */
 const TENANTS = sql(
   'block_tenants',
-  `SELECT tenant_id AS "tenantId" FROM trivet.appliance_tenant()
-   UNION ALL SELECT tenant_id FROM trivet.list_tenants()`,
+  `SELECT tenant_id AS "tenantId", true AS shares FROM trivet.appliance_tenant()
+   UNION ALL SELECT tenant_id, false FROM trivet.list_tenants()`,
 );
 /** Kinds of object store have no pools. */
 const BACKENDS = sql(
@@ -21,27 +21,28 @@ export interface RegisteredBlockBackend {
 }
 
 /**
- * For what a worker does in the background; one after the other unless `atOnce` says otherwise. What looks at files must not
- * ask for more: shares of a dead file system would each take a thread of the process for good, and each would give way for all.
- * Those behind one that fails have their turn; then its error is thrown.
+ * For what a worker does in the background; one after the other unless `atOnce` says otherwise, those that others are shares of
+ * before all others if asked so. Those behind one that fails have their turn; then its error is thrown.
  */
 export async function eachBlockBackend(
   database: Database,
   visit: (backend: RegisteredBlockBackend) => Promise<void>,
-  { atOnce = 1 }: { atOnce?: number } = {},
+  { atOnce = 1, sharedFirst = false }: { atOnce?: number; sharedFirst?: boolean } = {},
 ): Promise<void> {
-  const found: RegisteredBlockBackend[] = [];
-  for (const { tenantId } of await database.engine<{ tenantId: string }>(TENANTS)) {
+  const [first, found]: [RegisteredBlockBackend[], RegisteredBlockBackend[]] = [[], []];
+  for (const { tenantId, shares } of await database.engine<{ tenantId: string; shares: boolean }>(TENANTS)) {
     const backends = await database.withTenant(tenantId, tx =>
       tx.query<Omit<RegisteredBlockBackend, 'tenantId'>>(BACKENDS, [tenantId]),
     );
-    found.push(...backends.map(backend => ({ tenantId, ...backend })));
+    (shares && sharedFirst ? first : found).push(...backends.map(backend => ({ tenantId, ...backend })));
   }
   const failures: unknown[] = [];
-  const waiting = found.values();
-  const next = async (): Promise<void> => {
-    for (const backend of waiting) await visit(backend).catch(error => failures.push(error));
-  };
-  await Promise.all(Array.from({ length: atOnce }, next));
+  for (const wave of [first, found]) {
+    const waiting = wave.values();
+    const next = async (): Promise<void> => {
+      for (const backend of waiting) await visit(backend).catch(error => failures.push(error));
+    };
+    await Promise.all(Array.from({ length: atOnce }, next));
+  }
   if (failures.length > 0) throw failures[0];
 }

@@ -2,7 +2,7 @@ import type { BlockBackendKind, PoolConfig, PoolStatus } from '#backends/block-b
 import type { PeriodicTask } from '#operations/periodic/periodic-task';
 import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
-import { StorageError } from '#platform/errors';
+import { aboutPool, StorageError } from '#platform/errors';
 import { unleased } from '#platform/lease-signal';
 import { createLogger } from '#platform/logging/log';
 import { eachBlockBackend, type RegisteredBlockBackend } from '#storage/block/pools/block-backends';
@@ -27,6 +27,18 @@ const PUT = sql(
    RETURNING (SELECT state FROM trivet.pool WHERE tenant_id = $1 AND backend_id = $2 AND name = $3) AS before`,
 );
 
+/** As an open circuit's end does: what waited for the pool is due at once, and not after the back-off that it had earned. */
+const RELEASE = sql(
+  'pool_release',
+  `UPDATE trivet.operation SET next_run_at = now()
+    WHERE tenant_id = $1 AND backend_id = $2 AND state = 'pending' AND next_run_at > now()
+      AND error ->> 'resource' = $3 AND error ->> 'kind' IN ('unavailable', 'timeout')
+      AND NOT EXISTS (SELECT FROM trivet.operation_slot s
+                       WHERE s.tenant_id = $1 AND s.operation_id = operation.id AND s.busy_until > now())`,
+);
+/** Looks are counted by file system: shares of a dead one cost one thread, and one look's time. */
+const BACKENDS_AT_ONCE = 16;
+
 /**
  * Writes down what each pool says of itself: accepting a volume looks there, and asks no backend. A pool whose folder is
  * empty and has no row yet is taken into use; one that had a marker before and has none now is down (invariant F2).
@@ -44,15 +56,19 @@ export class PoolMonitor implements PeriodicTask {
   ) {}
 
   async run(signal: AbortSignal): Promise<void> {
-    await eachBlockBackend(this.database, async backend => {
-      if (signal.aborted) return;
-      try {
-        await this.look(backend, signal);
-      } catch (error) {
-        if (!(error instanceof StorageError)) throw error;
-        log.warn({ backendId: backend.backendId, err: error.toJSON() }, 'pools cannot be looked at');
-      }
-    });
+    await eachBlockBackend(
+      this.database,
+      async backend => {
+        if (signal.aborted) return;
+        try {
+          await this.look(backend, signal);
+        } catch (error) {
+          if (!(error instanceof StorageError)) throw error;
+          log.warn({ backendId: backend.backendId, err: error.toJSON() }, 'pools cannot be looked at');
+        }
+      },
+      { atOnce: BACKENDS_AT_ONCE, sharedFirst: true },
+    );
   }
 
   private async look(
@@ -111,8 +127,10 @@ export class PoolMonitor implements PeriodicTask {
     ];
     const [before] = await this.database.withTenant(tenantId, tx => tx.query<{ before: string | null }>(PUT, row));
     if (before?.before === status.state) return;
-    if (status.state === 'up') log.info({ pool: pool.name, path: pool.path }, 'pool is up');
-    else log.error({ pool: pool.name, path: pool.path, reason: status.reason }, 'pool is down');
+    if (status.state === 'up') {
+      log.info({ pool: pool.name, path: pool.path }, 'pool is up');
+      await this.database.engine(RELEASE, [tenantId, backendId, aboutPool(pool.name).resource]);
+    } else log.error({ pool: pool.name, path: pool.path, reason: status.reason }, 'pool is down');
   }
 }
 
