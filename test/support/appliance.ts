@@ -78,6 +78,12 @@ export class DaemonProcess {
     return this;
   }
 
+  /** Of /readyz, by their names. */
+  async checks(): Promise<Record<string, { state: string; reason?: string }>> {
+    const answer = await fetch(`${this.healthUrl}/readyz`);
+    return ((await answer.json()) as { checks: Record<string, { state: string; reason?: string }> }).checks;
+  }
+
   /** The value of one sample of /metrics, its labels included in `name`. */
   async metrics(): Promise<string> {
     return (await fetch(`${this.healthUrl}/metrics`)).text();

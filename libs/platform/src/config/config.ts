@@ -26,7 +26,7 @@ export type Listen = z.output<typeof listen>;
 
 const postgresUrl = z
   .string()
-  .regex(/^postgres(ql)?:\/\//, 'expected postgresql://user:password@host:port/database')
+  .regex(/^postgres(ql)?:\/\//, { error: 'expected postgresql://user:password@host:port/database', abort: true })
   .refine(text => parseAddress(text) !== undefined, `expected ${ADDRESS_FORM}; target_session_attrs is read-write`);
 
 const unixEndpoint = z

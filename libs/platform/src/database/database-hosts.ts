@@ -32,8 +32,8 @@ interface Found extends Host {
 }
 
 /** Errors that the caller takes as "not now": of a server that starts, or of none that takes writes. */
-const noPrimary = (): Error =>
-  Object.assign(new Error('no server of the address takes writes'), { code: '57P03' as const });
+const noPrimary = (why = 'no server of the address takes writes'): Error =>
+  Object.assign(new Error(why), { code: '57P03' as const });
 
 /**
  * The servers of one address, and which of them takes writes. That is asked of all at once when it is not known, and again when a
@@ -86,7 +86,9 @@ export class DatabaseHosts {
     const best = found.sort((a, b) => b.timeline - a.timeline)[0];
     if (!best || best.timeline < this.highest) {
       this.failedAt = performance.now();
-      this.failure = best ? noPrimary() : (errors.find(isRefusal) ?? errors.find(isNoPrimary) ?? errors[0]);
+      this.failure = best
+        ? noPrimary('the only server that takes writes is one that was replaced')
+        : (errors.find(isRefusal) ?? errors.find(isNoPrimary) ?? errors[0]);
       throw this.failure;
     }
     if (found.length > 1)
