@@ -66,7 +66,9 @@ export const APPLIANCE = [
   }),
   command('bench', 'measure against the limits of docs/performance.md, on parts of its own', 'cosi --quick', {
     args: {
-      legs: manyMaybe('cosi, csp, cbt, admin or memory; all but memory, which takes an hour, when none is named'),
+      legs: manyMaybe(
+        'cosi, csp, cbt, admin, fairness, idle or memory; all but memory, which takes an hour, when none is named',
+      ),
     },
     options: {
       quick: flag('short rounds: proves that it works, not how fast it is'),

@@ -23,6 +23,8 @@ import { GrowingVolumes1797033600000 } from '#platform/migrations/0024-growing-v
 import { ActionIndex1797120000000 } from '#platform/migrations/0025-action-index';
 import { GivingWayNoted1797123600000 } from '#platform/migrations/0025-giving-way-noted';
 import { HostFenceSeen1797210000000 } from '#platform/migrations/0026-host-fence-seen';
+import { WhatIsDue1797210000110 } from '#platform/migrations/0037-what-is-due';
+import { ToldChanges1797210000120 } from '#platform/migrations/0038-told-changes';
 import type { Migration } from '#platform/migrations/locks';
 
 /** In their order. */
@@ -52,4 +54,6 @@ export const MIGRATIONS = [
   ActionIndex1797120000000,
   GivingWayNoted1797123600000,
   HostFenceSeen1797210000000,
+  WhatIsDue1797210000110,
+  ToldChanges1797210000120,
 ] satisfies readonly (new () => Migration)[];

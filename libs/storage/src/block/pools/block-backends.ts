@@ -2,15 +2,9 @@ import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 
 /** The appliance's own pools first: shares lie in them. */
-const TENANTS = sql(
-  'block_tenants',
-  `SELECT tenant_id AS "tenantId" FROM trivet.appliance_tenant()
-   UNION ALL SELECT tenant_id FROM trivet.list_tenants()`,
-);
-/** Kinds of object store have no pools. */
 const BACKENDS = sql(
   'block_backends',
-  `SELECT id AS "backendId", kind, config FROM trivet.backend WHERE tenant_id = $1 AND config ? 'pools'`,
+  `SELECT tenant_id AS "tenantId", backend_id AS "backendId", kind, config FROM trivet.block_backends()`,
 );
 
 export interface RegisteredBlockBackend {
@@ -30,15 +24,8 @@ export async function eachBlockBackend(
   visit: (backend: RegisteredBlockBackend) => Promise<void>,
   { atOnce = 1 }: { atOnce?: number } = {},
 ): Promise<void> {
-  const found: RegisteredBlockBackend[] = [];
-  for (const { tenantId } of await database.engine<{ tenantId: string }>(TENANTS)) {
-    const backends = await database.withTenant(tenantId, tx =>
-      tx.query<Omit<RegisteredBlockBackend, 'tenantId'>>(BACKENDS, [tenantId]),
-    );
-    found.push(...backends.map(backend => ({ tenantId, ...backend })));
-  }
   const failures: unknown[] = [];
-  const waiting = found.values();
+  const waiting = (await database.engine<RegisteredBlockBackend>(BACKENDS)).values();
   const next = async (): Promise<void> => {
     for (const backend of waiting) await visit(backend).catch(error => failures.push(error));
   };

@@ -142,12 +142,15 @@ export class ExportSupervisor implements PeriodicTask {
   readonly scope = 'worker';
   readonly boundMs = 900_000;
   readonly after = 'pools';
+  /** A daemon that died is to be back within 10 s, its targets included. */
+  readonly calm = 2.5;
   constructor(
     private readonly database: Database,
     private readonly blocks: BlockDirectory,
   ) {}
 
-  async run(signal: AbortSignal): Promise<void> {
+  async run(signal: AbortSignal): Promise<'calm' | undefined> {
+    let isCalm = true;
     await eachBlockBackend(
       this.database,
       async ({ tenantId, backendId }) => {
@@ -160,43 +163,48 @@ export class ExportSupervisor implements PeriodicTask {
         );
         const defect = kept.find(({ status }) => status === 'rejected');
         if (defect) throw (defect as PromiseRejectedResult).reason;
+        if (kept.some(pool => pool.status === 'fulfilled' && !pool.value)) isCalm = false;
       },
       { atOnce: BACKENDS_AT_ONCE },
     );
+    return isCalm ? 'calm' : undefined;
   }
 
-  private async keepUnlessSilent(backendId: string, daemon: DaemonRef, signal: AbortSignal): Promise<void> {
+  private async keepUnlessSilent(backendId: string, daemon: DaemonRef, signal: AbortSignal): Promise<boolean> {
     try {
-      await this.keep(backendId, daemon, signal);
+      return await this.keep(backendId, daemon, signal);
     } catch (error) {
-      if (signal.aborted) return;
+      if (signal.aborted) return false;
       if (!(error instanceof StorageError)) throw error;
       log.warn({ pool: daemon.pool, err: error.toJSON() }, 'exports cannot be kept now; the next round tries again');
+      return false;
     }
   }
 
-  private async keep(backendId: string, daemon: DaemonRef, signal: AbortSignal): Promise<void> {
+  /** True: all was as it should be. */
+  private async keep(backendId: string, daemon: DaemonRef, signal: AbortSignal): Promise<boolean> {
     const { tenantId } = daemon;
     const { exporter } = await this.blocks.open(tenantId, backendId);
     const bounded = () => unleased(AbortSignal.any([signal, AbortSignal.timeout(CALL_MS)]), CALL_MS);
     const { instance } = await exporter.ensureDaemon(daemon, bounded());
-    await this.mend(daemon, exporter, bounded);
+    const isMended = await this.mend(daemon, exporter, bounded);
     const stale = await this.database.withTenant(tenantId, tx =>
       tx.query<StaleTarget>(STALE_OF_POOL, [tenantId, backendId, daemon.pool, instance, PORTION]),
     );
-    if (stale.length === 0) return;
+    if (stale.length === 0) return !isMended;
     log.info({ pool: daemon.pool, targets: stale.length, instance }, 'targets are applied again');
     for (const target of stale) {
-      if (signal.aborted) return;
+      if (signal.aborted) return false;
       await acceptReplay(this.database, tenantId, target);
     }
+    return false;
   }
 
-  /** What a worker changed after its successor is made again as Postgres says; what nobody has any more goes. */
-  private async mend(daemon: DaemonRef, exporter: Exporter, bounded: () => LeaseSignal): Promise<void> {
+  /** What a worker changed after its successor is made again as Postgres says; what nobody has any more goes. Whether there was such. */
+  private async mend(daemon: DaemonRef, exporter: Exporter, bounded: () => LeaseSignal): Promise<boolean> {
     const { tenantId } = daemon;
     const suspects = await exporter.suspectTargets(daemon, bounded());
-    if (suspects.length === 0) return;
+    if (suspects.length === 0) return false;
     const names = suspects.map(({ iqn }) => iqn);
     const owners = await this.database.withTenant(tenantId, tx =>
       tx.query<StaleTarget & { iqn: string; state: string }>(OWNERS, [tenantId, names]),
@@ -216,5 +224,6 @@ export class ExportSupervisor implements PeriodicTask {
         log.warn({ target: iqn, err: error.toJSON() }, 'it cannot be put right now; the next round tries again');
       }
     }
+    return true;
   }
 }
