@@ -17,7 +17,7 @@ GRANT SELECT ON trivet.appliance TO trivet_app;
 GRANT SELECT ON trivet.appliance TO trivet_engine;
 
 -- tenant: Tenants, and the one that the appliance's own administrators belong to (kind appliance).
--- Migrations: 0001-foundation, 0004-protection, 0006-admin, 0006-suspension
+-- Migrations: 0001-foundation, 0004-protection, 0006-admin, 0006-suspension, 0038-told-changes
 CREATE TABLE trivet.tenant (
   id uuid NOT NULL,
   name text NOT NULL,
@@ -36,6 +36,7 @@ CREATE TABLE trivet.tenant (
 );
 CREATE UNIQUE INDEX tenant_of_appliance ON trivet.tenant (kind) WHERE (kind = 'appliance');
 CREATE TRIGGER ship_profiles AFTER INSERT ON trivet.tenant FOR EACH ROW EXECUTE FUNCTION trivet.ship_profiles();
+CREATE TRIGGER tell_changed AFTER INSERT OR DELETE OR UPDATE OF state, name ON trivet.tenant FOR EACH STATEMENT EXECUTE FUNCTION trivet.tell_changed('doors');
 ALTER TABLE trivet.tenant ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY own ON trivet.tenant TO trivet_app USING ((id = trivet.current_tenant()));
 CREATE POLICY owner ON trivet.tenant TO trivet_owner USING (true) WITH CHECK (true);
@@ -243,7 +244,7 @@ GRANT SELECT, INSERT ON trivet.audit_entry TO trivet_app;
 -- ========== Where things are made, and by which doors callers come ==================================================
 
 -- backend: Storage that a tenant may use: its own, or a share of the appliance’s.
--- Migrations: 0001-foundation, 0006-admin, 0006-quotas
+-- Migrations: 0001-foundation, 0006-admin, 0006-quotas, 0038-told-changes
 CREATE TABLE trivet.backend (
   tenant_id uuid NOT NULL,
   id uuid NOT NULL,
@@ -268,6 +269,7 @@ CREATE TABLE trivet.backend (
   CONSTRAINT backend_state_check CHECK ((state = ANY (ARRAY['active', 'cordoned', 'draining'])))
 );
 CREATE INDEX backend_share ON trivet.backend (shared_from) WHERE (shared_from IS NOT NULL);
+CREATE TRIGGER tell_changed AFTER INSERT OR DELETE OR UPDATE OF name, kind, config ON trivet.backend FOR EACH STATEMENT EXECUTE FUNCTION trivet.tell_changed('doors');
 ALTER TABLE trivet.backend ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY owner ON trivet.backend TO trivet_owner USING (true) WITH CHECK (true);
 CREATE POLICY tenant ON trivet.backend TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
@@ -298,7 +300,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.backend_circuit TO trivet_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.backend_circuit TO trivet_engine;
 
 -- endpoint: Sockets of COSI and CSI: each belongs to one tenant.
--- Migrations: 0001-foundation, 0006-admin
+-- Migrations: 0001-foundation, 0006-admin, 0038-told-changes
 CREATE TABLE trivet.endpoint (
   tenant_id uuid NOT NULL,
   id uuid NOT NULL,
@@ -318,6 +320,7 @@ CREATE TABLE trivet.endpoint (
   CONSTRAINT endpoint_protocol_check CHECK ((protocol = ANY (ARRAY['cosi', 'csi']))),
   CONSTRAINT endpoint_state_check CHECK ((state = ANY (ARRAY['active', 'suspended'])))
 );
+CREATE TRIGGER tell_changed AFTER INSERT OR DELETE OR UPDATE ON trivet.endpoint FOR EACH STATEMENT EXECUTE FUNCTION trivet.tell_changed('doors');
 ALTER TABLE trivet.endpoint ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY owner ON trivet.endpoint TO trivet_owner USING (true) WITH CHECK (true);
 CREATE POLICY tenant ON trivet.endpoint TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
@@ -497,7 +500,7 @@ GRANT SELECT, INSERT ON trivet.operation_event TO trivet_app;
 GRANT SELECT, INSERT ON trivet.operation_event TO trivet_engine;
 
 -- queue: Classes of operations, and whether a person has paused them.
--- Migrations: 0006-admin
+-- Migrations: 0006-admin, 0038-told-changes
 CREATE TABLE trivet.queue (
   class text NOT NULL,
   paused boolean NOT NULL DEFAULT false,
@@ -507,6 +510,7 @@ CREATE TABLE trivet.queue (
   version integer NOT NULL DEFAULT 1,
   CONSTRAINT queue_pkey PRIMARY KEY (class)
 );
+CREATE TRIGGER tell_changed AFTER UPDATE ON trivet.queue FOR EACH STATEMENT EXECUTE FUNCTION trivet.tell_changed('queues');
 GRANT SELECT ON trivet.queue TO trivet_engine;
 
 -- worker: Processes that run operations.
@@ -1382,6 +1386,22 @@ BEGIN
   RETURN held;
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.bin_gives_way_to_quota(uuid,text,numeric) TO trivet_app;
+
+-- block_backends: 0037-what-is-due
+-- Block backends of all tenants, the appliance's own first, since shares lie in them: what the background must know before it
+-- enters a tenant. Kinds of object store have no pools.
+CREATE OR REPLACE FUNCTION trivet.block_backends()
+ RETURNS TABLE(tenant_id uuid, backend_id uuid, kind text, config jsonb)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  SELECT b.tenant_id, b.id, b.kind, b.config
+    FROM trivet.backend b
+    JOIN trivet.tenant t ON t.id = b.tenant_id
+   WHERE b.config ? 'pools' ORDER BY t.kind = 'appliance' DESC, b.tenant_id, b.id;
+$function$;
+GRANT EXECUTE ON FUNCTION trivet.block_backends() TO trivet_engine;
 
 -- byte_limits: 0006-quotas
 -- For workers: whose bytes are limited, and whose were when a store was told last.
@@ -2683,6 +2703,19 @@ BEGIN
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.takes_new(text,text) TO trivet_app;
 
+-- tell_changed: 0038-told-changes
+-- Rule: told changes. Tells who follows them that tenants, endpoints and backends (doors) or paused classes (queues) have changed:
+-- what people change, and seldom. Never what operations write (invariant E6).
+CREATE OR REPLACE FUNCTION trivet.tell_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+BEGIN
+  PERFORM pg_notify('trivet_changed', TG_ARGV[0]);
+  RETURN NULL;
+END $function$;
+
 -- tenant_names: 0006-operations
 CREATE OR REPLACE FUNCTION trivet.tenant_names()
  RETURNS TABLE(id uuid, name text)
@@ -2829,3 +2862,43 @@ BEGIN
     RETURNING o.id, o.class, o.dispatch_no;
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.wake(uuid,uuid,text,uuid[],smallint[],integer) TO trivet_app;
+
+-- what_is_due: 0037-what-is-due
+-- Names of periodic tasks of workers for which there is something to do. Asked all the time, so that each of them need not ask:
+-- a look into an index for each tenant at most. A task that is woken looks again by itself.
+CREATE OR REPLACE FUNCTION trivet.what_is_due()
+ RETURNS text[]
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+BEGIN
+  RETURN array_remove(ARRAY[
+    CASE WHEN EXISTS (SELECT FROM trivet.operation o
+                       WHERE o.finished_at IS NULL
+                         AND (o.state = 'pending' AND o.next_run_at <= now() OR o.state = 'running' AND o.lease_until <= now()))
+         THEN 'due-operations' END,
+    CASE WHEN EXISTS (SELECT FROM trivet.backend_circuit c WHERE c.open_until IS NOT NULL) THEN 'circuit-probes' END,
+    CASE WHEN EXISTS (SELECT FROM trivet.tenant t
+                       WHERE t.state = 'active'
+                         AND (EXISTS (SELECT FROM trivet.volume_protection p WHERE p.tenant_id = t.id AND p.next_run_at <= now())
+                           OR EXISTS (SELECT FROM trivet.volume_protection p WHERE p.tenant_id = t.id AND p.prune_at <= now())
+                           OR EXISTS (SELECT FROM trivet.finding f WHERE f.tenant_id = t.id AND f.kind = 'protection_paused')))
+         THEN 'protection' END,
+    CASE WHEN EXISTS (SELECT FROM trivet.tenant t WHERE t.state = 'draining' AND t.kind = 'tenant') THEN 'tenant-drain' END,
+    CASE WHEN EXISTS (SELECT FROM trivet.snapshot s WHERE s.cut IS NOT NULL AND s.index_state = 'pending')
+         THEN 'change-index' END,
+    CASE WHEN EXISTS (SELECT FROM trivet.snapshot s WHERE s.hidden AND s.state = 'ready') THEN 'hidden-snapshots' END,
+    CASE WHEN EXISTS (SELECT FROM trivet.snapshot s WHERE s.state = 'gone' AND s.cut IS NOT NULL AND s.image_gone_at IS NULL)
+         THEN 'kept-images' END,
+    CASE WHEN EXISTS (SELECT FROM trivet.snapshot_session) THEN 'snapshot-sessions' END,
+    CASE WHEN EXISTS (SELECT FROM trivet.tenant t
+                       WHERE EXISTS (SELECT FROM trivet.volume v
+                                      WHERE v.tenant_id = t.id AND v.state = 'binned' AND v.binned_until <= now()))
+           OR EXISTS (SELECT FROM trivet.pool p WHERE p.used_bytes > p.total_bytes * 0.95)
+         THEN 'recycle-bin' END,
+    CASE WHEN EXISTS (SELECT FROM trivet.tenant_quota q WHERE q.key = 'bucket_bytes')
+           OR EXISTS (SELECT FROM trivet.backend b WHERE b.told_limit IS NOT NULL)
+         THEN 'bucket-usage' END], NULL);
+END $function$;
+GRANT EXECUTE ON FUNCTION trivet.what_is_due() TO trivet_engine;

@@ -6,6 +6,8 @@ import { benchAdmin } from '#test/bench/admin';
 import { benchCbt } from '#test/bench/cbt';
 import { benchCosi } from '#test/bench/cosi';
 import { benchCsp } from '#test/bench/csp';
+import { benchFairness } from '#test/bench/fairness';
+import { benchIdle } from '#test/bench/idle';
 import type { BenchOptions, Figure } from '#test/bench/measure';
 import { benchMemory } from '#test/bench/memory';
 import { benchScale } from '#test/bench/scale';
@@ -15,6 +17,8 @@ const LEGS: Record<string, (options: BenchOptions) => Promise<Figure[]>> = {
   csp: benchCsp,
   cbt: benchCbt,
   admin: benchAdmin,
+  fairness: benchFairness,
+  idle: benchIdle,
   memory: benchMemory,
   scale: benchScale,
 };

@@ -9,11 +9,12 @@ const SMOOTHED = 5;
 export const residentMiB = (pid: number, field: 'VmRSS' | 'VmHWM' = 'VmRSS'): number =>
   Number(new RegExp(`${field}:\\s+(\\d+)`).exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024;
 
-/** User and system time of all threads; a tick is 10 ms. */
-export function cpuMs(pid: number): number {
+/** User and system time of all threads, and of children that have ended; a tick is 10 ms. */
+export function cpuMs(pid: number, { ended = false } = {}): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) * 10;
+  const own = Number(fields[11]) + Number(fields[12]);
+  return (own + (ended ? Number(fields[13]) + Number(fields[14]) : 0)) * 10;
 }
 
 /** What a process keeps in memory, sampled each second until `stop`: before a load, under it, and afterwards. */

@@ -94,8 +94,8 @@ export class ProtectionHouse {
     return id;
   }
 
-  round(signal = new AbortController().signal): Promise<void> {
-    return new ProtectionScheduler(this.engine.database).run(signal);
+  async round(signal = new AbortController().signal): Promise<void> {
+    await new ProtectionScheduler(this.engine.database).run(signal);
   }
 
   /** As if a week had passed for the schedules of the volume: what was made is a week older, the next run is due. */

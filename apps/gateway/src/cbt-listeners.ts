@@ -10,7 +10,7 @@ import type { SnapshotSessions } from '#storage/block/sessions/snapshot-session'
 import type { TenantState } from '#tenancy/tenants/tenant-state';
 import { certificateSource, type KeyPair } from './certificate.js';
 import { certificateNames } from './certificate-names.js';
-import type { GatewayTasks } from './gateway-tasks.js';
+import { DOORS_CALM, type GatewayTasks } from './gateway-tasks.js';
 import { reloading } from './https.js';
 
 export interface CbtListenerParts {
@@ -58,12 +58,15 @@ export async function openCbtListeners(
   await follow.look();
 
   health.follow(ready => server.setReady(ready));
-  const look = async (): Promise<void> => {
+  const look = async (): Promise<'calm' | undefined> => {
     // A database that is away says nothing about a tenant.
     await follow.look();
-    for (const tenantId of streams.tenants()) if (!(await parts.isActive(tenantId))) streams.endTenant(tenantId);
+    const open = [...streams.tenants()];
+    for (const tenantId of open) if (!(await parts.isActive(tenantId))) streams.endTenant(tenantId);
+    return open.length === 0 ? 'calm' : undefined;
   };
-  parts.tasks.begin({ name: 'csi-socket', everyMs: config.TRIVET_ENDPOINT_CHECK_MS, waitsFirst: true, run: look });
+  const everyMs = config.TRIVET_ENDPOINT_CHECK_MS;
+  parts.tasks.begin({ name: 'csi-socket', everyMs, calm: DOORS_CALM, waitsFirst: true, run: look });
   return { server, tls, isSocketOpen: follow.isOpen };
 }
 

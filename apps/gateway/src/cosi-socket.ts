@@ -4,7 +4,7 @@ import { type Config, ConfigError } from '#platform/config/config';
 import { isStorageError } from '#platform/errors';
 import type { ProcessContext } from '#platform/process/boot';
 import type { ResolvedEndpoint } from '#storage/object/endpoints';
-import type { GatewayTasks } from './gateway-tasks.js';
+import { DOORS_CALM, type GatewayTasks } from './gateway-tasks.js';
 
 const ENDPOINT_PATIENCE_MS = 20_000;
 
@@ -39,7 +39,7 @@ export async function openCosiSocket(
     else log.warn({ socket: path }, 'COSI is closed: its tenant or endpoint is suspended');
   };
   await follow(serves);
-  const look = async (): Promise<void> => {
+  const look = async (): Promise<'calm'> => {
     // A database that is away says nothing about the door.
     const now = await resolve();
     Object.assign(endpoint, now.endpoint);
@@ -47,8 +47,10 @@ export async function openCosiSocket(
       log.warn({ socket: path, backend: now.backendName, before: backendName }, 'COSI has another backend now');
     backendName = now.backendName;
     await follow(now.serves);
+    return 'calm';
   };
-  tasks.begin({ name: 'cosi-socket', everyMs: config.TRIVET_ENDPOINT_CHECK_MS, waitsFirst: true, run: look });
+  const everyMs = config.TRIVET_ENDPOINT_CHECK_MS;
+  tasks.begin({ name: 'cosi-socket', everyMs, calm: DOORS_CALM, waitsFirst: true, run: look });
   return () => open;
 }
 

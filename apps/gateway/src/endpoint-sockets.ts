@@ -111,6 +111,11 @@ export class EndpointSockets implements EndpointDoors {
     return before?.open !== state.open || before.problem !== state.problem;
   }
 
+  /** Each is open that should be, and no other. */
+  get areSettled(): boolean {
+    return [...this.states.values()].every(({ state }) => state.open === state.wanted);
+  }
+
   /** Keeps those that are in the registry. */
   keepOnly(ids: ReadonlySet<string>): void {
     for (const id of this.states.keys()) if (!ids.has(id)) this.states.delete(id);

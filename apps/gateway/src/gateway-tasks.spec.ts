@@ -49,6 +49,26 @@ describe('what a gateway does without being asked', () => {
     expect(ended).toHaveLength(3);
   });
 
+  it('looks seldom while it would be told, and at once when it is', async () => {
+    let hear = () => {};
+    const told = { isConnected: true, on: (_: string, heard: () => void) => (hear = heard) };
+    tasks = new GatewayTasks(shutdown, told);
+    const run = vi.fn(async () => 'calm' as const);
+    tasks.begin({ name: 'follows', everyMs: 1_000, calm: 5, run });
+    await tasks.first('follows');
+    await vi.advanceTimersByTimeAsync(3_700);
+    expect(run).toHaveBeenCalledTimes(1);
+    hear();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(run).toHaveBeenCalledTimes(2);
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(run).toHaveBeenCalledTimes(3);
+    told.isConnected = false;
+    hear();
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(run.mock.calls.length).toBeGreaterThanOrEqual(7);
+  });
+
   it('has one name each', () => {
     tasks.begin({ name: 'looks', everyMs: 1_000, run: async () => {} });
     expect(() => tasks.begin({ name: 'looks', everyMs: 1_000, run: async () => {} })).toThrow('named looks');

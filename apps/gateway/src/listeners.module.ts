@@ -3,15 +3,16 @@ import { ENDPOINT_SOCKETS, SERVED } from '#admin/admin-keys';
 import { OpenStreams } from '#cbt/open-streams';
 import { StreamsModule } from '#cbt/streams.module';
 import { Database } from '#platform/database/database';
+import { ToldChanges } from '#platform/database/told-changes';
 import { Health } from '#platform/health/health';
 import { bindLateTasks } from '#platform/metrics/worker-metrics';
 import { CONFIG } from '#platform/process/platform.module';
-import { provide, provideClass } from '#platform/process/providers';
+import { provide } from '#platform/process/providers';
 import { Shutdown } from '#platform/process/shutdown';
 import { TenantQuotas } from '#tenancy/quotas/tenant-quotas';
 import { LOOK_EVERY_MS, SuspendedTenants } from '#tenancy/tenants/suspended-tenants';
 import { EndpointSockets } from './endpoint-sockets.js';
-import { GatewayTasks } from './gateway-tasks.js';
+import { DOORS_CALM, GatewayTasks } from './gateway-tasks.js';
 import { certificateOf, interfaceHealth } from './interface-health.js';
 
 /** grpc.health.v1 and Probe say what /readyz said last, asked this often when nobody else asks. */
@@ -23,7 +24,11 @@ const HEALTH_FOLLOWS_MS = 1_000;
   providers: [
     provide(EndpointSockets, [CONFIG], config => new EndpointSockets(config)),
     { provide: ENDPOINT_SOCKETS, useExisting: EndpointSockets },
-    provideClass(GatewayTasks, Shutdown),
+    provide(GatewayTasks, [Shutdown, Database], (shutdown, database) => {
+      const told = new ToldChanges(database);
+      shutdown.add('told changes', () => told.stop());
+      return new GatewayTasks(shutdown, told);
+    }),
     provide(SERVED, [CONFIG, EndpointSockets, GatewayTasks], (config, doors, tasks) => ({
       legs: (tenantId?: string) => interfaceHealth(config, doors, tenantId),
       certificate: () => certificateOf(config),
@@ -46,7 +51,7 @@ export class ListenersModule implements OnApplicationBootstrap {
 
   onApplicationBootstrap(): void {
     const { tasks, suspended, health } = this;
-    tasks.begin({ name: 'suspended-tenants', everyMs: LOOK_EVERY_MS, run: () => suspended.look() });
+    tasks.begin({ name: 'suspended-tenants', everyMs: LOOK_EVERY_MS, calm: DOORS_CALM, run: () => suspended.look() });
     tasks.begin({
       name: 'readiness',
       everyMs: HEALTH_FOLLOWS_MS,

@@ -10,7 +10,7 @@ import { endpointOf } from '#storage/object/endpoints';
 import { isConfigured } from '#tenancy/endpoints/endpoint-names';
 import type { EndpointOptions } from '#tenancy/endpoints/endpoint-registrations';
 import type { EndpointSockets, Protocol, SocketPlace } from './endpoint-sockets.js';
-import type { GatewayTasks } from './gateway-tasks.js';
+import { DOORS_CALM, type GatewayTasks } from './gateway-tasks.js';
 import { makeFolder, removeFolder, sweepFolders } from './socket-folders.js';
 
 const LIST = sql(
@@ -81,7 +81,11 @@ export class SocketSupervisor {
     const everyMs = this.context.config.TRIVET_ENDPOINT_CHECK_MS;
     // The next round meets the same error, and says it.
     doors.keptBy(() => this.look().catch(() => {}));
-    tasks.begin({ name: TASK, everyMs, run: () => this.look() });
+    const run = async () => {
+      await this.look();
+      return doors.areSettled ? ('calm' as const) : undefined;
+    };
+    tasks.begin({ name: TASK, everyMs, calm: DOORS_CALM, run });
     await tasks.first(TASK);
   }
 

@@ -1,7 +1,7 @@
 import { indexChanges } from '#changes/index-changes';
 import { acceptInBackground } from '#operations/accepting/accept-in-background';
 import type { Begin } from '#operations/accepting/operations';
-import type { PeriodicTask } from '#operations/periodic/periodic-task';
+import { type PeriodicTask, WOKEN } from '#operations/periodic/periodic-task';
 import type { Database, Tx } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import { isStorageError } from '#platform/errors';
@@ -51,15 +51,17 @@ export class IndexScheduler implements PeriodicTask {
   readonly name = 'change-index';
   readonly everyMs = 1_000;
   readonly scope = 'worker';
+  readonly calm = WOKEN;
 
   constructor(private readonly database: Database) {}
 
-  async run(signal: AbortSignal): Promise<void> {
-    for (const { tenantId } of await this.database.call<{ tenantId: string }>(TENANTS, [])) {
+  async run(signal: AbortSignal): Promise<'calm' | undefined> {
+    const tenants = await this.database.call<{ tenantId: string }>(TENANTS, []);
+    for (const { tenantId } of tenants) {
       const found = await this.database.withTenant(tenantId, tx => tx.query<Due>(FIND, [tenantId, PORTION]));
       const held = new Set<string>();
       for (const due of found) {
-        if (signal.aborted) return;
+        if (signal.aborted) return undefined;
         if (held.has(due.volumeId)) continue;
         await acceptInBackground(this.database, { tenantId, backendId: due.backendId }, (tx, begin) =>
           beginIndex(tx, begin, tenantId, due),
@@ -71,6 +73,7 @@ export class IndexScheduler implements PeriodicTask {
         });
       }
     }
+    return tenants.length === 0 ? 'calm' : undefined;
   }
 }
 

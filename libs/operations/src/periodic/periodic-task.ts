@@ -16,24 +16,35 @@ export interface PeriodicTask {
   readonly scope: TaskScope;
   /** What a run may take before it is aborted and reported; else RUN_MS. */
   readonly boundMs?: number;
+  /**
+   * After a run that found nothing (`calm`) the next one comes after so many times everyMs, unless somebody wakes it: then after
+   * everyMs, or at once when that is over. Only for what is told of by `wake`, or may be late by as much.
+   */
+  readonly calm?: number;
   /** The first run comes after everyMs, too, and not at once. */
   readonly waitsFirst?: true;
   /** The first run waits until the first of this task has ended, however it ended. */
   readonly after?: string;
   /**
-   * One run, never two of it at a time in a process. `more`: the next one need not wait for everyMs. A rejection is logged, and
-   * the task tried again soon. `signal`: the process stops, or the bound is over.
+   * One run, never two of it at a time in a process. `more`: the next one need not wait for everyMs. `calm`: there was nothing to
+   * do. A rejection is logged, and the task tried again soon. `signal`: the process stops, or the bound is over.
    */
-  run(signal: AbortSignal): Promise<void> | Promise<'more' | undefined>;
+  run(signal: AbortSignal): Promise<void> | Promise<'more' | 'calm' | undefined>;
 }
 
 export const RUN_MS = 300_000;
+
+/** `calm` of those that the lookout of their worker wakes (trivet.what_is_due). */
+export const WOKEN = 30;
+/** Of those of them that never come as often as workers look for work. */
+export const WOKEN_SELDOM = 6;
 
 /** Missed so often it is late. */
 const MISSED = 3;
 
 /** Without a success for longer it is late. */
-export const lateAfterMs = ({ boundMs = RUN_MS }: PeriodicTask, everyMs: number): number => MISSED * everyMs + boundMs;
+export const lateAfterMs = ({ boundMs = RUN_MS, calm = 1 }: PeriodicTask, everyMs: number): number =>
+  MISSED * everyMs * calm + boundMs;
 
 /** How a task does in this process. */
 export interface TaskState {

@@ -1,4 +1,4 @@
-import type { PeriodicTask } from '#operations/periodic/periodic-task';
+import { type PeriodicTask, WOKEN } from '#operations/periodic/periodic-task';
 import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import { isStorageError } from '#platform/errors';
@@ -69,6 +69,7 @@ export class Circuits implements PeriodicTask {
   readonly name = 'circuit-probes';
   readonly everyMs = 0;
   readonly scope = 'worker';
+  readonly calm = WOKEN;
   /** Of each backend: calls without an answer in a row, of it as a whole and of each of its pools. */
   private readonly failures = new Map<string, Map<string | undefined, number>>();
   /** By backend, when it was noted last that it answered. */
@@ -128,7 +129,7 @@ export class Circuits implements PeriodicTask {
   }
 
   /** Probes what is open; the claim keeps the probes of all workers apart. */
-  async run(signal: AbortSignal): Promise<void> {
+  async run(signal: AbortSignal): Promise<'calm' | undefined> {
     const open = await this.database.engine<{ tenantId: string; backendId: string; failures: number }>(CLAIM_PROBES, [
       PROBE_EVERY_MS,
     ]);
@@ -148,6 +149,7 @@ export class Circuits implements PeriodicTask {
         log.info({ backendId }, 'backend answers again');
       }),
     );
+    return open.length === 0 ? 'calm' : undefined;
   }
 }
 

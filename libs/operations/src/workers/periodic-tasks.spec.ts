@@ -99,6 +99,35 @@ describe('a task', () => {
     expect(run).toHaveBeenCalledTimes(3);
   });
 
+  it('that found nothing waits for longer, until it is woken', async () => {
+    const run = vi.fn(async () => 'calm' as const);
+    const tasks = started([task('calm', run, { calm: 30 })]);
+    await pass(220_000);
+    expect(run).toHaveBeenCalledTimes(1);
+    tasks.wake('calm');
+    await pass(0);
+    expect(run).toHaveBeenCalledTimes(2);
+    // No more often than else.
+    tasks.wake('calm');
+    await pass(7_400);
+    expect(run).toHaveBeenCalledTimes(2);
+    await pass(2_600);
+    expect(run).toHaveBeenCalledTimes(3);
+    await pass(300_000);
+    expect(run).toHaveBeenCalledTimes(4);
+  });
+
+  it('that is woken while it runs comes again after its time', async () => {
+    let end = () => {};
+    const run = vi.fn(() => new Promise<'calm'>(resolve => (end = () => resolve('calm'))));
+    const tasks = started([task('calm', run, { calm: 30 })]);
+    await pass(0);
+    tasks.wake('calm');
+    end();
+    await pass(10_000);
+    expect(run).toHaveBeenCalledTimes(2);
+  });
+
   it('waits with its first run for that of another, and with no other', async () => {
     let end = () => {};
     const first = vi.fn(

@@ -42,6 +42,11 @@ export class PeriodicTasks {
     await Promise.all([...this.loops.values()].map(loop => loop.stop()));
   }
 
+  /** There is something for it to do; unknown names are those of another release. */
+  wake(name: string): void {
+    this.loops.get(name)?.wake();
+  }
+
   /** Its first run in this process has ended, however. */
   first(name: string): Promise<void> {
     return this.loops.get(name)!.first;

@@ -1,5 +1,5 @@
 import type { Ring } from '#operations/operation';
-import type { PeriodicTask } from '#operations/periodic/periodic-task';
+import { type PeriodicTask, WOKEN } from '#operations/periodic/periodic-task';
 import type { Doorbell } from '#operations/queue/doorbell';
 import type { Database } from '#platform/database/database';
 import { sqlFile } from '#platform/database/sql';
@@ -20,6 +20,7 @@ export class Reconciler implements PeriodicTask {
   readonly name = 'due-operations';
   readonly everyMs = 0;
   readonly scope = 'worker';
+  readonly calm = WOKEN;
   /** A ring before anybody listens would be lost for ROUNDS_TO_REDISPATCH. */
   readonly waitsFirst = true;
 
@@ -31,16 +32,17 @@ export class Reconciler implements PeriodicTask {
     private readonly options: { roundMs: number; cap: number; kinds: readonly string[] },
   ) {}
 
-  async run(): Promise<void> {
+  async run(): Promise<'calm' | undefined> {
     const rings = await this.database.engine<Ring & { again: boolean }>(DUE, [
       this.options.cap,
       this.options.roundMs * ROUNDS_TO_REDISPATCH,
       SHARE,
       this.options.kinds,
     ]);
-    if (rings.length === 0) return;
+    if (rings.length === 0) return 'calm';
     const unanswered = rings.filter(ring => ring.again);
     redispatchTotal.inc(unanswered.length);
     this.runHere((await this.doorbell.ring(rings)) ? unanswered : rings);
+    return undefined;
   }
 }

@@ -25,7 +25,11 @@ export class TaskLoop {
   private readonly everyMs: number;
   private readonly againMs: number;
   private ended: Promise<void> | undefined;
-  private wake = () => {};
+  private resume = () => {};
+  /** Of a pause: its begin, and its timer, which a call of `wake` sets anew. */
+  private paused: { since: number; timer: NodeJS.Timeout } | undefined;
+  /** Somebody said that there is something to do, and no run has begun since. */
+  private woken = false;
   /** Not to be put off because another worker has just done it. */
   private eager = true;
   private lastSuccess = performance.now();
@@ -54,8 +58,19 @@ export class TaskLoop {
   async stop(): Promise<void> {
     this.isStopping = true;
     this.current?.abort();
-    this.wake();
+    this.resume();
     await this.ended;
+  }
+
+  /** There is something to do. It comes no more often than else, but does not wait for longer because nothing was to do before. */
+  wake(): void {
+    this.woken = true;
+    const { paused } = this;
+    if (!paused) return;
+    clearTimeout(paused.timer);
+    const left = Math.max(0, paused.since + jittered(this.everyMs) - performance.now());
+    paused.timer = setTimeout(() => this.resume(), left);
+    paused.timer.unref();
   }
 
   get state(): TaskState {
@@ -69,6 +84,7 @@ export class TaskLoop {
     if (after) await Promise.race([after, this.stopped()]);
     if (this.task.waitsFirst) await this.pause(this.everyMs);
     while (!this.isStopping) {
+      this.woken = false;
       const ms = await this.turn();
       this.firstEnded();
       await this.pause(ms);
@@ -78,17 +94,19 @@ export class TaskLoop {
 
   private stopped(): Promise<void> {
     return new Promise(resolve => {
-      this.wake = resolve;
+      this.resume = resolve;
     });
   }
 
   private async pause(ms: number): Promise<void> {
     if (this.isStopping) return;
     await new Promise<void>(resolve => {
-      const timer = setTimeout(resolve, ms * (1 - JITTER * Math.random()));
+      const timer = setTimeout(() => this.resume(), jittered(this.woken ? Math.min(ms, this.everyMs) : ms));
       timer.unref();
-      this.wake = () => {
-        clearTimeout(timer);
+      this.paused = { since: performance.now(), timer };
+      this.resume = () => {
+        clearTimeout(this.paused?.timer);
+        this.paused = undefined;
         resolve();
       };
     });
@@ -106,11 +124,12 @@ export class TaskLoop {
       return againMs;
     }
     const outcome = await this.run();
-    this.eager = outcome !== 'done';
-    return this.eager ? againMs : everyMs;
+    this.eager = outcome === 'more' || outcome === 'failed';
+    if (this.eager) return againMs;
+    return outcome === 'calm' ? everyMs * (task.calm ?? 1) : everyMs;
   }
 
-  private async run(): Promise<'done' | 'more' | 'failed'> {
+  private async run(): Promise<'done' | 'more' | 'calm' | 'failed'> {
     const { task } = this;
     const boundMs = task.boundMs ?? RUN_MS;
     const current = new AbortController();
@@ -125,7 +144,7 @@ export class TaskLoop {
         current.abort();
       }, boundMs);
     });
-    let outcome: 'done' | 'more' | 'failed';
+    let outcome: 'done' | 'more' | 'calm' | 'failed';
     try {
       outcome = (await Promise.race([run, late])) ?? 'done';
       if (!this.isStopping) this.succeed(performance.now() - began);
@@ -167,6 +186,8 @@ export class TaskLoop {
     log.warn({ task: this.task.name, err }, 'a periodic task failed; it is tried again');
   }
 }
+
+const jittered = (ms: number): number => ms * (1 - JITTER * Math.random());
 
 function reasonOf(error: unknown): string {
   if (isStorageError(error)) return error.message;

@@ -17,6 +17,7 @@ import { type Pausable, QueuePauses } from '#operations/queue/queue-pause';
 import { Circuits } from '#operations/running/circuit';
 import { Runner } from '#operations/running/runner';
 import { ConcurrencyLimit } from '#operations/workers/concurrency-limit';
+import { Lookout } from '#operations/workers/lookout';
 import { operationRetention } from '#operations/workers/operation-retention';
 import { PeriodicTasks } from '#operations/workers/periodic-tasks';
 import { Reconciler } from '#operations/workers/reconciler';
@@ -24,6 +25,7 @@ import { Heartbeat } from '#operations/workers/worker-heartbeat';
 import { connectRedis } from '#platform/connections/redis';
 import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
+import { ToldChanges } from '#platform/database/told-changes';
 import { createLogger } from '#platform/logging/log';
 
 const log = createLogger('worker');
@@ -85,7 +87,10 @@ export class OperationWorker {
       log.warn({ operationId: operation.id, kind: operation.kind }, 'lease not renewed: it ended before');
     });
     this.runner = new Runner(database, this.handlers, this.leases, circuits, this.doorbell, options.tenantCap);
-    const pauses = new QueuePauses(database, new Map(QUEUE_CLASSES.map(name => [name, this.pausable(name)])));
+    const told = new ToldChanges(database);
+    this.closers.push(() => told.stop());
+    const pauses = new QueuePauses(database, new Map(QUEUE_CLASSES.map(name => [name, this.pausable(name)])), told);
+    told.on('queues', () => this.pulse.wake(pauses.name));
     this.heartbeat = new Heartbeat(database, {
       id: this.id,
       version: options.version ?? '',
@@ -104,10 +109,9 @@ export class OperationWorker {
     );
     const periodic = { database, workerId: this.id, registered: () => this.pulse.first(this.heartbeat.name) };
     this.pulse = new PeriodicTasks([this.heartbeat, pauses], { ...periodic, leastMs: 0 });
-    this.tasks = new PeriodicTasks([reconciler, circuits, operationRetention(database), ...(options.tasks ?? [])], {
-      ...periodic,
-      leastMs: options.reconcileMs,
-    });
+    const lookout = new Lookout(database, task => this.tasks.wake(task));
+    const own = [lookout, reconciler, circuits, operationRetention(database)];
+    this.tasks = new PeriodicTasks([...own, ...(options.tasks ?? [])], { ...periodic, leastMs: options.reconcileMs });
   }
 
   start(): void {

@@ -190,6 +190,8 @@ export function source(
       Client: DatabaseClient,
       ...(hosts && { hosts }),
       keepAlive: true,
+      // Periodic tasks that meet take several connections: after the driver's 10 s each time would be another login.
+      idleTimeoutMillis: 300_000,
       // The system's own two hours are how long a listener would wait on a connection that a firewall has forgotten.
       keepAliveInitialDelayMillis: 10_000,
       options: PLANNING,

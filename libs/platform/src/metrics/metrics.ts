@@ -134,6 +134,9 @@ engineFigures.gauges(
 /** Gives the engine's gauges their source. */
 export const bindEngineFigures = (read: () => Promise<EngineFigures>): void => engineFigures.bind(read);
 
+/** Of the event loop's lag, in ms. By default it is looked at a hundred times a second, whether anything happens or not. */
+const LAG_EVERY_MS = 100;
+
 let processMetrics = false;
 
 /** Starts what has a cost (event-loop and garbage-collector observers), so not at import. */
@@ -141,7 +144,7 @@ export function startProcessMetrics(app: string, version: string): void {
   buildInfo.set({ app, version }, 1);
   if (processMetrics) return;
   processMetrics = true;
-  collectDefaultMetrics({ register: registry });
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LAG_EVERY_MS });
 }
 
 /** Of a backend call's span. */

@@ -28,6 +28,8 @@ import { TalliesRead1797210000020 } from '#platform/migrations/0028-tallies-read
 import { OldestRelease1797210000090 } from '#platform/migrations/0035-oldest-release';
 import { LostCommits1797210000100 } from '#platform/migrations/0036-lost-commits';
 import { WaitsForPool1797210000070 } from '#platform/migrations/0033-waits-for-pool';
+import { WhatIsDue1797210000110 } from '#platform/migrations/0037-what-is-due';
+import { ToldChanges1797210000120 } from '#platform/migrations/0038-told-changes';
 import type { Migration } from '#platform/migrations/locks';
 
 /** In their order. */
@@ -59,7 +61,9 @@ export const MIGRATIONS = [
   HostFenceSeen1797210000000,
   Tallies1797210000010,
   TalliesRead1797210000020,
+  WaitsForPool1797210000070,
   OldestRelease1797210000090,
   LostCommits1797210000100,
-  WaitsForPool1797210000070,
+  WhatIsDue1797210000110,
+  ToldChanges1797210000120,
 ] satisfies readonly (new () => Migration)[];

@@ -1,5 +1,5 @@
 import { acceptInBackground } from '#operations/accepting/accept-in-background';
-import type { PeriodicTask } from '#operations/periodic/periodic-task';
+import { type PeriodicTask, WOKEN } from '#operations/periodic/periodic-task';
 import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import { isStorageError } from '#platform/errors';
@@ -44,14 +44,17 @@ export class TenantDrain implements PeriodicTask {
   readonly name = 'tenant-drain';
   readonly everyMs = 0;
   readonly scope = 'worker';
+  readonly calm = WOKEN;
+
   constructor(
     private readonly database: Database,
     private readonly backends: BackendEnd,
   ) {}
 
-  async run(signal: AbortSignal): Promise<void> {
-    for (const tenant of await this.database.call<Tenant>(DRAINING, [])) {
-      if (signal.aborted) return;
+  async run(signal: AbortSignal): Promise<'calm' | undefined> {
+    const draining = await this.database.call<Tenant>(DRAINING, []);
+    for (const tenant of draining) {
+      if (signal.aborted) return undefined;
       try {
         await this.drain(tenant, signal);
       } catch (error) {
@@ -60,6 +63,7 @@ export class TenantDrain implements PeriodicTask {
         else log.error({ tenantId: tenant.id, err: error }, 'defect in the end of a tenant');
       }
     }
+    return draining.length === 0 ? 'calm' : undefined;
   }
 
   private async drain(tenant: Tenant, signal: AbortSignal): Promise<void> {

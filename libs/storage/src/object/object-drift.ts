@@ -94,6 +94,9 @@ export class ObjectDriftCheck implements PeriodicTask {
   /** A store that is slow takes its time. */
   readonly boundMs = 900_000;
   readonly scope = 'worker';
+  /** What is due has waited for an hour. */
+  readonly calm = 15;
+
   constructor(
     private readonly database: Database,
     private readonly backends: BackendDirectory,
@@ -104,7 +107,7 @@ export class ObjectDriftCheck implements PeriodicTask {
   private readonly visits = new StoreVisits(log, 'cannot look whether a store has what it should');
 
   /** `signal` ends it between two probes, and the one that runs. */
-  async run(signal: AbortSignal): Promise<void> {
+  async run(signal: AbortSignal): Promise<'calm' | undefined> {
     const visits: DueVisit[] = [];
     for (const { tenantId } of await this.database.engine<{ tenantId: string }>(TENANTS)) {
       const due = [tenantId, this.auditMs, PORTION, this.visits.silent];
@@ -130,6 +133,7 @@ export class ObjectDriftCheck implements PeriodicTask {
         });
     }
     await this.giveBack(await this.visits.make(visits, signal));
+    return visits.length === 0 ? 'calm' : undefined;
   }
 
   /** What was claimed and not asked is due again. */

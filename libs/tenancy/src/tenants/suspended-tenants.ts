@@ -50,9 +50,10 @@ export class SuspendedTenants {
   }
 
   /** A database that is away says nothing about a tenant: what was known stays. */
-  async look(): Promise<void> {
+  async look(): Promise<'calm' | undefined> {
     const rows = await this.database.call<Row>(READ, []);
     this.rows = new Map(rows.map(row => [row.tenantId, row]));
     for (const tenantId of this.rows.keys()) for (const listener of this.listeners) listener(tenantId);
+    return rows.length === 0 ? 'calm' : undefined;
   }
 }

@@ -1,16 +1,10 @@
 import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 
-/** The appliance's own pools first: shares lie in them. */
-const TENANTS = sql(
-  'block_tenants',
-  `SELECT tenant_id AS "tenantId", true AS shares FROM trivet.appliance_tenant()
-   UNION ALL SELECT tenant_id, false FROM trivet.list_tenants()`,
-);
-/** Kinds of object store have no pools. */
+/** The appliance's own pools first: shares lie in them. Kinds of object store have no pools. */
 const BACKENDS = sql(
   'block_backends',
-  `SELECT id AS "backendId", kind, config FROM trivet.backend WHERE tenant_id = $1 AND config ? 'pools'`,
+  `SELECT tenant_id AS "tenantId", backend_id AS "backendId", kind, config, shares FROM trivet.block_backends()`,
 );
 
 export interface RegisteredBlockBackend {
@@ -29,15 +23,10 @@ export async function eachBlockBackend(
   visit: (backend: RegisteredBlockBackend) => Promise<void>,
   { atOnce = 1, sharedFirst = false }: { atOnce?: number; sharedFirst?: boolean } = {},
 ): Promise<void> {
-  const [first, found]: [RegisteredBlockBackend[], RegisteredBlockBackend[]] = [[], []];
-  for (const { tenantId, shares } of await database.engine<{ tenantId: string; shares: boolean }>(TENANTS)) {
-    const backends = await database.withTenant(tenantId, tx =>
-      tx.query<Omit<RegisteredBlockBackend, 'tenantId'>>(BACKENDS, [tenantId]),
-    );
-    (shares && sharedFirst ? first : found).push(...backends.map(backend => ({ tenantId, ...backend })));
-  }
+  const all = await database.engine<RegisteredBlockBackend & { shares: boolean }>(BACKENDS);
+  const isFirst = ({ shares }: { shares: boolean }): boolean => shares && sharedFirst;
   const failures: unknown[] = [];
-  for (const wave of [first, found]) {
+  for (const wave of [all.filter(isFirst), all.filter(backend => !isFirst(backend))]) {
     const waiting = wave.values();
     const next = async (): Promise<void> => {
       for (const backend of waiting) await visit(backend).catch(error => failures.push(error));

@@ -62,8 +62,10 @@ export class ExportSupervisor implements PeriodicTask {
   readonly everyMs = 0;
   readonly scope = 'worker';
   readonly after = 'pools';
+  /** A daemon that died is to be back within 10 s, its targets included. */
+  readonly calm = 2.5;
   /** Those of earlier rounds that have not answered yet. */
-  private readonly asked = new Map<string, Promise<void>>();
+  private readonly asked = new Map<string, Promise<boolean>>();
   /** Those that did not answer in time, the last time. */
   private readonly slow = new Set<string>();
   /** Of the round that was begun last: who is left over from one before heeds it, too. */
@@ -75,16 +77,19 @@ export class ExportSupervisor implements PeriodicTask {
     private readonly patienceMs = PATIENCE_MS,
   ) {}
 
-  async run(signal: AbortSignal): Promise<void> {
+  async run(signal: AbortSignal): Promise<'calm' | undefined> {
     this.signal = signal;
     const found = (await this.all()).filter(one => !this.asked.has(keyOf(one)));
     const inTurn = [false, true].flatMap(slow => found.filter(one => this.slow.has(keyOf(one)) === slow)).values();
     const defects: unknown[] = [];
+    let isCalm = true;
     const next = async (): Promise<void> => {
-      for (const one of inTurn) if (!signal.aborted) await this.begin(one, defect => defects.push(defect));
+      for (const one of inTurn)
+        if (!signal.aborted && !(await this.begin(one, defect => defects.push(defect)))) isCalm = false;
     };
     await Promise.all(Array.from({ length: DAEMONS_AT_ONCE }, next));
     if (defects.length > 0) throw defects[0];
+    return isCalm && this.asked.size === 0 ? 'calm' : undefined;
   }
 
   private async all(): Promise<Kept[]> {
@@ -102,8 +107,8 @@ export class ExportSupervisor implements PeriodicTask {
     return found;
   }
 
-  /** Resolves when it is kept, or takes too long to be waited for. */
-  private async begin(one: Kept, broken: (defect: unknown) => void): Promise<void> {
+  /** Resolves when it is kept, or takes too long to be waited for. True: all was as it should be. */
+  private async begin(one: Kept, broken: (defect: unknown) => void): Promise<boolean> {
     const key = keyOf(one);
     let timer: NodeJS.Timeout | undefined;
     const kept = this.keepUnlessSilent(one, broken).finally(() => {
@@ -111,21 +116,21 @@ export class ExportSupervisor implements PeriodicTask {
       this.asked.delete(key);
     });
     this.asked.set(key, kept);
-    const late = new Promise<void>(resolve => {
+    const late = new Promise<false>(resolve => {
       timer = setTimeout(() => {
         this.slow.add(key);
-        resolve();
+        resolve(false);
       }, this.patienceMs);
     });
     this.slow.delete(key);
-    await Promise.race([kept, late]);
+    return Promise.race([kept, late]);
   }
 
-  private async keepUnlessSilent(one: Kept, broken: (defect: unknown) => void): Promise<void> {
+  private async keepUnlessSilent(one: Kept, broken: (defect: unknown) => void): Promise<boolean> {
     try {
-      await this.keep(one);
+      return await this.keep(one);
     } catch (error) {
-      if (this.signal.aborted) return;
+      if (this.signal.aborted) return false;
       const { pool } = one.daemon;
       if (error instanceof StorageError)
         log.warn({ pool, err: error.toJSON() }, 'exports cannot be kept now; the next round tries again');
@@ -133,31 +138,33 @@ export class ExportSupervisor implements PeriodicTask {
         log.error({ pool, err: error }, 'defect: exports cannot be kept');
         broken(error);
       }
+      return false;
     }
   }
 
-  private async keep({ backendId, daemon }: Kept): Promise<void> {
+  private async keep({ backendId, daemon }: Kept): Promise<boolean> {
     const { tenantId } = daemon;
     const { exporter } = await this.blocks.open(tenantId, backendId);
     const bounded = () => unleased(AbortSignal.any([this.signal, AbortSignal.timeout(CALL_MS)]), CALL_MS);
     const { instance } = await exporter.ensureDaemon(daemon, bounded());
-    await this.mend(daemon, exporter, bounded);
+    const isMended = await this.mend(daemon, exporter, bounded);
     const stale = await this.database.withTenant(tenantId, tx =>
       tx.query<StaleTarget>(STALE_OF_POOL, [tenantId, backendId, daemon.pool, instance, PORTION]),
     );
-    if (stale.length === 0) return;
+    if (stale.length === 0) return !isMended;
     log.info({ pool: daemon.pool, targets: stale.length, instance }, 'targets are applied again');
     for (const target of stale) {
-      if (this.signal.aborted) return;
+      if (this.signal.aborted) return false;
       await acceptReplay(this.database, tenantId, target);
     }
+    return false;
   }
 
-  /** What a worker changed after its successor is made again as Postgres says; what nobody has any more goes. */
-  private async mend(daemon: DaemonRef, exporter: Exporter, bounded: () => LeaseSignal): Promise<void> {
+  /** What a worker changed after its successor is made again as Postgres says; what nobody has any more goes. Whether there was such. */
+  private async mend(daemon: DaemonRef, exporter: Exporter, bounded: () => LeaseSignal): Promise<boolean> {
     const { tenantId } = daemon;
     const suspects = await exporter.suspectTargets(daemon, bounded());
-    if (suspects.length === 0) return;
+    if (suspects.length === 0) return false;
     const names = suspects.map(({ iqn }) => iqn);
     const owners = await this.database.withTenant(tenantId, tx =>
       tx.query<StaleTarget & { iqn: string; state: string }>(OWNERS, [tenantId, names]),
@@ -177,5 +184,6 @@ export class ExportSupervisor implements PeriodicTask {
         log.warn({ target: iqn, err: error.toJSON() }, 'it cannot be put right now; the next round tries again');
       }
     }
+    return true;
   }
 }

@@ -1,6 +1,6 @@
 import { acceptInBackground } from '#operations/accepting/accept-in-background';
 import type { Begin } from '#operations/accepting/operations';
-import type { PeriodicTask } from '#operations/periodic/periodic-task';
+import { type PeriodicTask, WOKEN } from '#operations/periodic/periodic-task';
 import type { Database, Tx } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import { isStorageError, StorageError } from '#platform/errors';
@@ -114,6 +114,7 @@ export class ProtectionScheduler implements PeriodicTask {
   readonly name = 'protection';
   readonly everyMs = 0;
   readonly scope = 'worker';
+  readonly calm = WOKEN;
   private readonly pruner: ProtectionPruner;
 
   constructor(private readonly database: Database) {
@@ -121,18 +122,20 @@ export class ProtectionScheduler implements PeriodicTask {
   }
 
   /** `signal`: this worker stops. */
-  async run(signal: AbortSignal): Promise<void> {
-    for (const { tenantId } of await this.database.engine<{ tenantId: string }>(TENANTS)) {
+  async run(signal: AbortSignal): Promise<'calm' | undefined> {
+    const tenants = await this.database.engine<{ tenantId: string }>(TENANTS);
+    for (const { tenantId } of tenants) {
       const due = await this.database.withTenant(tenantId, async tx => {
         await tx.query(CLEAR_PAUSES, [tenantId]);
         return tx.query<Due>(DUE, [tenantId, PORTION]);
       });
       for (const one of due) {
-        if (signal.aborted) return;
+        if (signal.aborted) return undefined;
         await this.take(tenantId, one);
       }
       await this.pruner.round(tenantId, signal);
     }
+    return tenants.length === 0 ? 'calm' : undefined;
   }
 
   private async take(tenantId: string, due: Due): Promise<void> {

@@ -1,4 +1,4 @@
-import type { PeriodicTask } from '#operations/periodic/periodic-task';
+import { type PeriodicTask, WOKEN_SELDOM } from '#operations/periodic/periodic-task';
 import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import type { SnapshotSessionService } from '#storage/block/sessions/snapshot-session-service';
@@ -15,18 +15,19 @@ export class SnapshotSessionManager implements PeriodicTask {
   readonly name = 'snapshot-sessions';
   readonly everyMs = 10_000;
   readonly scope = 'appliance';
+  readonly calm = WOKEN_SELDOM;
 
   constructor(
     private readonly database: Database,
     private readonly sessions: SnapshotSessionService,
   ) {}
 
-  async run(signal: AbortSignal): Promise<'more' | undefined> {
+  async run(signal: AbortSignal): Promise<'more' | 'calm'> {
     let all = true;
     for (const { tenantId } of await this.database.engine<{ tenantId: string }>(TENANTS)) {
       if (signal.aborted) break;
       all = (await this.sessions.tidy(tenantId, PORTION)) && all;
     }
-    return all ? undefined : 'more';
+    return all ? 'calm' : 'more';
   }
 }

@@ -1,6 +1,6 @@
 import { acceptInBackground } from '#operations/accepting/accept-in-background';
 import type { Begin } from '#operations/accepting/operations';
-import type { PeriodicTask } from '#operations/periodic/periodic-task';
+import { type PeriodicTask, WOKEN_SELDOM } from '#operations/periodic/periodic-task';
 import type { Database, Tx } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import { isStorageError } from '#platform/errors';
@@ -50,17 +50,20 @@ export class HiddenSnapshotReaper implements PeriodicTask {
   readonly name = 'hidden-snapshots';
   readonly everyMs = 10_000;
   readonly scope = 'appliance';
+  readonly calm = WOKEN_SELDOM;
 
   constructor(private readonly database: Database) {}
 
   /** `signal` ends it between two of them. */
-  async run(signal: AbortSignal): Promise<void> {
+  async run(signal: AbortSignal): Promise<'calm' | undefined> {
+    let isCalm = true;
     for (const { tenantId } of await this.database.engine<{ tenantId: string }>(TENANTS)) {
       const found = await this.database.withTenant(tenantId, tx =>
         tx.query<Useless>(FIND, [tenantId, SETTLED_MS, UNUSED_MS, PORTION]),
       );
       for (const { id, backendId } of found) {
-        if (signal.aborted) return;
+        if (signal.aborted) return undefined;
+        isCalm = false;
         await acceptInBackground(this.database, { tenantId, backendId }, (tx, begin, operationId) =>
           reapHidden(tx, begin, { tenantId, backendId, operationId }, id),
         ).catch(error => {
@@ -69,6 +72,7 @@ export class HiddenSnapshotReaper implements PeriodicTask {
         });
       }
     }
+    return isCalm ? 'calm' : undefined;
   }
 }
 

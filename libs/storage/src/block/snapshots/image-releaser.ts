@@ -1,5 +1,5 @@
 import { acceptInBackground } from '#operations/accepting/accept-in-background';
-import type { PeriodicTask } from '#operations/periodic/periodic-task';
+import { type PeriodicTask, WOKEN_SELDOM } from '#operations/periodic/periodic-task';
 import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import { isStorageError } from '#platform/errors';
@@ -57,11 +57,13 @@ export class ImageReleaser implements PeriodicTask {
   readonly name = 'kept-images';
   readonly everyMs = 10_000;
   readonly scope = 'appliance';
+  readonly calm = WOKEN_SELDOM;
   readonly after = 'pools';
 
   constructor(private readonly database: Database) {}
 
-  async run(signal: AbortSignal): Promise<void> {
+  async run(signal: AbortSignal): Promise<'calm' | undefined> {
+    let isCalm = true;
     await eachBlockBackend(this.database, async ({ tenantId, backendId }) => {
       const place = { tenantId, backendId };
       const [needless, anchors] = await this.database.withTenant(tenantId, async tx => {
@@ -77,6 +79,7 @@ export class ImageReleaser implements PeriodicTask {
           ]),
         ];
       });
+      if (needless.length + anchors.length > 0) isCalm = false;
       for (const { id } of needless) if (!signal.aborted) await this.release(place, id, false);
       for (const { id, pool, volumeName } of anchors) {
         if (signal.aborted || !(await this.release(place, id, true))) continue;
@@ -87,6 +90,7 @@ export class ImageReleaser implements PeriodicTask {
         );
       }
     });
+    return isCalm ? 'calm' : undefined;
   }
 
   private async release(

@@ -2,7 +2,7 @@ import type { BlockBackendKind } from '#backends/block-backend';
 import { acceptInBackground } from '#operations/accepting/accept-in-background';
 import { type ChangeObserver, noting } from '#operations/accepting/change-observer';
 import type { Begin } from '#operations/accepting/operations';
-import type { PeriodicTask } from '#operations/periodic/periodic-task';
+import { type PeriodicTask, WOKEN_SELDOM } from '#operations/periodic/periodic-task';
 import { type Database, isUniqueViolation, type Tx } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import { isStorageError, StorageError } from '#platform/errors';
@@ -119,6 +119,7 @@ export class RecycleBin implements PeriodicTask {
   readonly name = 'recycle-bin';
   readonly everyMs = 10_000;
   readonly scope = 'appliance';
+  readonly calm = WOKEN_SELDOM;
   readonly after = 'pools';
   /** By where the pool is: when volumes last left its bin before their time. */
   private readonly relievedAt = new Map<string, number>();
@@ -131,7 +132,8 @@ export class RecycleBin implements PeriodicTask {
   ) {}
 
   /** Begins the removal of what is due; the operations do it. */
-  async run(signal: AbortSignal): Promise<void> {
+  async run(signal: AbortSignal): Promise<'calm' | undefined> {
+    let isCalm = true;
     await eachBlockBackend(this.database, async backend => {
       const { tenantId, backendId } = backend;
       const due = await this.database.withTenant(tenantId, tx =>
@@ -143,7 +145,9 @@ export class RecycleBin implements PeriodicTask {
         tx.query<CrowdedPool>(CROWDED, [tenantId, backendId, FULL_SHARE]),
       );
       for (const pool of crowded) if (!signal.aborted) await this.relieve(backend, pool, signal);
+      if (due.length + crowded.length > 0) isCalm = false;
     });
+    return isCalm ? 'calm' : undefined;
   }
 
   /**

@@ -1,4 +1,4 @@
-import type { PeriodicTask } from '#operations/periodic/periodic-task';
+import { type PeriodicTask, WOKEN_SELDOM } from '#operations/periodic/periodic-task';
 import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import { unleased } from '#platform/lease-signal';
@@ -82,6 +82,7 @@ export class BucketMeter implements PeriodicTask {
   /** A store that is slow takes its time. */
   readonly boundMs = 900_000;
   readonly scope = 'appliance';
+  readonly calm = WOKEN_SELDOM;
   private readonly measuring = new StoreVisits(log, 'cannot measure a bucket');
   private readonly telling = new StoreVisits(log, 'cannot limit a tenant at its object store');
   private sweptAt = Number.NEGATIVE_INFINITY;
@@ -93,7 +94,7 @@ export class BucketMeter implements PeriodicTask {
     private readonly backends: BackendDirectory,
   ) {}
 
-  async run(signal: AbortSignal): Promise<void> {
+  async run(signal: AbortSignal): Promise<'calm' | undefined> {
     const limits = await this.database.call<{ tenantId: string; value: string | null }>(LIMITS, []);
     const measured: Measurement[] = [];
     for (const { tenantId } of limits)
@@ -108,6 +109,7 @@ export class BucketMeter implements PeriodicTask {
     for (const { tenantId, value } of limits)
       told.push(...(await this.toBeTold(tenantId, value === null ? undefined : BigInt(value), signal)));
     await this.telling.make(told, signal);
+    return limits.length + measured.length + this.toMeasure.size === 0 ? 'calm' : undefined;
   }
 
   /** So many tenants of those whose turn it is in this sweep. */
