@@ -52,6 +52,7 @@ const LOADED_LATE = [
   'libs/operations/src/queue/bullmq.ts',
   'libs/backends/src/linux/libc.ts',
   'libs/backends/src/linux/file-lock.ts',
+  'libs/backends/src/linux/foreign.ts',
   'apps/cli/src/doctor/clock.ts',
   'apps/cli/src/testing/orphans.ts',
 ];
@@ -113,6 +114,7 @@ const FOLDERS = {
   ],
   'libs/backends/src': [
     ['registry', 'kind-forms'],
+    ['rbd'],
     ['reflink', 'metered'],
     ['rgw', 'tgt', 'metered-extents'],
     ['s3', 'block-backend', 'no-exporter', 'range-builder'],

@@ -19,6 +19,8 @@ it('signs requests to an object store in one place, which asks the lease', () =>
 
 it('makes a change without a lease only where it is harmless whenever it comes', () => {
   expect(having(/\bunleased\(/)).toEqual([
+    'libs/backends/src/rbd/rbd-list.ts',
+    'libs/backends/src/rbd/rbd-staging.ts',
     'libs/platform/src/lease-signal.ts',
     'libs/storage/src/block/pools/pool-monitor.ts',
     'libs/storage/src/block/publications/export-supervisor.ts',

@@ -1,6 +1,8 @@
+import { existsSync } from 'node:fs';
 import { type Home, writeWhole } from '../home.js';
 import { btrfsPart } from '../parts/btrfs.js';
 import { chromiumPath } from '../parts/chromium.js';
+import { findProgram } from '../parts/command.js';
 import { debianPart } from '../parts/debian.js';
 import { guestImage, guestPart } from '../parts/guest.js';
 import { libiscsiPart } from '../parts/libiscsi.js';
@@ -21,6 +23,8 @@ export interface TestParts {
   } | null;
   redis: { url: string } | null;
   rgw: { endpoint: string; region: string; accessKeyFile: string; secretKeyFile: string } | null;
+  /** The Ceph of this run, where librbd is installed: its configuration, with the administrator's key. */
+  rbd: { configuration: string } | null;
   /** An XFS with reflink; each test file takes folders of its own below it as pools. */
   xfs: { path: string } | null;
   /** A btrfs can be made and mounted; a test makes its own. */
@@ -50,6 +54,7 @@ export async function testParts(home: Home, env: Readonly<Record<string, string 
   const port = appUrl === undefined ? 0 : Number(new URL(appUrl).port);
   const chromium = chromiumPath();
   const guest = guestImage();
+  const configuration = home.file('ceph', 'ceph.conf');
   const mounts = isMounted(home.file('pool'));
   return {
     postgres:
@@ -65,6 +70,7 @@ export async function testParts(home: Home, env: Readonly<Record<string, string 
           secretKeyFile: env.TRIVET_RGW_SECRET_KEY_FILE ?? '',
         }
       : null,
+    rbd: endpoint && findProgram('rbd') !== undefined && existsSync(configuration) ? { configuration } : null,
     xfs: mounts ? { path: home.file('pool') } : null,
     // Where the pool could be mounted, so can an image of a test's own.
     btrfs: mounts && (await btrfsPart.check()) === undefined ? {} : null,

@@ -163,6 +163,7 @@ export class TestRun {
       'postgres',
       'redis',
       'rgw',
+      'rbd',
       'xfs',
       'btrfs',
       'tgt',

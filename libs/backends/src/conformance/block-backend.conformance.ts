@@ -20,6 +20,8 @@ export interface BlockBackendHarness {
   unusable: BlockBackend;
   /** Another tenant of the appliance, with the same pool registered. */
   otherTenant: BlockBackend;
+  /** Writes at this distance are an extent each; a MiB if absent. */
+  extentBytes?: number;
   write(image: ImageRef, offset: number, data: Buffer): Promise<void>;
   read(image: ImageRef, offset: number, length: number): Promise<Buffer>;
   /** Puts something of somebody else's beside our images; resolves to a look whether it is still as it was. */

@@ -156,9 +156,10 @@ export function describeBlockCopies(name: string, setup: () => Promise<BlockBack
 
     describe('predicted', () => {
       it('count what a cut would touch, up to the limit', async () => {
-        const volume = await bench.make({ kind: 'empty', sizeBytes: BigInt(64 * MIB), thick: false });
+        const { extentBytes = MIB } = harness;
+        const volume = await bench.make({ kind: 'empty', sizeBytes: BigInt(64 * extentBytes), thick: false });
         expect(await backend.predictCut(volume, 100, soon())).toEqual({ extents: 0, more: false, stallMs: 0 });
-        for (let n = 0; n < 40; n++) await harness.write(volume, n * MIB, Buffer.alloc(65_536, n + 1));
+        for (let n = 0; n < 40; n++) await harness.write(volume, n * extentBytes, Buffer.alloc(65_536, n + 1));
         const all = await backend.predictCut(volume, 100_000, soon());
         expect(all).toMatchObject({ extents: 40, more: false });
         expect(all.stallMs).toBeGreaterThan(0);

@@ -1,0 +1,129 @@
+/** Images by our names, in one pool. An image that has such a name and that we did not make is never taken for ours. */
+import type { ImageRef } from '#backends/block-backend';
+import type { ImageFacts } from '#backends/linux/librbd';
+import { codeOf } from '#backends/rbd/ceph-errors';
+import type { CephProcess } from '#backends/rbd/ceph-process';
+import { describeImage, imageName, isCut, isCutOf, SEALED } from '#backends/rbd/rbd-names';
+import { RbdRecords } from '#backends/rbd/rbd-records';
+import { StorageError } from '#platform/errors';
+import { type LeaseSignal, mayChange } from '#platform/lease-signal';
+
+/** No chain of parents is as long, unless somebody else made it. */
+const MAX_CHAIN = 64;
+
+export interface OwnImage extends ImageFacts {
+  name: string;
+  sealed: boolean;
+}
+
+export class RbdImages {
+  readonly records: RbdRecords;
+
+  constructor(
+    readonly ceph: CephProcess,
+    readonly cephPool: string,
+    readonly dataPool: string | undefined,
+  ) {
+    this.records = new RbdRecords(ceph, cephPool);
+  }
+
+  /** Undefined when there is none; one of somebody else's is `failed_precondition`. */
+  async find(image: ImageRef, signal: AbortSignal): Promise<OwnImage | undefined> {
+    const name = imageName(image);
+    const [facts, records] = await Promise.all([
+      this.ceph.call(signal, 'look', this.cephPool, { name }),
+      this.records.of(image.id, signal),
+    ]);
+    if (!facts) return undefined;
+    if (records.get('image') !== facts.id) throw foreign(image, name);
+    return { ...facts, name, sealed: isSealed(facts) };
+  }
+
+  /** A missing image is `failed_precondition`: nothing here makes it anew (invariant F2). */
+  async require(image: ImageRef, signal: AbortSignal): Promise<OwnImage> {
+    const found = await this.find(image, signal);
+    if (found) return found;
+    throw new StorageError('failed_precondition', `${describeImage(image)} is missing`);
+  }
+
+  /** How many parents it has, one behind the other. */
+  async depthOf(image: ImageFacts, signal: AbortSignal): Promise<number> {
+    let depth = 0;
+    for (let { parent } = image; parent && depth < MAX_CHAIN; depth++)
+      parent = (await this.ceph.call(signal, 'look', this.cephPool, { id: parent.imageId }))?.parent;
+    return depth;
+  }
+
+  /**
+   * By the trash: what still has clones stays there, unseen, until the last of them is gone or needs it no longer. All its
+   * room is free when this resolves, or when that comes.
+   */
+  async remove(
+    found: ImageFacts & { name: string },
+    imageId: string,
+    what: string,
+    signal: LeaseSignal,
+  ): Promise<void> {
+    if (isSealed(found)) await this.dropSnapshot({ id: found.id }, SEALED, signal);
+    const { parent } = found;
+    // Before the clone: without it nothing would lead there any more.
+    if (parent && isCutOf(parent.snapshot, imageId))
+      await this.dropSnapshot({ id: parent.imageId }, parent.snapshot, signal);
+    await this.records.noteTrash(found.id, signal);
+    mayChange(signal);
+    try {
+      await this.ceph.call(signal, 'trash', this.cephPool, found.name);
+    } catch (error) {
+      if (codeOf(error) === 'EBUSY') throw await this.#busy(found.id, what, signal);
+      if (codeOf(error) !== 'ENOENT') throw error;
+    }
+    await this.reap(found.id, signal);
+  }
+
+  /** Frees what is in the trash and no longer needed, and then what was kept for it alone. */
+  async reap(id: string, signal: LeaseSignal): Promise<void> {
+    for (let next: string | undefined = id; next !== undefined; ) {
+      const facts: ImageFacts | undefined = await this.ceph.call(signal, 'look', this.cephPool, { id: next });
+      const noted: string = next;
+      next = undefined;
+      if (facts) {
+        mayChange(signal);
+        try {
+          await this.ceph.call(signal, 'reap', this.cephPool, noted);
+        } catch (error) {
+          const code = codeOf(error);
+          // It has clones, or somebody looks at it right now: the audit tries again.
+          if (code === 'ENOTEMPTY' || code === 'EBUSY') return;
+          if (code !== 'ENOENT') throw error;
+        }
+        if (facts.parent?.inTrash) next = facts.parent.imageId;
+      }
+      await this.records.forgetTrash(noted, signal);
+      if (next !== undefined && !(await this.records.trashed(signal)).includes(next)) return;
+    }
+  }
+
+  /** One that is gone is fine, and so is its image. */
+  async dropSnapshot(at: { id: string }, snapshot: string, signal: LeaseSignal): Promise<void> {
+    mayChange(signal);
+    try {
+      await this.ceph.call(signal, 'removeSnapshot', this.cephPool, at, snapshot);
+    } catch (error) {
+      if (codeOf(error) !== 'ENOENT') throw error;
+    }
+  }
+
+  async #busy(id: string, what: string, signal: AbortSignal): Promise<StorageError> {
+    const watchers = await this.ceph.call(signal, 'watchers', this.cephPool, { id }).catch((): string[] => []);
+    const by = watchers.length > 0 ? ` at ${watchers.join(', ')}` : '';
+    return new StorageError('failed_precondition', `${what} is still open${by}`, { retry: 'later' });
+  }
+}
+
+export const isSealed = ({ snapshots }: ImageFacts): boolean => snapshots.some(({ name }) => name === SEALED);
+export const cutsOf = ({ snapshots }: ImageFacts): number => snapshots.filter(({ name }) => isCut(name)).length;
+
+export const foreign = (image: ImageRef, name: string): StorageError =>
+  new StorageError('failed_precondition', `${describeImage(image)}: image ${name} is not Trivet's, and is left alone`, {
+    retry: 'person',
+  });

@@ -1,0 +1,218 @@
+/**
+ * How an image comes to its name (invariant F1): it is made under a name of its own, noted as whole together with the fence
+ * when it is, and then renamed, which the cluster does in one step and never over another image.
+ */
+import type { ImageRef, StageContent, StageRef } from '#backends/block-backend';
+import { codeOf } from '#backends/rbd/ceph-errors';
+import { cutsOf, foreign, type OwnImage, type RbdImages } from '#backends/rbd/rbd-images';
+import { attemptNames, describeImage, imageName, parseName, SEALED } from '#backends/rbd/rbd-names';
+import { attemptsOf, type StageRecord, stageKey, stagesIn, stageValue } from '#backends/rbd/rbd-records';
+import { StorageError } from '#platform/errors';
+import { type LeaseSignal, mayChange, unleased } from '#platform/lease-signal';
+import { failpoint } from '#platform/process/failpoint';
+
+/**
+ * A read of what nobody wrote since goes up the chain of parents, and an image with hundreds of snapshots slows down each
+ * write to it; at these the copy gets data of its own.
+ */
+const MAX_DEPTH = 8;
+const MAX_CUTS = 250;
+const CLEAN_UP_MS = 30_000;
+
+export interface Attempt {
+  stage: StageRef;
+  name: string;
+  cut?: { id: string; snapshot: string };
+}
+
+/** Takes away what its own attempt has made. */
+export async function withAttempt(
+  images: RbdImages,
+  attempt: Attempt,
+  signal: LeaseSignal,
+  work: () => Promise<void>,
+): Promise<void> {
+  try {
+    await enterAttempt(images, attempt, false, signal);
+    await work();
+    await failpoint('rbd.written');
+    // Whoever was overtaken meanwhile learns it here: its successor has looked for such attempts already.
+    await enterAttempt(images, attempt, true, signal);
+  } catch (error) {
+    // A call may still be under way when its time is over; the next attempt, or the undoing, looks for what it leaves.
+    if (!signal.aborted)
+      await dropAttempt(
+        images,
+        attempt.stage.imageId,
+        record(attempt),
+        false,
+        unleased(AbortSignal.timeout(CLEAN_UP_MS)),
+      );
+    throw error;
+  }
+}
+
+const record = ({ stage, name, cut }: Attempt): StageRecord => ({
+  name,
+  cut,
+  fence: BigInt(stage.fence),
+  whole: false,
+});
+
+function enterAttempt(images: RbdImages, attempt: Attempt, whole: boolean, signal: LeaseSignal): Promise<void> {
+  const { stage, name, cut } = attempt;
+  const set = { [stageKey(stage, name)]: stageValue({ whole, cut }) };
+  return images.records.enter(stage.imageId, stage.fence, signal, set);
+}
+
+export async function writeStage(
+  images: RbdImages,
+  stage: StageRef,
+  content: StageContent,
+  signal: LeaseSignal,
+): Promise<void> {
+  await failpoint('rbd.staging');
+  const { name, cut } = attemptNames(stage);
+  if (content.kind === 'empty')
+    return withAttempt(images, { stage, name }, signal, async () => {
+      const size = Number(content.sizeBytes);
+      mayChange(signal);
+      await images.ceph.call(signal, 'create', images.cephPool, name, size, images.dataPool);
+      if (content.thick) await images.ceph.call(signal, 'fill', images.cephPool, name, 0, size);
+    });
+  const source = await images.require(content.source, signal);
+  requireFit(source, content, describeImage(content.source));
+  const attempt: Attempt = { stage, name, ...(source.sealed ? {} : { cut: { id: source.id, snapshot: cut } }) };
+  await withAttempt(images, attempt, signal, async () => {
+    if (attempt.cut) {
+      mayChange(signal);
+      await images.ceph.call(signal, 'snapshot', images.cephPool, { id: source.id }, cut);
+    }
+    await cloneCut(images, attempt, source, content, signal);
+  });
+}
+
+function requireFit(source: OwnImage, content: { sizeBytes?: bigint }, what: string): void {
+  if (content.sizeBytes !== undefined && content.sizeBytes < BigInt(source.size))
+    throw new StorageError('failed_precondition', `${what} has ${source.size} bytes; a copy of it is never smaller`);
+}
+
+/** Once its source is cut. */
+export async function cloneCut(
+  images: RbdImages,
+  { name, cut }: Attempt,
+  source: OwnImage,
+  content: { sizeBytes?: bigint; thick: boolean },
+  signal: LeaseSignal,
+): Promise<void> {
+  const { ceph, cephPool } = images;
+  const depth = await images.depthOf(source, signal);
+  mayChange(signal);
+  const from = { name: source.name, snapshot: cut?.snapshot ?? SEALED };
+  await ceph.call(signal, 'clone', cephPool, from, name, images.dataPool);
+  const own = content.thick || depth + 1 > MAX_DEPTH || cutsOf(source) >= MAX_CUTS;
+  if (own) {
+    await ceph.call(signal, 'flatten', cephPool, name);
+    if (cut) await images.dropSnapshot({ id: cut.id }, cut.snapshot, signal);
+  }
+  if (content.sizeBytes !== undefined) await ceph.call(signal, 'grow', cephPool, name, Number(content.sizeBytes));
+  if (!content.thick) return;
+  const size = (await ceph.call(signal, 'look', cephPool, { name }))?.size ?? 0;
+  await ceph.call(signal, 'fill', cephPool, name, 0, size);
+}
+
+export async function commitStage(
+  images: RbdImages,
+  stage: StageRef,
+  image: ImageRef,
+  options: { readOnly: boolean },
+  signal: LeaseSignal,
+): Promise<void> {
+  const { ceph, cephPool, records } = images;
+  await records.enter(stage.imageId, stage.fence, signal);
+  const noted = await records.of(stage.imageId, signal);
+  const attempts = [...stagesIn(noted)].filter(([key]) => key.startsWith(attemptsOf(stage)));
+  const [, staged] = attempts.findLast(([, { whole }]) => whole) ?? [];
+  const name = imageName(image);
+  const [present, made] = await Promise.all([
+    ceph.call(signal, 'look', cephPool, { name }),
+    staged && ceph.call(signal, 'look', cephPool, { name: staged.name }),
+  ]);
+  if (present && noted.get('image') !== present.id) throw foreign(image, name);
+  if (!present) {
+    if (!staged || !made)
+      // The next attempt begins with staging.
+      throw new StorageError('failed_precondition', `nothing is staged for ${describeImage(image)}`, {
+        retry: 'later',
+      });
+    await failpoint('rbd.naming');
+    await records.enter(stage.imageId, stage.fence, signal, { image: made.id });
+    await failpoint('rbd.name:checked');
+    await ceph.call(signal, 'rename', cephPool, staged.name, name).catch(async error => {
+      // A repeat of this call that came first; anything else is somebody else's.
+      if ((await ceph.call(signal, 'look', cephPool, { name }))?.id === made.id) return;
+      throw codeOf(error) === 'EEXIST' ? foreign(image, name) : error;
+    });
+    await failpoint('rbd.named');
+  }
+  if (options.readOnly) await seal(images, name, signal);
+  await removeStages(images, stage.imageId, stage.fence, options.readOnly, signal);
+}
+
+/** From here on its content is that of a snapshot of its own, which nobody can write to. */
+async function seal({ ceph, cephPool }: RbdImages, name: string, signal: LeaseSignal): Promise<void> {
+  mayChange(signal);
+  await ceph.call(signal, 'snapshot', cephPool, { name }, SEALED).catch(error => {
+    if (codeOf(error) !== 'EEXIST') throw error;
+  });
+}
+
+/**
+ * Attempts for this image, of whatever operation, with this fence or a lower one: a higher one is a successor's. `keepCut`:
+ * the snapshot that a snapshot of ours was cloned from stays as long as that.
+ */
+export async function removeStages(
+  images: RbdImages,
+  imageId: string,
+  fence: string,
+  keepCut: boolean,
+  signal: LeaseSignal,
+): Promise<void> {
+  const noted = await images.records.of(imageId, signal);
+  const kept = keepCut ? (noted.get('image') ?? '') : '';
+  const dropped: string[] = [];
+  for (const [key, staged] of stagesIn(noted)) {
+    if (staged.fence > BigInt(fence)) continue;
+    await dropAttempt(images, imageId, staged, kept !== '' && staged.whole, signal);
+    dropped.push(key);
+  }
+  if (dropped.length > 0) await images.records.enter(imageId, fence, signal, {}, dropped);
+}
+
+async function dropAttempt(
+  images: RbdImages,
+  imageId: string,
+  { name, cut }: StageRecord,
+  keepCut: boolean,
+  signal: LeaseSignal,
+): Promise<void> {
+  const found = await images.ceph.call(signal, 'look', images.cephPool, { name });
+  if (found) await images.remove({ ...found, name }, imageId, `the temporary ${name}`, signal);
+  // Renamed: then it is the image's own.
+  if (cut && (found || !keepCut)) await images.dropSnapshot({ id: cut.id }, cut.snapshot, signal);
+}
+
+/** Temporaries of this image that no record leads to: their making was still under way when the record went. */
+export async function removeStrays(
+  images: RbdImages,
+  imageId: string,
+  fence: string,
+  signal: LeaseSignal,
+): Promise<void> {
+  for (const name of await images.ceph.call(signal, 'names', images.cephPool)) {
+    const parsed = parseName(name);
+    if (parsed?.kind !== 'temporary' || parsed.id !== imageId || parsed.fence > BigInt(fence)) continue;
+    const found = await images.ceph.call(signal, 'look', images.cephPool, { name });
+    if (found) await images.remove({ ...found, name }, imageId, `the temporary ${name}`, signal);
+  }
+}
