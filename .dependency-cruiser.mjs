@@ -119,7 +119,7 @@ const FOLDERS = {
     ['rgw', 'tgt', 'metered-extents'],
     ['s3', 'block-backend', 'no-exporter', 'range-builder'],
     ['object-backend', 'exporter', 'extent-source'],
-    ['registration', 'image-ref', 'host-fence', 'in-flight', 'linux'],
+    ['registration', 'image-ref', 'host-fence', 'in-flight', 'lane', 'linux'],
   ],
   'apps/cli/src': [
     ['main'],

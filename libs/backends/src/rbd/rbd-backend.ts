@@ -8,6 +8,7 @@ import type {
   StageContent,
   StageRef,
 } from '#backends/block-backend';
+import { Lane } from '#backends/lane';
 import type { ApplianceIdentity } from '#backends/object-backend';
 import { type CephClient, cephError, timedOut } from '#backends/rbd/ceph-errors';
 import { CephProcess } from '#backends/rbd/ceph-process';
@@ -19,12 +20,13 @@ import { listImages } from '#backends/rbd/rbd-list';
 import { describeImage, imageName, pathIn } from '#backends/rbd/rbd-names';
 import { RbdPools } from '#backends/rbd/rbd-pools';
 import { commitStage, removeStages, removeStrays, writeStage } from '#backends/rbd/rbd-staging';
-import { LongWork } from '#backends/reflink/long-work';
 import { isStorageError, StorageError } from '#platform/errors';
 import type { LeaseSignal } from '#platform/lease-signal';
 
 /** Before any was measured. */
 const CUT_MS = 50;
+/** Clones, copies, deletions: minutes each. */
+const LONG_AT_ONCE = 4;
 
 /**
  * Volumes and snapshots as images of a Ceph cluster. What they are called: rbd-names.ts; what is noted beside them:
@@ -35,7 +37,7 @@ export class RbdBackend implements BlockBackend {
   readonly #pools: RbdPools;
   readonly #client: CephClient;
   /** Of the child's threads the others are for what is short. */
-  readonly #long = new LongWork();
+  readonly #long = new Lane(LONG_AT_ONCE);
   #cutMs = CUT_MS;
 
   constructor(config: RbdConfig, key: string, owner: ApplianceIdentity) {

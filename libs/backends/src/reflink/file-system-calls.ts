@@ -1,4 +1,4 @@
-import { Lane } from '#backends/reflink/lane';
+import { Lane } from '#backends/lane';
 import { THREAD_POOL_SIZE, threadPoolSize } from '#platform/config/config';
 import { aboutPool, StorageError } from '#platform/errors';
 

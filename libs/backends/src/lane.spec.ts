@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Lane } from '#backends/reflink/lane';
+import { Lane } from '#backends/lane';
 
 const never = new AbortController().signal;
 const late = () => new Error('too late');
