@@ -23,6 +23,7 @@ import { GrowingVolumes1797033600000 } from '#platform/migrations/0024-growing-v
 import { ActionIndex1797120000000 } from '#platform/migrations/0025-action-index';
 import { GivingWayNoted1797123600000 } from '#platform/migrations/0025-giving-way-noted';
 import { HostFenceSeen1797210000000 } from '#platform/migrations/0026-host-fence-seen';
+import { GrowingIndexes1797210000040 } from '#platform/migrations/0030-growing-indexes';
 import type { Migration } from '#platform/migrations/locks';
 
 /** In their order. */
@@ -52,4 +53,5 @@ export const MIGRATIONS = [
   ActionIndex1797120000000,
   GivingWayNoted1797123600000,
   HostFenceSeen1797210000000,
+  GrowingIndexes1797210000040,
 ] satisfies readonly (new () => Migration)[];
