@@ -576,6 +576,7 @@ CREATE INDEX bucket_audit ON trivet.bucket (tenant_id, audited_at) WHERE (state 
 CREATE INDEX bucket_by_name ON trivet.bucket (tenant_id, name, id) WHERE (state <> 'gone');
 CREATE INDEX bucket_gone ON trivet.bucket (tenant_id, updated_at) WHERE (state = 'gone');
 CREATE UNIQUE INDEX bucket_live ON trivet.bucket (tenant_id, backend_id, name) WHERE (state <> 'gone');
+CREATE INDEX bucket_measured ON trivet.bucket (tenant_id, measured_at) WHERE (state = 'ready');
 CREATE INDEX bucket_with_condition ON trivet.bucket (tenant_id) WHERE (condition IS NOT NULL);
 CREATE TRIGGER count_changed AFTER UPDATE ON trivet.bucket FOR EACH ROW WHEN ((((old.state <> 'gone') <> (new.state <> 'gone')) OR ((new.state <> 'gone') AND ((old.backend_id <> new.backend_id) OR ('' <> '') OR (COALESCE(old.used_bytes, (0)::bigint) <> COALESCE(new.used_bytes, (0)::bigint)))))) EXECUTE FUNCTION trivet.count_bucket();
 CREATE TRIGGER count_made AFTER INSERT ON trivet.bucket REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION trivet.count_bucket();
@@ -686,7 +687,7 @@ CREATE POLICY tenant ON trivet.volume_group TO trivet_app USING ((tenant_id = tr
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.volume_group TO trivet_app;
 
 -- volume: Volumes; the live row is the idempotency key, its id the name of the image.
--- Migrations: 0002-block-volumes, 0006-lists, 0006-operations, 0006-quotas, 0011-target-identity, 0022-allocated-bytes, 0024-growing-volumes, 0025-action-index, 0025-giving-way-noted
+-- Migrations: 0002-block-volumes, 0006-lists, 0006-operations, 0006-quotas, 0011-target-identity, 0022-allocated-bytes, 0024-growing-volumes, 0025-action-index, 0025-giving-way-noted, 0030-growing-indexes
 CREATE TABLE trivet.volume (
   tenant_id uuid NOT NULL,
   id uuid NOT NULL,
@@ -727,11 +728,11 @@ CREATE TABLE trivet.volume (
   CONSTRAINT volume_size_bytes_check CHECK ((size_bytes > 0)),
   CONSTRAINT volume_state_check CHECK ((state = ANY (ARRAY['creating', 'ready', 'deleting', 'binned', 'gone'])))
 );
+CREATE INDEX volume_applied ON trivet.volume (tenant_id, backend_id, pool, applied_instance) WHERE (tid IS NOT NULL);
 CREATE INDEX volume_audit ON trivet.volume (tenant_id, audited_at) WHERE (state = ANY (ARRAY['ready', 'binned']));
 CREATE INDEX volume_binned ON trivet.volume (tenant_id, binned_until) WHERE (state = 'binned');
 CREATE INDEX volume_by_name ON trivet.volume (tenant_id, name, id) WHERE (state <> 'gone');
 CREATE INDEX volume_by_size ON trivet.volume (tenant_id, size_bytes, id) WHERE (state <> 'gone');
-CREATE INDEX volume_exported ON trivet.volume (tenant_id, backend_id, pool) WHERE (tid IS NOT NULL);
 CREATE INDEX volume_gone ON trivet.volume (tenant_id, updated_at) WHERE (state = 'gone');
 CREATE UNIQUE INDEX volume_live ON trivet.volume (tenant_id, backend_id, name) WHERE (state <> ALL (ARRAY['binned', 'gone']));
 CREATE INDEX volume_of_group ON trivet.volume (tenant_id, volume_group_id) WHERE (volume_group_id IS NOT NULL);
@@ -849,6 +850,7 @@ CREATE INDEX snapshot_kept_image ON trivet.snapshot (tenant_id, volume_id, cut) 
 CREATE UNIQUE INDEX snapshot_live ON trivet.snapshot (tenant_id, volume_id, name) WHERE (state <> 'gone');
 CREATE INDEX snapshot_named ON trivet.snapshot (tenant_id, backend_id, name) WHERE (state <> 'gone');
 CREATE INDEX snapshot_of_group ON trivet.snapshot (tenant_id, snapshot_group_id) WHERE (snapshot_group_id IS NOT NULL);
+CREATE INDEX snapshot_of_volume ON trivet.snapshot (tenant_id, volume_id);
 CREATE INDEX snapshot_to_index ON trivet.snapshot (tenant_id, volume_id, cut) WHERE ((cut IS NOT NULL) AND (index_state = 'pending'));
 CREATE INDEX snapshot_with_condition ON trivet.snapshot (tenant_id) WHERE (condition IS NOT NULL);
 CREATE TRIGGER count_changed AFTER UPDATE ON trivet.snapshot FOR EACH ROW WHEN (((((old.state <> 'gone') OR ((old.cut IS NOT NULL) AND (old.image_gone_at IS NULL))) <> ((new.state <> 'gone') OR ((new.cut IS NOT NULL) AND (new.image_gone_at IS NULL)))) OR (((new.state <> 'gone') OR ((new.cut IS NOT NULL) AND (new.image_gone_at IS NULL))) AND ((old.backend_id <> new.backend_id) OR ('' <> '') OR (0 <> 0))))) EXECUTE FUNCTION trivet.count_snapshot();

@@ -87,6 +87,7 @@ const statements: Record<string, Prepared> = {
     types: ['uuid', 'int', 'uuid[]', 'bigint[]'],
     params: ({ running, fence }) => [randomUUID(), 60_000, [running], [fence]],
   },
+  hand_back: { engine: true, types: ['uuid', 'uuid[]', 'float8[]'], params: () => [randomUUID(), [], []] },
   due: { engine: true, types: ['int', 'int', 'int', 'text[]'], params: () => [64, 6_000, 500, ['test.work']] },
   point: {
     types: ['uuid', 'uuid[]', 'bigint[]', 'text[]', 'jsonb[]'],

@@ -25,7 +25,7 @@ SELECT ${TENANT}, scale.id(5, n), scale.id(2, n % 100), 'pvc-' || n,
        CASE WHEN k % 5 < 2 THEN jsonb_build_object('name', 'iqn.2026-01.dev.trivet:' || scale.id(5, n), 'vendor', 'TRIVET',
                                                    'product', 'VOLUME', 'unitSerial', 'uuid') END,
        CASE WHEN k % 5 < 2 THEN '60000000000000000e0000' || lpad(to_hex(n), 8, '0') || '01' END,
-       CASE WHEN k % 5 = 0 THEN 'filled' END, 11, CASE WHEN k % 10 = 7 THEN now() + interval '7 days' END,
+       CASE k % 5 WHEN 0 THEN 'filled' WHEN 1 THEN '' END, 11, CASE WHEN k % 10 = 7 THEN now() + interval '7 days' END,
        ${SPREAD('n::bigint')}, now() - interval '1 hour' - (n % 86400) * interval '1 s'
   FROM (SELECT n, n / 100 AS k FROM ${NUMBERS(from, to)}) AS of_tenant`,
 

@@ -5,9 +5,8 @@ import { periodicTasks } from '../../../apps/worker/src/periodic-tasks.js';
 
 /** Walks through every image, in portions, for as long as that takes: what a round costs is the stores' figure, not the database's. */
 const WALKS = new Set(['block-drift']);
-/** Its first round looks at each volume there is. */
+/** Its first round looks at each volume there is: minutes, of which the figure is those until it was ended. */
 const BY_VOLUME = new Set(['change-retention']);
-/** Ends what would begin something for each volume there is. */
 const ROUND_MS = 20_000;
 
 /** A round of each periodic task when nothing is due, as it is nearly always. */

@@ -1,5 +1,4 @@
 import { Batcher } from '#operations/accepting/batcher';
-import { handBack } from '#operations/leases/hand-back';
 import type { LeasedOperation } from '#operations/operation';
 import { type Database, isUniqueViolation } from '#platform/database/database';
 import { sql, sqlFile } from '#platform/database/sql';
@@ -11,6 +10,7 @@ const log = createLogger('leases');
 const CLAIM = sqlFile('operations', 'claim');
 const RENEW = sqlFile('operations', 'renew');
 const LEFT = sqlFile('operations', 'left');
+const HAND_BACK = sqlFile('operations', 'hand_back');
 
 const SLOW = sql(
   'slow_call',
@@ -164,13 +164,11 @@ export class LeaseManager {
   }
 
   /** Whatever is held goes to other workers: at once, or when a call that is under way can take no effect any more. */
-  handBack(): Promise<void> {
+  async handBack(): Promise<void> {
     const leases = [...this.held.values()].map(lease => ({ id: lease.operation.id, ms: lease.horizonLeftMs() }));
-    return handBack(
-      this.database,
-      this.workerId,
-      leases.filter(({ ms }) => ms > 0),
-    );
+    const unanswered = leases.filter(({ ms }) => ms > 0);
+    const params = [this.workerId, unanswered.map(({ id }) => id), unanswered.map(({ ms }) => ms)];
+    await this.database.engine(HAND_BACK, params);
   }
 
   release(lease: Lease): void {

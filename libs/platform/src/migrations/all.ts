@@ -30,6 +30,7 @@ import { OldestRelease1797210000090 } from '#platform/migrations/0035-oldest-rel
 import { LostCommits1797210000100 } from '#platform/migrations/0036-lost-commits';
 import { WhatIsDue1797210000110 } from '#platform/migrations/0037-what-is-due';
 import { ToldChanges1797210000120 } from '#platform/migrations/0038-told-changes';
+import { GrowingIndexes1797210000040 } from '#platform/migrations/0030-growing-indexes';
 import type { Migration } from '#platform/migrations/locks';
 
 /** In their order. */
@@ -61,6 +62,7 @@ export const MIGRATIONS = [
   HostFenceSeen1797210000000,
   Tallies1797210000010,
   TalliesRead1797210000020,
+  GrowingIndexes1797210000040,
   WaitsForPool1797210000070,
   OldestRelease1797210000090,
   LostCommits1797210000100,

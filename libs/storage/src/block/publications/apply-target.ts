@@ -37,10 +37,15 @@ const APPLIED = sql(
       SET serial_number = $3, applied_instance = CASE WHEN export_version = $5 THEN $4 END, updated_at = now()
     WHERE tenant_id = $1 AND id = $2`,
 );
+/** Instead of a run of the daemon: no host has the volume, so that there is no target to apply. A run has no such name. */
+export const NOWHERE = '';
 const REMOVED = sql(
   'target_removed',
-  `UPDATE trivet.volume
-      SET applied_instance = NULL, updated_at = now(),
+  `UPDATE trivet.volume v
+      SET applied_instance = CASE WHEN v.export_version = $4 AND NOT EXISTS (SELECT FROM trivet.publication p
+                                                    WHERE p.tenant_id = $1 AND p.volume_id = $2 AND p.state = 'applied')
+                                  THEN '${NOWHERE}' END,
+          updated_at = now(),
           condition = CASE WHEN $3::text IS NULL THEN condition
                            ELSE jsonb_build_object('type', 'lost', 'message', $3::text, 'at', now()) END
     WHERE tenant_id = $1 AND id = $2`,
@@ -96,7 +101,7 @@ export const applyTarget = (
 export const succeedTarget: Handling<TargetWork, TargetRequest>['succeed'] = (writer, operation, { exportVersion }) => {
   const { serialNumber, instance } = (operation.progress.applied ?? {}) as Applied;
   const volume = [operation.tenantId, operation.request.volumeId];
-  if (instance === undefined) writer.write(REMOVED, [...volume, operation.progress.lost ?? null]);
+  if (instance === undefined) writer.write(REMOVED, [...volume, operation.progress.lost ?? null, exportVersion]);
   else writer.write(APPLIED, [...volume, serialNumber, instance, exportVersion]);
   return undefined;
 };

@@ -6,23 +6,46 @@ import { StorageError } from '#platform/errors';
 import { type LeaseSignal, unleased } from '#platform/lease-signal';
 import { createLogger } from '#platform/logging/log';
 import { eachBlockBackend } from '#storage/block/pools/block-backends';
+import { NOWHERE } from '#storage/block/publications/apply-target';
 import { acceptReplay, type StaleTarget, TARGET_COLUMNS } from '#storage/block/publications/replay';
 import { replayTarget } from '#storage/block/publications/replay-target';
 import type { BlockDirectory } from '#storage/shared/backend-directory';
 
 const log = createLogger('exports');
 
+/**
+ * By the index of what was applied to which run, however many volumes are published: each of the three reads nothing but targets
+ * that were not applied to this one. NOWHERE was applied to none, and needs none.
+ */
+const NOT_APPLIED = ['IS NULL', "> '' AND v.applied_instance < $4", '> $4']
+  .map(
+    which => `SELECT v.tenant_id, v.id, v.name, v.backend_id, v.applied_instance, v.state, v.condition FROM trivet.volume v
+     WHERE v.tenant_id = $1 AND v.backend_id = $2 AND v.pool = $3 AND v.tid IS NOT NULL AND v.applied_instance ${which}`,
+  )
+  .join(' UNION ALL ');
 const STALE_OF_POOL = sql(
   'replay_of_pool',
-  `SELECT ${TARGET_COLUMNS} FROM trivet.volume v
-    WHERE v.tenant_id = $1 AND v.backend_id = $2 AND v.pool = $3 AND v.tid IS NOT NULL AND v.state = 'ready'
-      AND v.condition IS NULL AND v.applied_instance IS DISTINCT FROM $4
-      AND EXISTS (SELECT FROM trivet.publication p
-                   WHERE p.tenant_id = $1 AND p.volume_id = v.id AND p.state = 'applied')
+  `SELECT ${TARGET_COLUMNS}, p.published
+     FROM (${NOT_APPLIED}) AS v,
+          LATERAL (SELECT coalesce(bool_or(p.state = 'applied'), false) AS applied, count(*) > 0 AS published
+                     FROM trivet.publication p WHERE p.tenant_id = $1 AND p.volume_id = v.id) AS p
+    WHERE NOT p.published AND v.applied_instance IS NULL
+       OR p.applied AND v.state = 'ready' AND v.condition IS NULL
       AND NOT EXISTS (SELECT FROM trivet.operation o
                        WHERE o.tenant_id = $1 AND o.resource_id = v.id AND o.kind = '${replayTarget.kind}'
                          AND o.state IN ('pending', 'running', 'needs_attention'))
     LIMIT $5`,
+);
+const LOCK_UNPUBLISHED = sql(
+  'replay_lock_unpublished',
+  'SELECT id FROM trivet.volume WHERE tenant_id = $1 AND id = ANY ($2) ORDER BY id FOR UPDATE SKIP LOCKED',
+);
+/** A statement of its own: what the locking one saw may be older. */
+const NEEDS_NONE = sql(
+  'replay_needs_none',
+  `UPDATE trivet.volume v SET applied_instance = '${NOWHERE}'
+    WHERE v.tenant_id = $1 AND v.id = ANY ($2) AND v.tid IS NOT NULL AND v.applied_instance IS NULL
+      AND NOT EXISTS (SELECT FROM trivet.publication p WHERE p.tenant_id = $1 AND p.volume_id = v.id)`,
 );
 /** With and without publications: a portal that cannot be opened must be known before a host waits for it. */
 const EXPORTING_POOLS = sql(
@@ -148,16 +171,37 @@ export class ExportSupervisor implements PeriodicTask {
     const bounded = () => unleased(AbortSignal.any([this.signal, AbortSignal.timeout(CALL_MS)]), CALL_MS);
     const { instance } = await exporter.ensureDaemon(daemon, bounded());
     const isMended = await this.mend(daemon, exporter, bounded);
-    const stale = await this.database.withTenant(tenantId, tx =>
-      tx.query<StaleTarget>(STALE_OF_POOL, [tenantId, backendId, daemon.pool, instance, PORTION]),
+    const found = await this.database.withTenant(tenantId, tx =>
+      tx.query<StaleTarget & { published: boolean }>(STALE_OF_POOL, [
+        tenantId,
+        backendId,
+        daemon.pool,
+        instance,
+        PORTION,
+      ]),
     );
-    if (stale.length === 0) return !isMended;
+    const stale = found.filter(({ published }) => published);
+    await this.leaveAlone(
+      tenantId,
+      found.filter(({ published }) => !published),
+    );
+    if (stale.length === 0) return !isMended && found.length < PORTION;
     log.info({ pool: daemon.pool, targets: stale.length, instance }, 'targets are applied again');
     for (const target of stale) {
       if (this.signal.aborted) return false;
       await acceptReplay(this.database, tenantId, target);
     }
     return false;
+  }
+
+  /** Unpublished by a release that did not say so, they would be found in each round. */
+  private async leaveAlone(tenantId: string, unpublished: readonly StaleTarget[]): Promise<void> {
+    if (unpublished.length === 0) return;
+    const ids = unpublished.map(({ volumeId }) => volumeId);
+    await this.database.withTenant(tenantId, async tx => {
+      const locked = await tx.query<{ id: string }>(LOCK_UNPUBLISHED, [tenantId, ids]);
+      await tx.query(NEEDS_NONE, [tenantId, locked.map(({ id }) => id)]);
+    });
   }
 
   /** What a worker changed after its successor is made again as Postgres says; what nobody has any more goes. Whether there was such. */

@@ -7,11 +7,14 @@ import { isStorageError } from '#platform/errors';
 import { createLogger } from '#platform/logging/log';
 import { beginDeletion, requireDeletable } from '#storage/block/snapshots/delete-snapshot';
 import { lockSnapshot } from '#storage/block/snapshots/snapshot-store';
+import { Sweep } from '#storage/shared/sweep';
 
 const log = createLogger('snapshots');
 
-/** Of each tenant and round; the rest comes with the next one. */
-const PORTION = 50;
+/** Looked at of each tenant in a round. */
+const PORTION = 100;
+/** Before every other. */
+const START = { updatedAt: '-infinity', id: '00000000-0000-0000-0000-000000000000' };
 /** So long it waits for its first clone: who takes longer has given up. */
 export const UNUSED_MS = 3_600_000;
 /** So long it stays in any case: clones of one second share it, and the second may come when the first has failed. */
@@ -29,16 +32,23 @@ const USELESS = `s.tenant_id = $1 AND s.hidden AND s.state = 'ready' AND v.tenan
    AND s.updated_at <= now() - $2 * interval '1 ms'
    AND (s.updated_at <= now() - $3 * interval '1 ms'
      OR EXISTS (SELECT FROM trivet.volume c WHERE c.tenant_id = $1 AND c.base_snapshot_id = s.id)))`;
+/** Some of them at a time: most are there for as long as their clones. */
 const FIND = sql(
   'hidden_find',
-  `SELECT s.id, s.backend_id AS "backendId" FROM trivet.snapshot s, trivet.volume v
-    WHERE ${USELESS} ORDER BY s.updated_at LIMIT $4`,
+  `SELECT h.id, h.backend_id AS "backendId", h.updated_at::text AS "updatedAt",
+          EXISTS (SELECT FROM trivet.snapshot s, trivet.volume v WHERE ${USELESS} AND s.id = h.id) AS useless
+     FROM trivet.snapshot h
+    WHERE h.tenant_id = $1 AND h.hidden AND h.state = 'ready' AND h.updated_at >= $4::timestamptz
+      AND (h.updated_at, h.id) > ($4::timestamptz, $5::uuid)
+    ORDER BY h.updated_at, h.id LIMIT $6`,
 );
 const STILL = sql('hidden_still', `SELECT FROM trivet.snapshot s, trivet.volume v WHERE ${USELESS} AND s.id = $4`);
 
-interface Useless {
+interface Hidden {
   id: string;
   backendId: string;
+  updatedAt: string;
+  useless: boolean;
 }
 
 /**
@@ -52,16 +62,22 @@ export class HiddenSnapshotReaper implements PeriodicTask {
   readonly scope = 'appliance';
   readonly calm = WOKEN_SELDOM;
 
+  private readonly sweep = new Sweep<Pick<Hidden, 'updatedAt' | 'id'>>(PORTION);
+
   constructor(private readonly database: Database) {}
 
   /** `signal` ends it between two of them. */
   async run(signal: AbortSignal): Promise<'calm' | undefined> {
     let isCalm = true;
     for (const { tenantId } of await this.database.engine<{ tenantId: string }>(TENANTS)) {
+      const { updatedAt, id: after } = this.sweep.placeOf(tenantId, START);
       const found = await this.database.withTenant(tenantId, tx =>
-        tx.query<Useless>(FIND, [tenantId, SETTLED_MS, UNUSED_MS, PORTION]),
+        tx.query<Hidden>(FIND, [tenantId, SETTLED_MS, UNUSED_MS, updatedAt, after, PORTION]),
       );
-      for (const { id, backendId } of found) {
+      this.sweep.wentOn(tenantId, found.length, found.at(-1));
+      if (found.length === PORTION) isCalm = false;
+      const useless = found.filter(row => row.useless);
+      for (const { id, backendId } of useless) {
         if (signal.aborted) return undefined;
         isCalm = false;
         await acceptInBackground(this.database, { tenantId, backendId }, (tx, begin, operationId) =>

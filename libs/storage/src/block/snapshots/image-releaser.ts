@@ -8,19 +8,31 @@ import { eachBlockBackend } from '#storage/block/pools/block-backends';
 import { MERE_ANCHOR, NEEDED } from '#storage/block/snapshots/kept-images';
 import { beginRelease } from '#storage/block/snapshots/release-snapshot';
 import { KEPT } from '#storage/block/volumes/snapshot-conditions';
+import { Sweep } from '#storage/shared/sweep';
 
 const log = createLogger('snapshots');
 
-const PORTION = 50;
+/** Looked at in a round, of a backend. */
+const PORTION = 100;
 /** Beyond it anchors are given up, oldest first (invariant F3); a few at a time, until the pool says that it was enough. */
 const FULL_SHARE = 0.95;
 const FORCED = 5;
 
+/** By the index of those that are kept, some of them at a time: most are anchors for as long as their volume lives. */
 const FIND = sql(
   'release_find',
-  `SELECT s.id FROM trivet.snapshot s
-    WHERE s.tenant_id = $1 AND s.backend_id = $2 AND ${KEPT} AND s.active_operation IS NULL AND NOT ${NEEDED}
-    ORDER BY s.updated_at LIMIT $3`,
+  `SELECT k.id, k.volume_id AS "volumeId", k.cut::text, k.needless
+     FROM (SELECT s.id, s.volume_id, s.cut,
+                  s.backend_id = $2 AND s.active_operation IS NULL AND NOT ${NEEDED} AS needless
+             FROM trivet.snapshot s
+            WHERE s.tenant_id = $1 AND ${KEPT} AND (s.volume_id, s.cut) > ($3, $4::bigint)
+            ORDER BY s.volume_id, s.cut LIMIT $5) AS k`,
+);
+const CROWDED = sql(
+  'release_crowded',
+  `SELECT FROM trivet.pool p
+    WHERE p.tenant_id = $1 AND p.backend_id = $2 AND p.state = 'up' AND p.total_bytes > 0
+      AND p.used_bytes > p.total_bytes * $3::float8 LIMIT 1`,
 );
 const FIND_ANCHORS = sql(
   'release_find_anchors',
@@ -49,6 +61,16 @@ const UNPIN = sql(
   "DELETE FROM trivet.snapshot_pin WHERE tenant_id = $1 AND expires_at < now() - interval '1 minute'",
 );
 
+interface Kept {
+  id: string;
+  volumeId: string;
+  cut: string;
+  needless: boolean;
+}
+
+/** Before every other. */
+const START = { volumeId: '00000000-0000-0000-0000-000000000000', cut: '0' };
+
 /**
  * Images of deleted snapshots go when nobody needs them any more; in a pool that is nearly full also those that only the
  * next cut would have needed: backups of that volume begin anew then, which is said.
@@ -60,26 +82,35 @@ export class ImageReleaser implements PeriodicTask {
   readonly calm = WOKEN_SELDOM;
   readonly after = 'pools';
 
+  private readonly sweep = new Sweep<Pick<Kept, 'volumeId' | 'cut'>>(PORTION);
+
   constructor(private readonly database: Database) {}
 
   async run(signal: AbortSignal): Promise<'calm' | undefined> {
     let isCalm = true;
     await eachBlockBackend(this.database, async ({ tenantId, backendId }) => {
       const place = { tenantId, backendId };
-      const [needless, anchors] = await this.database.withTenant(tenantId, async tx => {
+      const { volumeId, cut } = this.sweep.placeOf(backendId, START);
+      const { kept, anchors } = await this.database.withTenant(tenantId, async tx => {
         await tx.query(FORGET, [tenantId, backendId]);
         await tx.query(UNPIN, [tenantId]);
-        return [
-          await tx.query<{ id: string }>(FIND, [tenantId, backendId, PORTION]),
-          await tx.query<{ id: string; pool: string; volumeName: string }>(FIND_ANCHORS, [
-            tenantId,
-            backendId,
-            FORCED,
-            FULL_SHARE,
-          ]),
-        ];
+        const crowded = await tx.query(CROWDED, [tenantId, backendId, FULL_SHARE]);
+        return {
+          kept: await tx.query<Kept>(FIND, [tenantId, backendId, volumeId, cut, PORTION]),
+          anchors:
+            crowded.length === 0
+              ? []
+              : await tx.query<{ id: string; pool: string; volumeName: string }>(FIND_ANCHORS, [
+                  tenantId,
+                  backendId,
+                  FORCED,
+                  FULL_SHARE,
+                ]),
+        };
       });
-      if (needless.length + anchors.length > 0) isCalm = false;
+      this.sweep.wentOn(backendId, kept.length, kept.at(-1));
+      const needless = kept.filter(row => row.needless);
+      if (needless.length + anchors.length > 0 || kept.length === PORTION) isCalm = false;
       for (const { id } of needless) if (!signal.aborted) await this.release(place, id, false);
       for (const { id, pool, volumeName } of anchors) {
         if (signal.aborted || !(await this.release(place, id, true))) continue;

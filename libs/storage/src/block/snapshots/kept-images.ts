@@ -11,8 +11,9 @@ import { snapshotImage } from '#storage/block/snapshots/snapshot-store';
  */
 const PINNED = `EXISTS (SELECT FROM trivet.snapshot_pin p
                          WHERE p.tenant_id = s.tenant_id AND p.snapshot_id = s.id AND p.expires_at > now())`;
-const LIVES = `EXISTS (SELECT FROM trivet.volume v
-                        WHERE v.tenant_id = s.tenant_id AND v.id = s.volume_id AND v.state IN ('creating', 'ready'))`;
+/** Looked up for each: as EXISTS it may be planned as a table of all volumes of the tenant. */
+const LIVES = `((SELECT true FROM trivet.volume v
+                  WHERE v.tenant_id = s.tenant_id AND v.id = s.volume_id AND v.state IN ('creating', 'ready') LIMIT 1) IS NOT NULL)`;
 const ANCHOR = `(s.cut IS NOT NULL AND s.index_state = 'indexed' AND ${LIVES}
   AND NOT EXISTS (SELECT FROM trivet.snapshot n
                    WHERE n.tenant_id = s.tenant_id AND n.volume_id = s.volume_id AND n.cut > s.cut
