@@ -47,6 +47,8 @@ export function openLibrary(file: string): ForeignLibrary {
 export class ForeignLibrary {
   readonly #library: ReturnType<Koffi['load']>;
   readonly #waiting = new Map<string, (...values: unknown[]) => void>();
+  /** What calls under way read and write: nothing of it may be collected meanwhile. */
+  readonly #inUse = new Set<readonly unknown[]>();
   readonly #immediate = new Map<string, (...values: unknown[]) => unknown>();
 
   constructor(file: string) {
@@ -71,10 +73,13 @@ export class ForeignLibrary {
   ask(prototype: string, ...values: unknown[]): Promise<number> {
     const run = this.#waiting.get(prototype) ?? this.#library.func(prototype).async;
     this.#waiting.set(prototype, run);
+    this.#inUse.add(values);
     return new Promise((resolve, reject) => {
-      run(...values, (error: Error | null, answer: number | bigint) =>
-        error ? reject(error) : resolve(Number(answer)),
-      );
+      run(...values, (error: Error | null, answer: number | bigint) => {
+        this.#inUse.delete(values);
+        if (error) reject(error);
+        else resolve(Number(answer));
+      });
     });
   }
 }

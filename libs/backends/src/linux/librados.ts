@@ -156,9 +156,13 @@ export class RadosPool {
       rados.now(get, op, after, prefix, limit, found, more, result);
       const operate = 'int rados_read_op_operate(void *op, void *io, const char *object, int flags)';
       const answer = await rados.ask(operate, op, this.io, object, 0);
+      // Written to while it ran, and named here, so that until here nothing collects them.
+      const [failed, isMore] = [result.readInt32LE(), more[0]];
+      const pairs = readKeys(found.readBigUInt64LE());
       if (answer === -ENOENT) return [];
       if (answer < 0) throw foreignError('rados_read_op_operate', answer);
-      return readKeys(found.readBigUInt64LE());
+      if (failed < 0 || isMore === undefined) throw foreignError('rados_read_op_omap_get_vals2', failed);
+      return pairs;
     } finally {
       rados.now('void rados_release_read_op(void *op)', op);
     }

@@ -16,6 +16,7 @@ function librbd(): ForeignLibrary {
 const FEATURES = 1 + 4 + 8 + 16 + 32;
 const OPTION = { features: 1, order: 2, dataPool: 10, cloneFormat: 12 } as const;
 const ENOENT = 2;
+const EIO = 5;
 const ERANGE = 34;
 const RACES = 5;
 
@@ -401,7 +402,8 @@ export const readImage = (pool: RadosPool, at: ImageAt, offset: number, length: 
 export const writeImage = (pool: RadosPool, at: ImageAt, offset: number, data: Buffer): Promise<void> =>
   withImage(pool, at, false, async image => {
     const write = 'int64_t rbd_write(void *image, uint64_t offset, size_t length, const void *data)';
-    await librbd().call(write, image, offset, data.length, data);
+    const written = await librbd().call(write, image, offset, data.length, data);
+    if (written !== data.length) throw foreignError('rbd_write', -EIO);
     await librbd().call('int rbd_flush(void *image)', image);
   });
 

@@ -23,6 +23,8 @@ export interface CephFailure {
 }
 export type CephAnswer = { id: number; result?: unknown; error?: CephFailure };
 
+const ENDED = 'the process that talks to the cluster ended';
+
 /** The child ended while the call was under way: its effect is unknown. */
 export class CephGone extends Error {}
 /** What the cluster, or its library, answered. */
@@ -109,8 +111,7 @@ export class CephProcess {
     });
     const gone = () => {
       if (this.#child === child) this.#child = undefined;
-      for (const { reject } of child.waiting.values())
-        reject(new CephGone('the process that talks to the cluster ended'));
+      for (const { reject } of child.waiting.values()) reject(new CephGone(ENDED));
       child.waiting.clear();
     };
     process_.once('exit', gone);
@@ -135,7 +136,8 @@ export class CephProcess {
       child.process.send({ id, method, args } satisfies CephOrder, error => {
         if (!error) return;
         child.waiting.delete(id);
-        reject(new CephGone(error.message));
+        this.#leave(child);
+        reject(new CephGone(ENDED, { cause: error }));
       });
     });
   }

@@ -64,6 +64,9 @@ export class RbdImages {
     what: string,
     signal: LeaseSignal,
   ): Promise<void> {
+    // The trash would take it, and its writers would go on there.
+    const watchers = await this.ceph.call(signal, 'watchers', this.cephPool, { id: found.id });
+    if (watchers.length > 0) throw busy(what, watchers);
     if (isSealed(found)) await this.dropSnapshot({ id: found.id }, SEALED, signal);
     const { parent } = found;
     // Before the clone: without it nothing would lead there any more.
@@ -74,7 +77,7 @@ export class RbdImages {
     try {
       await this.ceph.call(signal, 'trash', this.cephPool, found.name);
     } catch (error) {
-      if (codeOf(error) === 'EBUSY') throw await this.#busy(found.id, what, signal);
+      if (codeOf(error) === 'EBUSY') throw busy(what, []);
       if (codeOf(error) !== 'ENOENT') throw error;
     }
     await this.reap(found.id, signal);
@@ -112,12 +115,11 @@ export class RbdImages {
       if (codeOf(error) !== 'ENOENT') throw error;
     }
   }
+}
 
-  async #busy(id: string, what: string, signal: AbortSignal): Promise<StorageError> {
-    const watchers = await this.ceph.call(signal, 'watchers', this.cephPool, { id }).catch((): string[] => []);
-    const by = watchers.length > 0 ? ` at ${watchers.join(', ')}` : '';
-    return new StorageError('failed_precondition', `${what} is still open${by}`, { retry: 'later' });
-  }
+function busy(what: string, watchers: readonly string[]): StorageError {
+  const by = watchers.length > 0 ? ` at ${watchers.join(', ')}` : '';
+  return new StorageError('failed_precondition', `${what} is still open${by}`, { retry: 'later' });
 }
 
 export const isSealed = ({ snapshots }: ImageFacts): boolean => snapshots.some(({ name }) => name === SEALED);
