@@ -66,7 +66,7 @@ describe('PostgreSQL goes away and comes back', () => {
     const listeners = () =>
       one.database.query<{ pid: number }>(
         `SELECT pid FROM pg_stat_activity
-          WHERE datname = current_database() AND application_name LIKE 'trivet:gateway%' AND query LIKE 'LISTEN%'`,
+          WHERE datname = current_database() AND application_name LIKE 'trivet:gateway%' AND query LIKE 'LISTEN trivet_done%'`,
       );
     await until(
       'all are accepted',
