@@ -25,12 +25,12 @@ import { GivingWayNoted1797123600000 } from '#platform/migrations/0025-giving-wa
 import { HostFenceSeen1797210000000 } from '#platform/migrations/0026-host-fence-seen';
 import { Tallies1797210000010 } from '#platform/migrations/0027-tallies';
 import { TalliesRead1797210000020 } from '#platform/migrations/0028-tallies-read';
+import { GrowingIndexes1797210000040 } from '#platform/migrations/0030-growing-indexes';
 import { WaitsForPool1797210000070 } from '#platform/migrations/0033-waits-for-pool';
 import { OldestRelease1797210000090 } from '#platform/migrations/0035-oldest-release';
 import { LostCommits1797210000100 } from '#platform/migrations/0036-lost-commits';
 import { WhatIsDue1797210000110 } from '#platform/migrations/0037-what-is-due';
 import { ToldChanges1797210000120 } from '#platform/migrations/0038-told-changes';
-import { GrowingIndexes1797210000040 } from '#platform/migrations/0030-growing-indexes';
 import type { Migration } from '#platform/migrations/locks';
 
 /** In their order. */
