@@ -733,6 +733,7 @@ CREATE INDEX volume_audit ON trivet.volume (tenant_id, audited_at) WHERE (state 
 CREATE INDEX volume_binned ON trivet.volume (tenant_id, binned_until) WHERE (state = 'binned');
 CREATE INDEX volume_by_name ON trivet.volume (tenant_id, name, id) WHERE (state <> 'gone');
 CREATE INDEX volume_by_size ON trivet.volume (tenant_id, size_bytes, id) WHERE (state <> 'gone');
+CREATE INDEX volume_copying ON trivet.volume (tenant_id, parent_volume_id) WHERE (state = 'creating');
 CREATE INDEX volume_gone ON trivet.volume (tenant_id, updated_at) WHERE (state = 'gone');
 CREATE UNIQUE INDEX volume_live ON trivet.volume (tenant_id, backend_id, name) WHERE (state <> ALL (ARRAY['binned', 'gone']));
 CREATE INDEX volume_of_group ON trivet.volume (tenant_id, volume_group_id) WHERE (volume_group_id IS NOT NULL);
@@ -1393,12 +1394,12 @@ GRANT EXECUTE ON FUNCTION trivet.bin_gives_way_to_quota(uuid,text,numeric) TO tr
 -- Block backends of all tenants, the appliance's own first, since shares lie in them: what the background must know before it
 -- enters a tenant. Kinds of object store have no pools.
 CREATE OR REPLACE FUNCTION trivet.block_backends()
- RETURNS TABLE(tenant_id uuid, backend_id uuid, kind text, config jsonb)
+ RETURNS TABLE(tenant_id uuid, backend_id uuid, kind text, config jsonb, shares boolean)
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-  SELECT b.tenant_id, b.id, b.kind, b.config
+  SELECT b.tenant_id, b.id, b.kind, b.config, t.kind = 'appliance'
     FROM trivet.backend b
     JOIN trivet.tenant t ON t.id = b.tenant_id
    WHERE b.config ? 'pools' ORDER BY t.kind = 'appliance' DESC, b.tenant_id, b.id;
@@ -2172,7 +2173,7 @@ AS $function$
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.login_succeeded(text) TO trivet_app;
 
--- look_up_volumes: 0022-allocated-bytes
+-- look_up_volumes: 0031-look-up-by-index
 -- The path that drivers repeat: one statement sets the tenant and reads, for all who ask at the same moment.
 CREATE OR REPLACE FUNCTION trivet.look_up_volumes(p_tenant uuid, p_backend uuid, p_ids uuid[], p_names text[])
  RETURNS TABLE(id uuid, name text, state text, size_bytes bigint, allocated_bytes bigint, description text, published boolean, volume_group_id uuid, base_snapshot_id uuid, parent_volume_id uuid, clone_of text, pool text, folder text, thick boolean, destroy_on_delete boolean, config jsonb, active_operation uuid, condition jsonb, created_at timestamp with time zone)
@@ -2182,23 +2183,25 @@ BEGIN
   PERFORM set_config('trivet.tenant', p_tenant::text, true);
   IF cardinality(p_ids) > 0 THEN
     RETURN QUERY
+    SELECT found.* FROM unnest(p_ids) AS asked (id)
+     CROSS JOIN LATERAL (
     SELECT v.id, v.name, v.state, v.size_bytes, v.allocated_bytes, v.description,
            EXISTS (SELECT FROM trivet.publication p WHERE p.tenant_id = p_tenant AND p.volume_id = v.id),
            v.volume_group_id, v.base_snapshot_id, v.parent_volume_id, v.clone_of, v.pool, v.folder, v.thick,
            v.destroy_on_delete, v.config, v.active_operation, v.condition, v.created_at
-      FROM unnest(p_ids) AS asked (id)
-      JOIN trivet.volume v ON v.tenant_id = p_tenant AND v.id = asked.id
-     WHERE v.backend_id = p_backend AND v.state NOT IN ('binned', 'gone');
+      FROM trivet.volume v
+     WHERE v.tenant_id = p_tenant AND v.backend_id = p_backend AND v.id = asked.id AND v.state NOT IN ('binned', 'gone') LIMIT 1) AS found;
   END IF;
   IF cardinality(p_names) > 0 THEN
     RETURN QUERY
+    SELECT found.* FROM unnest(p_names) AS asked (name)
+     CROSS JOIN LATERAL (
     SELECT v.id, v.name, v.state, v.size_bytes, v.allocated_bytes, v.description,
            EXISTS (SELECT FROM trivet.publication p WHERE p.tenant_id = p_tenant AND p.volume_id = v.id),
            v.volume_group_id, v.base_snapshot_id, v.parent_volume_id, v.clone_of, v.pool, v.folder, v.thick,
            v.destroy_on_delete, v.config, v.active_operation, v.condition, v.created_at
-      FROM unnest(p_names) AS asked (name)
-      JOIN trivet.volume v ON v.tenant_id = p_tenant AND v.backend_id = p_backend AND v.name = asked.name
-     WHERE v.state NOT IN ('binned', 'gone');
+      FROM trivet.volume v
+     WHERE v.tenant_id = p_tenant AND v.backend_id = p_backend AND v.name = asked.name AND v.state <> 'gone' AND v.state NOT IN ('binned', 'gone') LIMIT 1) AS found;
   END IF;
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.look_up_volumes(uuid,uuid,uuid[],text[]) TO trivet_app;

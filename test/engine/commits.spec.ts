@@ -7,7 +7,7 @@ import { until } from '#test/support/parts';
 /**
  * What a mutation costs (invariant E7): three commits and one for each backend call. pg_stat_database counts every
  * transaction, also those that only read; what only reads here is one of three functions whose calls PostgreSQL counts
- * too, or the empty one in which the waiter's connection hears of the end; and nothing else runs meanwhile: no
+ * too, or the empty ones in which connections that listen hear of the end; and nothing else runs meanwhile: no
  * reconciler, no audit, no redispatch.
  */
 const N = 60;
@@ -49,10 +49,16 @@ const call = async (method: string, request: object) => {
 interface Count {
   commits: number;
   reads: number;
+  /** Connections that hear notifications: each of its database has an empty transaction for each. */
+  listeners: number;
 }
 
 /** Server processes report what they did with a delay of up to ten seconds, but at once when they end: so they are ended. */
 async function count(): Promise<Count> {
+  const { rows: listening } = await outside.query<{ listeners: number }>(
+    "SELECT count(*)::int AS listeners FROM pg_stat_activity WHERE datname = $1 AND query LIKE 'LISTEN %'",
+    [database],
+  );
   // In two statements: in one, PostgreSQL may end processes before it looks at whose they are.
   const { rows } = await outside.query<{ pid: number }>('SELECT pid FROM pg_stat_activity WHERE datname = $1', [
     database,
@@ -73,7 +79,7 @@ async function count(): Promise<Count> {
     'SELECT xact_commit::int AS commits FROM pg_stat_database WHERE datname = $1',
     [database],
   );
-  return { commits: counted[0]!.commits, reads: functions[0]!.reads };
+  return { commits: counted[0]!.commits, reads: functions[0]!.reads, listeners: listening[0]!.listeners };
 }
 
 async function costOf(
@@ -86,7 +92,7 @@ async function costOf(
   const calls = appliance.fake!.calls().filter(row => row.phase === 'begin').length / N;
   const after = await count();
   const reads = after.reads - before.reads;
-  const heard = (await appliance.operations("state = 'succeeded'")).length - ended;
+  const heard = ((await appliance.operations("state = 'succeeded'")).length - ended) * after.listeners;
   return { commits: (after.commits - before.commits - reads - heard) / N, reads: reads / N, calls };
 }
 

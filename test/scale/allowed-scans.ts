@@ -8,6 +8,10 @@ export const ALLOWED: Readonly<Record<string, string>> = {
   'audit_of_tenant_asc: audit_entry by audit_entry_pkey, all of a tenant': PAGE,
   'audit_of_tenant_by_action: audit_entry by audit_entry_pkey, all of a tenant': PAGE,
   'audit_of_tenant_desc: audit_entry by audit_entry_pkey, all of a tenant': PAGE,
+  'asked_snapshots_by_name: volume by volume_live, all of a tenant':
+    'a join, planned without values: when a session is asked for by names of snapshots',
+  'replay_owners: volume by volume_applied, all of a tenant':
+    'those that have a target, when a daemon has targets that somebody may have left half-made',
   'backend_holds: snapshot by snapshot_of_volume, all of a tenant': HOLDS,
   'backend_pools_in_use: snapshot by snapshot_of_volume, all of a tenant': HOLDS,
   'backend_view: snapshot by snapshot_of_volume, all of a tenant': HOLDS,

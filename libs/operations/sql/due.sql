@@ -27,7 +27,8 @@ WITH RECURSIVE line AS (
 ), silent AS MATERIALIZED (
   SELECT tenant_id, backend_id FROM trivet.backend_circuit WHERE trivet.circuit_state(open_until) = 'open'
 ), placed AS MATERIALIZED (
-  SELECT tenant_id, backend_id, class, id, kind, state, priority, seq, place, dispatch_no, dispatched_at, next_run_at, lease_until
+  SELECT tenant_id, backend_id, class, id, kind, state, priority, seq, place, dispatch_no, dispatched_at, next_run_at, lease_until,
+         error
     FROM trivet.operation
    WHERE place IS NOT NULL
    ORDER BY tenant_id, backend_id, class, place

@@ -3,7 +3,9 @@ const LIMIT = 2;
 /** Of what touches a handful. */
 const LEVELS = 24;
 
-const SUMMED = { limit: 20, because: 'quotas and the room in a pool are summed over all that the tenant has' };
+const COMPARED = { limit: 100, because: 'once an hour all that is counted is compared with what counts it' };
+const ASKED = { limit: 20, because: 'buckets that are due are asked for, a portion of each tenant' };
+const FEW = { limit: 4, because: 'all that have a condition are read, which are few' };
 const SEARCHED = { limit: 20, because: 'part of a name is looked for in all names of the tenant' };
 const ENDED = {
   limit: 100,
@@ -16,16 +18,15 @@ const SWEPT = {
 
 /** What may cost more than that with more volumes, and why. */
 const JUSTIFIED: Readonly<Record<string, { limit: number; because: string }>> = {
-  'accept a creation': SUMMED,
-  'a repeated call': SUMMED,
-  'round of bucket-usage': SUMMED,
-  'quotas of a tenant': SUMMED,
   'volumes: search': SEARCHED,
   'volumes: search for what is not there': SEARCHED,
   'snapshots: search for what is not there': SEARCHED,
   'figures of the engine': ENDED,
   'operations: pending or running': ENDED,
   due: ENDED,
+  'round of tally-check': COMPARED,
+  'round of bucket-usage': ASKED,
+  'volumes: with a condition': FEW,
   'round of hidden-snapshots': SWEPT,
   'round of kept-images': SWEPT,
   'round of change-index': SWEPT,

@@ -7,12 +7,7 @@ const FOUND = `
            v.volume_group_id, v.base_snapshot_id, v.parent_volume_id, v.clone_of, v.pool, v.folder, v.thick,
            v.destroy_on_delete, v.config, v.active_operation, v.condition, v.created_at`;
 
-/** Beside find_volumes, which stays for gateways of the release before. */
-const ALLOCATED = `
--- What its image had of its pool when the audit last looked.
-ALTER TABLE trivet.volume ADD COLUMN allocated_bytes bigint NOT NULL DEFAULT 0;
-
--- The path that drivers repeat: one statement sets the tenant and reads, for all who ask at the same moment.
+export const LOOK_UP = `-- The path that drivers repeat: one statement sets the tenant and reads, for all who ask at the same moment.
 CREATE FUNCTION trivet.look_up_volumes(p_tenant uuid, p_backend uuid, p_ids uuid[], p_names text[])
 RETURNS TABLE (id uuid, name text, state text, size_bytes bigint, allocated_bytes bigint, description text, published boolean,
                volume_group_id uuid, base_snapshot_id uuid, parent_volume_id uuid, clone_of text, pool text, folder text,
@@ -34,7 +29,14 @@ BEGIN
      WHERE v.state NOT IN ('binned', 'gone');
   END IF;
 END $$;
-REVOKE EXECUTE ON FUNCTION trivet.look_up_volumes FROM PUBLIC;
+`;
+
+/** Beside find_volumes, which stays for gateways of the release before. */
+const ALLOCATED = `
+-- What its image had of its pool when the audit last looked.
+ALTER TABLE trivet.volume ADD COLUMN allocated_bytes bigint NOT NULL DEFAULT 0;
+
+${LOOK_UP}REVOKE EXECUTE ON FUNCTION trivet.look_up_volumes FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION trivet.look_up_volumes TO trivet_app;
 `;
 

@@ -10,7 +10,7 @@ const concurrently = (index: string, on: string): string[] => [
 /**
  * Exported volumes by the run of the daemon that has them: a look for those that it has not reads them and no others. Whoever
  * wants all of a pool goes by the same index. Snapshots by their volume, which
- * the end of a volume's row asks, as its foreign key does. And buckets by when they were measured.
+ * the end of a volume's row asks, as its foreign key does. Copies under way by what they copy, which each deletion asks. And buckets by when they were measured.
  */
 const INDEXES = [
   ...concurrently(
@@ -18,6 +18,7 @@ const INDEXES = [
     'trivet.volume (tenant_id, backend_id, pool, applied_instance) WHERE tid IS NOT NULL',
   ),
   'DROP INDEX CONCURRENTLY IF EXISTS trivet.volume_exported',
+  ...concurrently('volume_copying', "trivet.volume (tenant_id, parent_volume_id) WHERE state = 'creating'"),
   ...concurrently('snapshot_of_volume', 'trivet.snapshot (tenant_id, volume_id)'),
   ...concurrently('bucket_measured', "trivet.bucket (tenant_id, measured_at) WHERE state = 'ready'"),
 ];
@@ -39,7 +40,7 @@ export class GrowingIndexes1797210000040 implements Migration {
     await runner.query(
       'CREATE INDEX volume_exported ON trivet.volume (tenant_id, backend_id, pool) WHERE tid IS NOT NULL',
     );
-    for (const index of ['bucket_measured', 'snapshot_of_volume', 'volume_applied'])
+    for (const index of ['bucket_measured', 'snapshot_of_volume', 'volume_applied', 'volume_copying'])
       await runner.query(`DROP INDEX trivet.${index}`);
   }
 }

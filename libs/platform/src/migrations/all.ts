@@ -26,6 +26,7 @@ import { HostFenceSeen1797210000000 } from '#platform/migrations/0026-host-fence
 import { Tallies1797210000010 } from '#platform/migrations/0027-tallies';
 import { TalliesRead1797210000020 } from '#platform/migrations/0028-tallies-read';
 import { GrowingIndexes1797210000040 } from '#platform/migrations/0030-growing-indexes';
+import { LookUpByIndex1797210000050 } from '#platform/migrations/0031-look-up-by-index';
 import { WaitsForPool1797210000070 } from '#platform/migrations/0033-waits-for-pool';
 import { OldestRelease1797210000090 } from '#platform/migrations/0035-oldest-release';
 import { LostCommits1797210000100 } from '#platform/migrations/0036-lost-commits';
@@ -63,6 +64,7 @@ export const MIGRATIONS = [
   Tallies1797210000010,
   TalliesRead1797210000020,
   GrowingIndexes1797210000040,
+  LookUpByIndex1797210000050,
   WaitsForPool1797210000070,
   OldestRelease1797210000090,
   LostCommits1797210000100,

@@ -4,8 +4,8 @@ import { eachBlockBackend } from '#storage/block/pools/block-backends';
 
 const backends = ['hung', 'broken', ...Array.from({ length: 40 }, (_, n) => `b${n}`)];
 const database = {
-  engine: async () => [{ tenantId: 'tenant' }],
-  withTenant: async () => backends.map(backendId => ({ backendId, kind: 'xfs', config: {} })),
+  engine: async () =>
+    backends.map(backendId => ({ tenantId: 'tenant', backendId, kind: 'xfs', config: {}, shares: false })),
 } as unknown as Database;
 
 it('visits the others beside one that hangs and one that fails, and throws at the end what that one threw', async () => {
