@@ -1,4 +1,5 @@
 import type { PoolConfig } from '#backends/block-backend';
+import type { Lane } from '#backends/lane';
 import { Mounts } from '#backends/linux/mounts';
 import { fileError, timedOut } from '#backends/reflink/file-errors';
 import {
@@ -33,7 +34,7 @@ export interface PoolCall {
   /** For people. */
   doing: string;
   /** Nobody begins something about an image while an earlier call about it, which was given up, is still in the kernel. */
-  image?: string;
+  images?: readonly string[];
 }
 
 /**
@@ -69,22 +70,53 @@ export class PoolAnswers {
    * the signal that `work` gets fires, when `signal` fires or the file system falls silent. What hangs in the kernel goes on by
    * itself, and keeps its place.
    */
-  async run<T>(call: PoolCall, signal: AbortSignal, work: (left: AbortSignal) => Promise<T>): Promise<T> {
-    const { pool, lane, doing, image } = call;
-    const fileSystem = this.#of(pool);
-    fileSystem.require(pool.name);
-    if (signal.aborted) throw timedOut(doing, pool.name);
-    const earlier = image === undefined ? undefined : fileSystem.earlierAbout(image);
-    if (earlier) throw new StorageError('aborted', `${doing}: an earlier call has not returned yet (${earlier.doing})`);
-    const begun: FileCall = { lane, doing, image, begunAt: 0, left: false };
-    const left = new AbortController();
-    const place = fileSystem.lane(lane);
-    const perform = () => {
-      clearTimeout(line);
-      begun.begunAt = performance.now();
-      fileSystem.begin(begun);
-      return work(left.signal).finally(() => fileSystem.end(begun));
+  run<T>({ pool, ...call }: PoolCall, signal: AbortSignal, work: (left: AbortSignal) => Promise<T>): Promise<T> {
+    return this.runTogether([pool], call, signal, work);
+  }
+
+  /**
+   * As `run`, with one place in each file system that the pools lie in, however many lie in one. All calls take theirs in the
+   * order of the devices: no two wait for each other.
+   */
+  async runTogether<T>(
+    pools: readonly PoolConfig[],
+    call: Omit<PoolCall, 'pool'>,
+    signal: AbortSignal,
+    work: (left: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const { lane, doing, images = [] } = call;
+    const involved = this.#fileSystemsOf(pools);
+    const [{ name }] = pools as [PoolConfig];
+    const requireFree = () => {
+      for (const { fileSystem } of involved) requireNoneLeft(fileSystem, doing, images);
     };
+    for (const { fileSystem, pool } of involved) fileSystem.require(pool.name);
+    if (signal.aborted) throw timedOut(doing, name);
+    requireFree();
+    const begun: FileCall = { lane, doing, images, begunAt: 0, left: false };
+    const left = new AbortController();
+    const perform = async () => {
+      clearTimeout(line);
+      // Between its turn and now.
+      left.signal.throwIfAborted();
+      requireFree();
+      begun.begunAt = performance.now();
+      for (const { fileSystem } of involved) fileSystem.begin(begun);
+      try {
+        return await work(left.signal);
+      } finally {
+        for (const { fileSystem } of involved) fileSystem.end(begun);
+      }
+    };
+    const places = involved.map(({ fileSystem }) => fileSystem.lane(lane));
+    const enter = ([place, ...others]: readonly Lane[]): Promise<T> =>
+      place
+        ? place.run(
+            () => enter(others),
+            left.signal,
+            () => left.signal.reason,
+          )
+        : perform();
     let line: NodeJS.Timeout | undefined;
     let leave!: (error: Error) => void;
     const gone = new Promise<never>((_, reject) => {
@@ -94,19 +126,22 @@ export class PoolAnswers {
         left.abort(error);
       };
     });
-    const late = () => leave(timedOut(doing, pool.name));
+    const late = () => leave(timedOut(doing, name));
     signal.addEventListener('abort', late, { once: true });
-    const heed = fileSystem.onSilence(why => leave(timedOut(`${doing}: ${why.message}`, pool.name)));
-    if (place.isFull) line = setTimeout(() => leave(busy(call)), this.#times.waitMs);
+    const heeds = involved.map(({ fileSystem, pool }) =>
+      fileSystem.onSilence(why => leave(timedOut(`${doing}: ${why.message}`, pool.name))),
+    );
+    if (places.length > 1 || places.some(place => place.isFull))
+      line = setTimeout(() => leave(busy(name, doing)), this.#times.waitMs);
     try {
-      return await Promise.race([place.run(perform, left.signal, () => left.signal.reason), gone]);
+      return await Promise.race([enter(places), gone]);
     } catch (error) {
-      if (signal.aborted) throw timedOut(doing, pool.name);
-      throw about(pool.name, fileError(error, doing));
+      if (signal.aborted) throw timedOut(doing, name);
+      throw about(name, fileError(error, doing));
     } finally {
       clearTimeout(line);
       signal.removeEventListener('abort', late);
-      heed();
+      for (const heed of heeds) heed();
     }
   }
 
@@ -156,9 +191,28 @@ export class PoolAnswers {
     };
   }
 
+  /** Each once, with the first of the pools that lie in it, in the order of the devices. */
+  #fileSystemsOf(pools: readonly PoolConfig[]): { fileSystem: FileSystemCalls; pool: PoolConfig }[] {
+    const found = new Map<string, PoolConfig>();
+    for (const pool of pools) {
+      const device = this.#deviceOf(pool);
+      if (!found.has(device)) found.set(device, pool);
+    }
+    return [...found.entries()]
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([device, pool]) => ({ fileSystem: this.#on(device), pool }));
+  }
+
+  #of(pool: PoolConfig, options?: { fresh: boolean }): FileSystemCalls {
+    return this.#on(this.#deviceOf(pool, options));
+  }
+
   /** Shares of a pool lie in its file system. */
-  #of({ path, within }: PoolConfig, options?: { fresh: boolean }): FileSystemCalls {
-    const device = this.mounts.deviceOf(within?.path ?? path, options);
+  #deviceOf({ path, within }: PoolConfig, options?: { fresh: boolean }): string {
+    return this.mounts.deviceOf(within?.path ?? path, options);
+  }
+
+  #on(device: string): FileSystemCalls {
     const known = this.#fileSystems.get(device) ?? new FileSystemCalls();
     this.#fileSystems.set(device, known);
     return known;
@@ -219,8 +273,14 @@ export class PoolAnswers {
   }
 }
 
-const busy = ({ pool, doing }: PoolCall): StorageError =>
-  new StorageError('aborted', `${doing}: pool ${pool.name} is busy; it goes on when there is room`);
+const busy = (pool: string, doing: string): StorageError =>
+  new StorageError('aborted', `${doing}: pool ${pool} is busy; it goes on when there is room`);
+
+/** Invariant E5. */
+function requireNoneLeft(fileSystem: FileSystemCalls, doing: string, images: readonly string[]): void {
+  const earlier = fileSystem.earlierAbout(images);
+  if (earlier) throw new StorageError('aborted', `${doing}: an earlier call has not returned yet (${earlier.doing})`);
+}
 
 /** So that it is not taken for one about the whole backend. */
 function about(pool: string, error: StorageError): StorageError {
