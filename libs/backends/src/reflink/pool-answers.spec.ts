@@ -133,6 +133,21 @@ describe('a file system that does not answer', () => {
     await vi.waitFor(async () => expect(await answers.look(pool('dead-b'), second)).toBe(7));
   });
 
+  it('is none where looks wait in line for longer than one may take', async () => {
+    const answers = open({ oddMs: 60_000 });
+    const long = hung();
+    const running = answers.run(call('slow', 'make'), never, long.work);
+    const begin = performance.now();
+    const looks = Array.from({ length: 4 }, (_, n) =>
+      answers.look(pool(`slow-${n}`), () => new Promise<number>(resolve => setTimeout(resolve, 25, n))),
+    );
+    expect(await Promise.all(looks)).toEqual([0, 1, 2, 3]);
+    expect(performance.now() - begin).toBeGreaterThan(answers.answerMs);
+    expect(answers.figures()).toMatchObject({ silent: 0, inFlight: 1 });
+    long.answer();
+    await running;
+  });
+
   it('is found by its canary where it answers looks, and lets go of who waits for it', async () => {
     const answers = open({ waitMs: 60_000 });
     const { work, answer } = hung();

@@ -146,23 +146,21 @@ export class PoolAnswers {
   }
 
   /**
-   * One at a time of a pool. Rejects with `unavailable` when it does not answer in time, or has not answered yet since.
+   * One at a time of a pool. Rejects with `unavailable` when it does not answer in time after it began, or has not answered yet
+   * since.
    * @param canary a small write, made when calls take long
    */
   async look<T>(pool: PoolConfig, work: () => Promise<T>, canary?: () => Promise<void>): Promise<T> {
     const fileSystem = this.#of(pool, { fresh: true });
     fileSystem.require(pool.name);
     if (canary && fileSystem.hasOlderThan(this.#times.oddMs)) this.#send(fileSystem, pool, canary);
-    const proof = (this.#looks.get(pool.path) as Promise<T> | undefined) ?? this.#begin(pool, fileSystem, work);
+    const look = (this.#looks.get(pool.path) as Promise<T> | undefined) ?? this.#begin(pool, fileSystem, work);
     try {
-      return await this.within(`look at pool ${pool.name}`, proof);
+      return await look;
     } catch (error) {
-      if (this.#looks.get(pool.path) === proof) {
-        this.#fellSilent(fileSystem, pool, proof, `its file system does not answer within ${this.answerMs / 1000} s`);
-        fileSystem.require(pool.name);
-      }
-      if (isStorageError(error) && error.kind === 'timeout') throw silence(pool.name, error.message, error);
-      throw error;
+      if (!isStorageError(error) || error.kind !== 'timeout') throw error;
+      fileSystem.require(pool.name);
+      throw silence(pool.name, error.message, error);
     }
   }
 
@@ -222,16 +220,36 @@ export class PoolAnswers {
     const stop = new AbortController();
     const heed = fileSystem.onSilence(() => stop.abort());
     const unsaid = () => new StorageError('timeout', 'its file system does not answer');
-    const look = fileSystem
-      .lane('look')
-      .run(work, stop.signal, unsaid)
-      .finally(() => {
-        heed();
-        if (this.#looks.get(pool.path) === look) this.#looks.delete(pool.path);
-        this.#answered(fileSystem, pool, look);
+    const proof = {};
+    let isAnswered = false;
+    // In line it proves nothing: the one that has the place does. So its time begins with its place.
+    const perform = async (): Promise<T> => {
+      const answer = work().finally(() => {
+        isAnswered = true;
+        ended();
+        this.#answered(fileSystem, pool, proof);
       });
-    look.catch(() => {});
+      this.within(`look at pool ${pool.name}`, answer).then(resolve, error => {
+        if (!isAnswered)
+          this.#fellSilent(fileSystem, pool, proof, `its file system does not answer within ${this.answerMs / 1000} s`);
+        reject(error);
+      });
+      return answer;
+    };
+    const { promise: look, resolve, reject } = Promise.withResolvers<T>();
+    const ended = () => {
+      heed();
+      if (this.#looks.get(pool.path) === look) this.#looks.delete(pool.path);
+    };
     this.#looks.set(pool.path, look);
+    // What is heard here came before its turn, or was told above.
+    fileSystem
+      .lane('look')
+      .run(perform, stop.signal, unsaid)
+      .catch(error => {
+        ended();
+        reject(error);
+      });
     return look;
   }
 
