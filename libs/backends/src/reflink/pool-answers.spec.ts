@@ -48,6 +48,32 @@ describe('calls of one file system', () => {
     expect(await answers.run(call('busy', 'make'), never, seven)).toBe(7);
   });
 
+  it('that only waited until their time was over are busy, not unanswered, and never begin', async () => {
+    const answers = open({ waitMs: 60_000 });
+    const { work, answer } = hung();
+    const running = Array.from({ length: LANES.short }, () => answers.run(call('busy', 'short'), never, work));
+    const stop = new AbortController();
+    const second = vi.fn(seven);
+    const waiting = answers.run(call('busy', 'short'), stop.signal, second);
+    stop.abort();
+    await expect(waiting).rejects.toMatchObject({ kind: 'aborted', retry: 'later', resource: undefined });
+    answer();
+    await Promise.all(running);
+    expect(await answers.run(call('busy', 'short'), never, seven)).toBe(7);
+    expect(second).not.toHaveBeenCalled();
+  });
+
+  it('that have their place and end before they begin, never begin', async () => {
+    const answers = open();
+    const stop = new AbortController();
+    const work = vi.fn(seven);
+    const ended = answers.run(call('free', 'short'), stop.signal, work);
+    stop.abort();
+    await expect(ended).rejects.toMatchObject({ kind: 'aborted' });
+    expect(await answers.run(call('free', 'short'), never, seven)).toBe(7);
+    expect(work).not.toHaveBeenCalled();
+  });
+
   it('that were given up have the next about their image wait, and may change nothing any more', async () => {
     const answers = open();
     const { work, answer } = hung();

@@ -66,8 +66,8 @@ export class PoolAnswers {
   }
 
   /**
-   * Rejects with `unavailable` where the file system is silent; with `aborted` when there was no place in time; with `timeout`, and
-   * the signal that `work` gets fires, when `signal` fires or the file system falls silent. What hangs in the kernel goes on by
+   * Rejects with `unavailable` where the file system is silent; with `aborted` when there was no place in time, or before `signal`
+   * fired; with `timeout`, and the signal that `work` gets fires, when `signal` fires or the file system falls silent. What hangs in the kernel goes on by
    * itself, and keeps its place.
    */
   run<T>({ pool, ...call }: PoolCall, signal: AbortSignal, work: (left: AbortSignal) => Promise<T>): Promise<T> {
@@ -126,7 +126,9 @@ export class PoolAnswers {
         left.abort(error);
       };
     });
-    const late = () => leave(timedOut(doing, name));
+    // Who has only waited knows that nothing took effect.
+    const ended = () => (begun.begunAt === 0 ? busy(name, doing) : timedOut(doing, name));
+    const late = () => leave(ended());
     signal.addEventListener('abort', late, { once: true });
     const heeds = involved.map(({ fileSystem, pool }) =>
       fileSystem.onSilence(why => leave(timedOut(`${doing}: ${why.message}`, pool.name))),
@@ -136,7 +138,7 @@ export class PoolAnswers {
     try {
       return await Promise.race([enter(places), gone]);
     } catch (error) {
-      if (signal.aborted) throw timedOut(doing, name);
+      if (signal.aborted) throw ended();
       throw about(name, fileError(error, doing));
     } finally {
       clearTimeout(line);
