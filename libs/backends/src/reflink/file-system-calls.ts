@@ -19,8 +19,8 @@ export interface FileCall {
   lane: LaneName;
   /** For people, e.g. `grow volume 0190…`. */
   doing: string;
-  /** The image that it is about. */
-  image: string | undefined;
+  /** Those that it is about. */
+  images: readonly string[];
   begunAt: number;
   /** Nobody waits for it any more; the kernel still has it. */
   left: boolean;
@@ -61,9 +61,9 @@ export class FileSystemCalls {
     this.#calls.delete(call);
   }
 
-  /** An earlier call about this image was left without an answer: what it does may still come. */
-  earlierAbout(image: string): FileCall | undefined {
-    for (const call of this.#calls) if (call.left && call.image === image) return call;
+  /** An earlier call about one of these images was left without an answer: what it does may still come. */
+  earlierAbout(images: readonly string[]): FileCall | undefined {
+    for (const call of this.#calls) if (call.left && call.images.some(image => images.includes(image))) return call;
     return undefined;
   }
 

@@ -9,7 +9,12 @@ const pool = (name: string): PoolConfig => ({ name, path: `/${name}`, portals: [
 const mounts = { deviceOf: (path: string) => path.split('-')[0]! };
 const open = (times: ConstructorParameters<typeof PoolAnswers>[1] = {}) =>
   new PoolAnswers(50, { oddMs: -1, canaryMs: 50, waitMs: 50, ...times }, mounts);
-const call = (name: string, lane: LaneName, image?: string) => ({ pool: pool(name), lane, doing: `${lane} it`, image });
+const call = (name: string, lane: LaneName, image?: string) => ({
+  pool: pool(name),
+  lane,
+  doing: `${lane} it`,
+  images: image === undefined ? [] : [image],
+});
 const seven = async () => 7;
 
 /** Work that is in the kernel until it is told otherwise. */
@@ -43,6 +48,32 @@ describe('calls of one file system', () => {
     expect(await answers.run(call('busy', 'make'), never, seven)).toBe(7);
   });
 
+  it('that only waited until their time was over are busy, not unanswered, and never begin', async () => {
+    const answers = open({ waitMs: 60_000 });
+    const { work, answer } = hung();
+    const running = Array.from({ length: LANES.short }, () => answers.run(call('busy', 'short'), never, work));
+    const stop = new AbortController();
+    const second = vi.fn(seven);
+    const waiting = answers.run(call('busy', 'short'), stop.signal, second);
+    stop.abort();
+    await expect(waiting).rejects.toMatchObject({ kind: 'aborted', retry: 'later', resource: undefined });
+    answer();
+    await Promise.all(running);
+    expect(await answers.run(call('busy', 'short'), never, seven)).toBe(7);
+    expect(second).not.toHaveBeenCalled();
+  });
+
+  it('that have their place and end before they begin, never begin', async () => {
+    const answers = open();
+    const stop = new AbortController();
+    const work = vi.fn(seven);
+    const ended = answers.run(call('free', 'short'), stop.signal, work);
+    stop.abort();
+    await expect(ended).rejects.toMatchObject({ kind: 'aborted' });
+    expect(await answers.run(call('free', 'short'), never, seven)).toBe(7);
+    expect(work).not.toHaveBeenCalled();
+  });
+
   it('that were given up have the next about their image wait, and may change nothing any more', async () => {
     const answers = open();
     const { work, answer } = hung();
@@ -52,6 +83,7 @@ describe('calls of one file system', () => {
       left = signal;
       return work();
     });
+    await vi.waitFor(() => expect(work).toHaveBeenCalled());
     stop.abort();
     await expect(gone).rejects.toMatchObject({ kind: 'timeout', resource: 'pool slow' });
     expect(left?.aborted).toBe(true);
@@ -59,6 +91,56 @@ describe('calls of one file system', () => {
     expect(await answers.run(call('slow', 'remove', 'another'), never, seven)).toBe(7);
     answer();
     await vi.waitFor(async () => expect(await answers.run(call('slow', 'remove', 'image'), never, seven)).toBe(7));
+  });
+});
+
+describe('a call about several pools', () => {
+  const cut = (answers: PoolAnswers, names: string[], work: () => Promise<unknown>, images: string[] = []) =>
+    answers.runTogether(names.map(pool), { lane: 'make', doing: 'cut', images }, never, work);
+
+  it('takes one place of a file system, however many of the pools lie in it', async () => {
+    const answers = open();
+    const names = Array.from({ length: LANES.make + 1 }, (_, n) => `one-${n}`);
+    const { work, answer } = hung();
+    const cuts = Array.from({ length: LANES.make }, () => cut(answers, names, work));
+    await vi.waitFor(() => expect(work).toHaveBeenCalledTimes(LANES.make));
+    await expect(cut(answers, names, work)).rejects.toMatchObject({ kind: 'aborted' });
+    answer();
+    await Promise.all(cuts);
+    expect(answers.figures()).toMatchObject({ inFlight: 0 });
+  });
+
+  it('never waits for one that waits for it', async () => {
+    const answers = open({ waitMs: 60_000 });
+    const names = ['one-a', 'other-b'];
+    const cuts = Array.from({ length: LANES.make * 4 }, (_, n) =>
+      cut(answers, n % 2 ? names : names.toReversed(), async () => {
+        await new Promise(resolve => setImmediate(resolve));
+        return 7;
+      }),
+    );
+    expect(await Promise.all(cuts)).toEqual(cuts.map(() => 7));
+  });
+
+  it('has none begun about any of its images after it was given up, and gives way to such itself', async () => {
+    const answers = open();
+    const { work, answer } = hung();
+    const stop = new AbortController();
+    const gone = answers.runTogether(
+      [pool('one'), pool('other')],
+      { lane: 'make', doing: 'cut', images: ['first', 'second'] },
+      stop.signal,
+      work,
+    );
+    await vi.waitFor(() => expect(work).toHaveBeenCalled());
+    stop.abort();
+    await expect(gone).rejects.toMatchObject({ kind: 'timeout' });
+    const removal = () => answers.run(call('other', 'remove', 'second'), never, seven);
+    await expect(removal()).rejects.toMatchObject({ kind: 'aborted' });
+    await expect(cut(answers, ['one'], seven, ['another', 'first'])).rejects.toMatchObject({ kind: 'aborted' });
+    expect(await cut(answers, ['one'], seven, ['another'])).toBe(7);
+    answer();
+    await vi.waitFor(async () => expect(await removal()).toBe(7));
   });
 });
 
@@ -75,6 +157,21 @@ describe('a file system that does not answer', () => {
     expect(answers.figures()).toMatchObject({ silent: 1 });
     answer();
     await vi.waitFor(async () => expect(await answers.look(pool('dead-b'), second)).toBe(7));
+  });
+
+  it('is none where looks wait in line for longer than one may take', async () => {
+    const answers = open({ oddMs: 60_000 });
+    const long = hung();
+    const running = answers.run(call('slow', 'make'), never, long.work);
+    const begin = performance.now();
+    const looks = Array.from({ length: 4 }, (_, n) =>
+      answers.look(pool(`slow-${n}`), () => new Promise<number>(resolve => setTimeout(resolve, 25, n))),
+    );
+    expect(await Promise.all(looks)).toEqual([0, 1, 2, 3]);
+    expect(performance.now() - begin).toBeGreaterThan(answers.answerMs);
+    expect(answers.figures()).toMatchObject({ silent: 0, inFlight: 1 });
+    long.answer();
+    await running;
   });
 
   it('is found by its canary where it answers looks, and lets go of who waits for it', async () => {

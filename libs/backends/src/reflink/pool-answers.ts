@@ -1,4 +1,5 @@
 import type { PoolConfig } from '#backends/block-backend';
+import type { Lane } from '#backends/lane';
 import { Mounts } from '#backends/linux/mounts';
 import { fileError, timedOut } from '#backends/reflink/file-errors';
 import {
@@ -33,7 +34,7 @@ export interface PoolCall {
   /** For people. */
   doing: string;
   /** Nobody begins something about an image while an earlier call about it, which was given up, is still in the kernel. */
-  image?: string;
+  images?: readonly string[];
 }
 
 /**
@@ -65,26 +66,57 @@ export class PoolAnswers {
   }
 
   /**
-   * Rejects with `unavailable` where the file system is silent; with `aborted` when there was no place in time; with `timeout`, and
-   * the signal that `work` gets fires, when `signal` fires or the file system falls silent. What hangs in the kernel goes on by
+   * Rejects with `unavailable` where the file system is silent; with `aborted` when there was no place in time, or before `signal`
+   * fired; with `timeout`, and the signal that `work` gets fires, when `signal` fires or the file system falls silent. What hangs in the kernel goes on by
    * itself, and keeps its place.
    */
-  async run<T>(call: PoolCall, signal: AbortSignal, work: (left: AbortSignal) => Promise<T>): Promise<T> {
-    const { pool, lane, doing, image } = call;
-    const fileSystem = this.#of(pool);
-    fileSystem.require(pool.name);
-    if (signal.aborted) throw timedOut(doing, pool.name);
-    const earlier = image === undefined ? undefined : fileSystem.earlierAbout(image);
-    if (earlier) throw new StorageError('aborted', `${doing}: an earlier call has not returned yet (${earlier.doing})`);
-    const begun: FileCall = { lane, doing, image, begunAt: 0, left: false };
-    const left = new AbortController();
-    const place = fileSystem.lane(lane);
-    const perform = () => {
-      clearTimeout(line);
-      begun.begunAt = performance.now();
-      fileSystem.begin(begun);
-      return work(left.signal).finally(() => fileSystem.end(begun));
+  run<T>({ pool, ...call }: PoolCall, signal: AbortSignal, work: (left: AbortSignal) => Promise<T>): Promise<T> {
+    return this.runTogether([pool], call, signal, work);
+  }
+
+  /**
+   * As `run`, with one place in each file system that the pools lie in, however many lie in one. All calls take theirs in the
+   * order of the devices: no two wait for each other.
+   */
+  async runTogether<T>(
+    pools: readonly PoolConfig[],
+    call: Omit<PoolCall, 'pool'>,
+    signal: AbortSignal,
+    work: (left: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const { lane, doing, images = [] } = call;
+    const involved = this.#fileSystemsOf(pools);
+    const [{ name }] = pools as [PoolConfig];
+    const requireFree = () => {
+      for (const { fileSystem } of involved) requireNoneLeft(fileSystem, doing, images);
     };
+    for (const { fileSystem, pool } of involved) fileSystem.require(pool.name);
+    if (signal.aborted) throw timedOut(doing, name);
+    requireFree();
+    const begun: FileCall = { lane, doing, images, begunAt: 0, left: false };
+    const left = new AbortController();
+    const perform = async () => {
+      clearTimeout(line);
+      // Between its turn and now.
+      left.signal.throwIfAborted();
+      requireFree();
+      begun.begunAt = performance.now();
+      for (const { fileSystem } of involved) fileSystem.begin(begun);
+      try {
+        return await work(left.signal);
+      } finally {
+        for (const { fileSystem } of involved) fileSystem.end(begun);
+      }
+    };
+    const places = involved.map(({ fileSystem }) => fileSystem.lane(lane));
+    const enter = ([place, ...others]: readonly Lane[]): Promise<T> =>
+      place
+        ? place.run(
+            () => enter(others),
+            left.signal,
+            () => left.signal.reason,
+          )
+        : perform();
     let line: NodeJS.Timeout | undefined;
     let leave!: (error: Error) => void;
     const gone = new Promise<never>((_, reject) => {
@@ -94,40 +126,43 @@ export class PoolAnswers {
         left.abort(error);
       };
     });
-    const late = () => leave(timedOut(doing, pool.name));
+    // Who has only waited knows that nothing took effect.
+    const ended = () => (begun.begunAt === 0 ? busy(name, doing) : timedOut(doing, name));
+    const late = () => leave(ended());
     signal.addEventListener('abort', late, { once: true });
-    const heed = fileSystem.onSilence(why => leave(timedOut(`${doing}: ${why.message}`, pool.name)));
-    if (place.isFull) line = setTimeout(() => leave(busy(call)), this.#times.waitMs);
+    const heeds = involved.map(({ fileSystem, pool }) =>
+      fileSystem.onSilence(why => leave(timedOut(`${doing}: ${why.message}`, pool.name))),
+    );
+    if (places.length > 1 || places.some(place => place.isFull))
+      line = setTimeout(() => leave(busy(name, doing)), this.#times.waitMs);
     try {
-      return await Promise.race([place.run(perform, left.signal, () => left.signal.reason), gone]);
+      return await Promise.race([enter(places), gone]);
     } catch (error) {
-      if (signal.aborted) throw timedOut(doing, pool.name);
-      throw about(pool.name, fileError(error, doing));
+      if (signal.aborted) throw ended();
+      throw about(name, fileError(error, doing));
     } finally {
       clearTimeout(line);
       signal.removeEventListener('abort', late);
-      heed();
+      for (const heed of heeds) heed();
     }
   }
 
   /**
-   * One at a time of a pool. Rejects with `unavailable` when it does not answer in time, or has not answered yet since.
+   * One at a time of a pool. Rejects with `unavailable` when it does not answer in time after it began, or has not answered yet
+   * since.
    * @param canary a small write, made when calls take long
    */
   async look<T>(pool: PoolConfig, work: () => Promise<T>, canary?: () => Promise<void>): Promise<T> {
     const fileSystem = this.#of(pool, { fresh: true });
     fileSystem.require(pool.name);
     if (canary && fileSystem.hasOlderThan(this.#times.oddMs)) this.#send(fileSystem, pool, canary);
-    const proof = (this.#looks.get(pool.path) as Promise<T> | undefined) ?? this.#begin(pool, fileSystem, work);
+    const look = (this.#looks.get(pool.path) as Promise<T> | undefined) ?? this.#begin(pool, fileSystem, work);
     try {
-      return await this.within(`look at pool ${pool.name}`, proof);
+      return await look;
     } catch (error) {
-      if (this.#looks.get(pool.path) === proof) {
-        this.#fellSilent(fileSystem, pool, proof, `its file system does not answer within ${this.answerMs / 1000} s`);
-        fileSystem.require(pool.name);
-      }
-      if (isStorageError(error) && error.kind === 'timeout') throw silence(pool.name, error.message, error);
-      throw error;
+      if (!isStorageError(error) || error.kind !== 'timeout') throw error;
+      fileSystem.require(pool.name);
+      throw silence(pool.name, error.message, error);
     }
   }
 
@@ -156,9 +191,28 @@ export class PoolAnswers {
     };
   }
 
+  /** Each once, with the first of the pools that lie in it, in the order of the devices. */
+  #fileSystemsOf(pools: readonly PoolConfig[]): { fileSystem: FileSystemCalls; pool: PoolConfig }[] {
+    const found = new Map<string, PoolConfig>();
+    for (const pool of pools) {
+      const device = this.#deviceOf(pool);
+      if (!found.has(device)) found.set(device, pool);
+    }
+    return [...found.entries()]
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([device, pool]) => ({ fileSystem: this.#on(device), pool }));
+  }
+
+  #of(pool: PoolConfig, options?: { fresh: boolean }): FileSystemCalls {
+    return this.#on(this.#deviceOf(pool, options));
+  }
+
   /** Shares of a pool lie in its file system. */
-  #of({ path, within }: PoolConfig, options?: { fresh: boolean }): FileSystemCalls {
-    const device = this.mounts.deviceOf(within?.path ?? path, options);
+  #deviceOf({ path, within }: PoolConfig, options?: { fresh: boolean }): string {
+    return this.mounts.deviceOf(within?.path ?? path, options);
+  }
+
+  #on(device: string): FileSystemCalls {
     const known = this.#fileSystems.get(device) ?? new FileSystemCalls();
     this.#fileSystems.set(device, known);
     return known;
@@ -168,16 +222,36 @@ export class PoolAnswers {
     const stop = new AbortController();
     const heed = fileSystem.onSilence(() => stop.abort());
     const unsaid = () => new StorageError('timeout', 'its file system does not answer');
-    const look = fileSystem
-      .lane('look')
-      .run(work, stop.signal, unsaid)
-      .finally(() => {
-        heed();
-        if (this.#looks.get(pool.path) === look) this.#looks.delete(pool.path);
-        this.#answered(fileSystem, pool, look);
+    const proof = {};
+    let isAnswered = false;
+    // In line it proves nothing: the one that has the place does. So its time begins with its place.
+    const perform = async (): Promise<T> => {
+      const answer = work().finally(() => {
+        isAnswered = true;
+        ended();
+        this.#answered(fileSystem, pool, proof);
       });
-    look.catch(() => {});
+      this.within(`look at pool ${pool.name}`, answer).then(resolve, error => {
+        if (!isAnswered)
+          this.#fellSilent(fileSystem, pool, proof, `its file system does not answer within ${this.answerMs / 1000} s`);
+        reject(error);
+      });
+      return answer;
+    };
+    const { promise: look, resolve, reject } = Promise.withResolvers<T>();
+    const ended = () => {
+      heed();
+      if (this.#looks.get(pool.path) === look) this.#looks.delete(pool.path);
+    };
     this.#looks.set(pool.path, look);
+    // What is heard here came before its turn, or was told above.
+    fileSystem
+      .lane('look')
+      .run(perform, stop.signal, unsaid)
+      .catch(error => {
+        ended();
+        reject(error);
+      });
     return look;
   }
 
@@ -219,8 +293,14 @@ export class PoolAnswers {
   }
 }
 
-const busy = ({ pool, doing }: PoolCall): StorageError =>
-  new StorageError('aborted', `${doing}: pool ${pool.name} is busy; it goes on when there is room`);
+const busy = (pool: string, doing: string): StorageError =>
+  new StorageError('aborted', `${doing}: pool ${pool} is busy; it goes on when there is room`);
+
+/** Invariant E5. */
+function requireNoneLeft(fileSystem: FileSystemCalls, doing: string, images: readonly string[]): void {
+  const earlier = fileSystem.earlierAbout(images);
+  if (earlier) throw new StorageError('aborted', `${doing}: an earlier call has not returned yet (${earlier.doing})`);
+}
 
 /** So that it is not taken for one about the whole backend. */
 function about(pool: string, error: StorageError): StorageError {

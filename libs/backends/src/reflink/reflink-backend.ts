@@ -89,7 +89,7 @@ export class ReflinkBackend implements BlockBackend {
 
   stage(stage: StageRef, content: StageContent, signal: LeaseSignal): Promise<void> {
     const { pool, imageId } = stage;
-    const call = { pool, lane: 'make', doing: `stage image ${imageId}`, image: imageId } as const;
+    const call = { pool, lane: 'make', doing: `stage image ${imageId}`, images: [imageId] } as const;
     return this.#change(call, signal, async (root, may) => {
       await enter(root, imageId, stage.fence, may);
       await writeStage(root, stage, content, this.#speed(pool), may);
@@ -117,15 +117,12 @@ export class ReflinkBackend implements BlockBackend {
         for (const root of roots.values()) await root.close();
       }
     };
-    // A place in each pool, in one order for all cuts.
-    const pools = [...new Set(cuts.flatMap(({ stage, source }) => [stage.pool, source.pool]))].sort();
-    const within = ([pool, ...others]: string[], may: LeaseSignal): Promise<{ pausedMs: number }> =>
-      pool === undefined
-        ? work(may)
-        : this.#answers.run({ pool: this.#pools.named(pool), lane: 'make', doing }, may, left =>
-            within(others, narrowed(may, left)),
-          );
-    return within(pools, signal);
+    const names = new Set(cuts.flatMap(({ stage, source }) => [stage.pool, source.pool]));
+    const pools = [...names].map(name => this.#pools.named(name));
+    const images = cuts.map(({ stage }) => stage.imageId);
+    return this.#answers.runTogether(pools, { lane: 'make', doing, images }, signal, left =>
+      work(narrowed(signal, left)),
+    );
   }
 
   commit(stage: StageRef, image: ImageRef, options: { readOnly: boolean }, signal: LeaseSignal): Promise<void> {
@@ -245,7 +242,7 @@ export class ReflinkBackend implements BlockBackend {
     work: (root: PoolRoot) => Promise<T>,
   ): Promise<T> {
     const doing = `${verb} ${describeImage({ ...image, pool })}`;
-    return this.#in({ pool, lane, doing, image: image.id }, signal, work);
+    return this.#in({ pool, lane, doing, images: [image.id] }, signal, work);
   }
 
   #changeImage<T>(
@@ -256,7 +253,7 @@ export class ReflinkBackend implements BlockBackend {
     work: (root: PoolRoot, may: LeaseSignal) => Promise<T>,
   ): Promise<T> {
     const doing = `${verb} ${describeImage({ ...image, pool })}`;
-    return this.#change({ pool, lane, doing, image: image.id }, signal, work);
+    return this.#change({ pool, lane, doing, images: [image.id] }, signal, work);
   }
 
   /** `work` may change nothing any more when nobody waits for it. */
