@@ -45,7 +45,7 @@ export class Operations {
   ) {
     const acknowledged = new AcknowledgedOperations(database);
     this.acknowledged = acknowledged;
-    this.waiter = new OperationWaiter(database, () => void acknowledged.check());
+    this.waiter = new OperationWaiter(database, () => acknowledged.check());
     this.lateDispatch = new LateDispatch(database, doorbell, cap);
   }
 
@@ -143,6 +143,7 @@ export class Operations {
 
   async close(): Promise<void> {
     await this.waiter.close();
+    await this.acknowledged.close();
     await this.doorbell.close();
   }
 }

@@ -9,7 +9,7 @@ export type DatabaseClientConfig = ClientConfig & { hosts?: DatabaseHosts };
 export function ofAddress(text: string): DatabaseClientConfig {
   const address = parseAddress(text);
   if (!address?.readWrite) return { connectionString: text };
-  return { connectionString: address.url, hosts: new DatabaseHosts(address) };
+  return { connectionString: address.url, hosts: DatabaseHosts.of(address) };
 }
 
 type Connected = ((error: Error) => void) | ((error: null, client: Client) => void);
@@ -47,22 +47,40 @@ export class DatabaseClient extends Client {
 
   async #open(hosts: DatabaseHosts): Promise<Client> {
     const { hosts: _, ...config } = this.#config;
-    const { host, port } = await hosts.find(config);
+    const { host, port, timeline } = await hosts.find(config);
+    const { connection } = this as unknown as { connection: Connection };
     // The pool gave it up meanwhile.
-    const { stream } = (this as unknown as { connection: { stream: { destroyed: boolean } } }).connection;
-    if (stream.destroyed) throw new Error('timeout exceeded when trying to connect');
+    if (connection.stream.destroyed) throw new Error('timeout exceeded when trying to connect');
     Object.assign(this, { host, port });
     const parameters = parametersOf(this);
     try {
       await super.connect();
     } catch (error) {
-      hosts.doubt();
+      hosts.doubt(timeline);
       throw error;
     }
-    this.once('error', () => hosts.doubt());
-    if (!isReadOnly(parameters)) return this;
-    hosts.doubt();
-    await this.end().catch(() => {});
-    throw Object.assign(new Error('the server takes no writes any more'), { code: '57P03' });
+    this.once('error', () => hosts.doubt(timeline));
+    if (isReadOnly(parameters) || hosts.isReplaced(timeline)) {
+      hosts.doubt(timeline);
+      await this.end().catch(() => {});
+      throw Object.assign(new Error('the server takes no writes any more'), { code: '57P03' });
+    }
+    // With an error, so that whoever has it hears that it is gone.
+    const end = (error: Error) => connection.stream.destroy(error);
+    hosts.opened(timeline, end);
+    this.once('end', () => hosts.ended(end));
+    connection.on('errorMessage', ({ code }) => {
+      if (code === READ_ONLY) end(new Error('the server takes no writes any more'));
+    });
+    return this;
   }
+}
+
+/** What a primary says that was made read-only: its other answers look well, and the connection stays. */
+const READ_ONLY = '25006';
+
+interface Connection {
+  /** With TLS it is another one than at first. */
+  stream: { destroyed: boolean; destroy(error: Error): void };
+  on(event: 'errorMessage', hear: (message: { code?: string }) => void): void;
 }

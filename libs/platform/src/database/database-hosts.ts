@@ -26,10 +26,12 @@ export function parametersOf(client: Client): ReadonlyMap<string, string> {
   return parameters;
 }
 
-interface Found extends Host {
+export interface Found extends Host {
   /** Grows with each promotion. */
   timeline: number;
 }
+
+type EndConnection = (error: Error) => void;
 
 /** Errors that the caller takes as "not now": of a server that starts, or of none that takes writes. */
 const noPrimary = (why = 'no server of the address takes writes'): Error =>
@@ -40,16 +42,27 @@ const noPrimary = (why = 'no server of the address takes writes'): Error =>
  * connection broke. Of two that take writes, as after a promotion whose old primary came back, it is the one that was promoted.
  */
 export class DatabaseHosts {
+  private static readonly all = new Map<string, DatabaseHosts>();
+  /** How to end each open connection, and the timeline of its server. */
+  private readonly open = new Map<EndConnection, number>();
   private known: Found | undefined;
   private highest = 0;
-  private searching: Promise<Host> | undefined;
+  private searching: Promise<Found> | undefined;
   private failedAt = Number.NEGATIVE_INFINITY;
   private failure: unknown;
 
-  constructor(readonly address: DatabaseAddress) {}
+  private constructor(readonly address: DatabaseAddress) {}
+
+  /** One for the whole process: what one pool has found, the others must not miss. */
+  static of(address: DatabaseAddress): DatabaseHosts {
+    const key = address.hosts.map(({ host, port }) => `${host} ${port}`).join();
+    const known = DatabaseHosts.all.get(key) ?? new DatabaseHosts(address);
+    DatabaseHosts.all.set(key, known);
+    return known;
+  }
 
   /** @param config how to log in there */
-  find(config: ClientConfig): Promise<Host> {
+  find(config: ClientConfig): Promise<Found> {
     if (this.known) return Promise.resolve(this.known);
     if (performance.now() - this.failedAt < PAUSE_MS) return Promise.reject(this.failure);
     this.searching ??= this.search(config).finally(() => {
@@ -58,12 +71,25 @@ export class DatabaseHosts {
     return this.searching;
   }
 
-  /** A connection broke, or its server takes no writes. */
-  doubt(): void {
-    this.known = undefined;
+  /** A connection to a server of this timeline broke, or that takes no writes. */
+  doubt(timeline: number): void {
+    if (!this.isReplaced(timeline)) this.known = undefined;
   }
 
-  private async search(config: ClientConfig): Promise<Host> {
+  isReplaced(timeline: number): boolean {
+    return timeline < this.highest;
+  }
+
+  /** @param end called once its server is replaced, which may live on and would take its writes */
+  opened(timeline: number, end: EndConnection): void {
+    this.open.set(end, timeline);
+  }
+
+  ended(end: EndConnection): void {
+    this.open.delete(end);
+  }
+
+  private async search(config: ClientConfig): Promise<Found> {
     const { hosts } = this.address;
     const errors: unknown[] = [];
     const found: Found[] = [];
@@ -85,10 +111,11 @@ export class DatabaseHosts {
     });
     const best = found.sort((a, b) => b.timeline - a.timeline)[0];
     if (!best || best.timeline < this.highest) {
-      this.failedAt = performance.now();
       this.failure = best
         ? noPrimary('the only server that takes writes is one that was replaced')
         : (errors.find(isRefusal) ?? errors.find(isNoPrimary) ?? errors[0]);
+      // Another login may be right.
+      if (!isRefusal(this.failure)) this.failedAt = performance.now();
       throw this.failure;
     }
     if (found.length > 1)
@@ -103,9 +130,14 @@ export class DatabaseHosts {
       );
     this.highest = best.timeline;
     this.known = best;
+    for (const [end, timeline] of this.open) if (this.isReplaced(timeline)) end(replaced());
     return best;
   }
 }
+
+/** As of a server that was shut down. */
+const replaced = (): Error =>
+  Object.assign(new Error('another server of the database was promoted'), { code: '57P01' as const });
 
 const codeOf = (error: unknown): string => String((error as { code?: unknown } | undefined)?.code ?? '');
 /** Who refuses our login says more than who is not there. */

@@ -1,0 +1,135 @@
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { Database } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
+
+const TENANT = '01890000-0000-7000-8000-000000000000';
+const WRITE = sql('write', 'UPDATE something');
+
+/** A message of PostgreSQL's protocol: its type, its length without the type, its content. */
+function message(type: string, content: Buffer | string): Buffer {
+  const head = Buffer.alloc(5);
+  head.write(type);
+  head.writeInt32BE(Buffer.byteLength(content) + 4, 1);
+  return Buffer.concat([head, Buffer.from(content)]);
+}
+const AUTHENTICATED = message('R', '\0\0\0\0');
+const READY = message('Z', 'I');
+const TEXT = `${'\0'.repeat(9)}\x19${'\0'.repeat(8)}`;
+const COLUMNS = message('T', `\0\x02version\0${TEXT}file\0${TEXT}`);
+const row = (file: string) => message('D', `\0\x02\0\0\0\x0418.0\0\0\0${String.fromCharCode(file.length)}${file}`);
+const DONE = message('C', 'SELECT 1\0');
+const REFUSED = message('E', 'SERROR\0VERROR\0C25006\0Mcannot execute UPDATE in a read-only transaction\0\0');
+
+/** What a server of an address says of itself; it answers every statement with its timeline. */
+class StandIn {
+  timeline = 1;
+  standby = false;
+  /** It takes no writes, which it does not say when a connection is opened. */
+  fenced = false;
+  readonly sockets = new Set<Socket>();
+  readonly listening = new Set<Socket>();
+  private readonly server: Server = createServer(socket => this.serve(socket));
+
+  async start(): Promise<number> {
+    await new Promise<void>(resolve => this.server.listen(0, '127.0.0.1', resolve));
+    return (this.server.address() as AddressInfo).port;
+  }
+
+  async close(): Promise<void> {
+    for (const socket of this.sockets) socket.destroy();
+    await new Promise(resolve => this.server.close(resolve));
+  }
+
+  private serve(socket: Socket): void {
+    this.sockets.add(socket);
+    socket.on('error', () => {});
+    socket.on('close', () => {
+      this.sockets.delete(socket);
+      this.listening.delete(socket);
+    });
+    socket.once('data', () => {
+      const hot = message('S', `in_hot_standby\0${this.standby ? 'on' : 'off'}\0`);
+      socket.write(Buffer.concat([AUTHENTICATED, hot, READY]));
+      socket.on('data', data => this.answer(socket, data));
+    });
+  }
+
+  /** Of simple statements one each, of prepared ones what ends at a Sync. */
+  private answer(socket: Socket, data: Buffer): void {
+    for (let at = 0, writes = false; at < data.length; at += 1 + data.readInt32BE(at + 1)) {
+      const type = String.fromCharCode(data[at]!);
+      const text = data.toString('latin1', at + 5, at + 1 + data.readInt32BE(at + 1));
+      writes ||= text.includes(WRITE.name);
+      if (text.includes('LISTEN')) this.listening.add(socket);
+      if (type !== 'Q' && type !== 'S') continue;
+      const file = row(`0000000${this.timeline}0000000000000001`);
+      socket.write(Buffer.concat(writes && this.fenced ? [REFUSED, READY] : [COLUMNS, file, DONE, READY]));
+      writes = false;
+    }
+  }
+}
+
+let old: StandIn;
+let other: StandIn;
+let database: Database;
+beforeEach(async () => {
+  [old, other] = [new StandIn(), new StandIn()];
+  other.standby = true;
+  const ports = [await old.start(), await other.start()];
+  const at = `127.0.0.1:${ports[0]},127.0.0.1:${ports[1]}/trivet`;
+  database = await Database.connect({
+    appUrl: `postgresql://app@${at}`,
+    engineUrl: `postgresql://engine@${at}`,
+    applicationName: 'trivet:test',
+    poolSize: 2,
+  });
+});
+afterEach(async () => {
+  await database.close();
+  await Promise.all([old.close(), other.close()]);
+});
+
+const promote = () => Object.assign(other, { timeline: 2, standby: false });
+const write = () => database.withTenant(TENANT, tx => tx.query<{ file: string }>(WRITE));
+
+it('leaves a primary that lives on once one connection has found who was promoted', async () => {
+  let connected = 0;
+  const listener = database.listen(
+    ['trivet_done'],
+    () => {},
+    () => connected++,
+  );
+  await expect.poll(() => connected).toBe(1);
+  await write();
+  await database.engine(WRITE);
+  const [first] = [...old.sockets].filter(socket => !old.listening.has(socket));
+  promote();
+  // One of them breaks, of whichever pool; whoever asks next finds the other server.
+  first!.destroy();
+  await expect
+    .poll(() =>
+      write().then(
+        ([found]) => found?.file.slice(0, 8),
+        () => undefined,
+      ),
+    )
+    .toBe('00000002');
+  await expect.poll(() => old.sockets.size).toBe(0);
+  await expect.poll(() => connected).toBe(2);
+  expect(other.listening.size).toBe(1);
+  expect((await database.engine<{ file: string }>(WRITE))[0]!.file).toMatch(/^00000002/);
+  expect(old.sockets.size).toBe(0);
+  await listener.stop();
+});
+
+it('leaves a primary that takes no writes any more', async () => {
+  await write();
+  await database.engine(WRITE);
+  old.fenced = true;
+  promote();
+  await expect(write()).rejects.toMatchObject({ kind: 'unavailable' });
+  expect((await write())[0]!.file).toMatch(/^00000002/);
+  expect((await database.engine<{ file: string }>(WRITE))[0]!.file).toMatch(/^00000002/);
+  await expect.poll(() => old.sockets.size).toBe(0);
+});
