@@ -48,3 +48,27 @@ it('a row that is locked for ten leases costs its own lease, and none of the oth
   expect(live!.n).toBe(OPERATIONS - 1);
   expect(leases.filter(lease => lease!.signal.aborted).map(lease => lease!.operation.id)).toEqual([locked]);
 });
+
+it('a row that is locked when a worker stops is not handed back, and all others are', async () => {
+  const { manager } = house.manager(60_000);
+  const ids: string[] = [];
+  for (let n = 0; n < 5; n++) ids.push(await house.accept(randomUUID()));
+  expect((await Promise.all(ids.map(id => manager.claim(id)))).every(lease => lease !== undefined)).toBe(true);
+  const owned = async () => {
+    const rows = await house.testDatabase.query<{ id: string }>(
+      'SELECT id FROM trivet.operation WHERE lease_owner = $1 AND lease_until > now()',
+      [manager.workerId],
+    );
+    return rows.map(({ id }) => id);
+  };
+  const [locked] = ids;
+  await other.query('BEGIN');
+  await other.query('SELECT FROM trivet.operation WHERE id = $1 FOR UPDATE', [locked]);
+  const handed = manager.handBack();
+  await until('all others are handed back', async () => (await owned()).length === 1);
+  await handed;
+  expect(await owned()).toEqual([locked]);
+  await other.query('ROLLBACK');
+  await manager.handBack();
+  expect(await owned()).toEqual([]);
+});

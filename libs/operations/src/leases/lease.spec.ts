@@ -25,3 +25,17 @@ it('renews a lease that was claimed while a renewal of others was under way', as
   expect(renewals.map(({ ids }) => ids)).toEqual([['first'], ['first', 'second']]);
   expect(second.remainingMs()).toBeGreaterThanOrEqual(600);
 });
+
+it.each([
+  ['tries what was locked once more', ['locked'], 2],
+  ['asks once when nothing was locked', [], 1],
+])('handing back %s', async (_, left, times) => {
+  let asked = 0;
+  const engine = async () => {
+    asked++;
+    return left.map(id => ({ id }));
+  };
+  const manager = new LeaseManager({ engine } as never, 'worker', 1_000, ['test.work'], () => {});
+  await manager.handBack();
+  expect(asked).toBe(times);
+});

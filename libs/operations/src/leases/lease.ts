@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { Batcher } from '#operations/accepting/batcher';
 import type { LeasedOperation } from '#operations/operation';
 import { type Database, isUniqueViolation } from '#platform/database/database';
@@ -11,6 +12,8 @@ const CLAIM = sqlFile('operations', 'claim');
 const RENEW = sqlFile('operations', 'renew');
 const LEFT = sqlFile('operations', 'left');
 const HAND_BACK = sqlFile('operations', 'hand_back');
+/** A commit takes far less; a stop does not wait for one that hangs. */
+const HAND_BACK_AGAIN_MS = 500;
 
 const SLOW = sql(
   'slow_call',
@@ -163,12 +166,21 @@ export class LeaseManager {
     });
   }
 
-  /** Whatever is held goes to other workers: at once, or when a call that is under way can take no effect any more. */
+  /**
+   * Whatever is held goes to other workers: at once, or when a call that is under way can take no effect any more. What a commit
+   * holds at this moment is tried once more; what is locked then still runs out by itself.
+   */
   async handBack(): Promise<void> {
+    if ((await this.handBackFree()) === 0) return;
+    await delay(HAND_BACK_AGAIN_MS);
+    await this.handBackFree();
+  }
+
+  private async handBackFree(): Promise<number> {
     const leases = [...this.held.values()].map(lease => ({ id: lease.operation.id, ms: lease.horizonLeftMs() }));
     const unanswered = leases.filter(({ ms }) => ms > 0);
     const params = [this.workerId, unanswered.map(({ id }) => id), unanswered.map(({ ms }) => ms)];
-    await this.database.engine(HAND_BACK, params);
+    return (await this.database.engine(HAND_BACK, params)).length;
   }
 
   release(lease: Lease): void {
