@@ -2779,6 +2779,7 @@ AS $function$
                   WHERE tenant_id = p_tenant AND backend_id = p_backend AND 'pool ' || name = p_error ->> 'resource'
                     AND state = 'down' AND checked_at > now() - interval '1 minute');
 $function$;
+GRANT EXECUTE ON FUNCTION trivet.waits_for_pool(uuid,uuid,jsonb) TO trivet_app;
 GRANT EXECUTE ON FUNCTION trivet.waits_for_pool(uuid,uuid,jsonb) TO trivet_engine;
 
 -- wake: 0009-lean-operations

@@ -12,6 +12,7 @@ WITH room AS (
 ), ready AS MATERIALIZED (
   SELECT id FROM trivet.operation
    WHERE tenant_id = $1 AND id = ANY (ARRAY(SELECT operation_id FROM line)) AND state = 'pending' AND next_run_at <= now()
+     AND (error IS NULL OR NOT trivet.waits_for_pool(tenant_id, backend_id, error))
 ), next_in_line AS (
   SELECT DISTINCT ON (resource_id, slot) operation_id
     FROM line
@@ -22,6 +23,7 @@ WITH room AS (
     FROM trivet.operation o
    WHERE o.tenant_id = $1 AND o.backend_id = $2 AND o.class = $3
      AND o.finished_at IS NULL AND o.place IS NULL AND o.state = 'pending' AND o.next_run_at <= now()
+     AND (o.error IS NULL OR NOT trivet.waits_for_pool(o.tenant_id, o.backend_id, o.error))
      AND NOT EXISTS (
            SELECT FROM trivet.operation_slot mine
              JOIN trivet.operation_slot other

@@ -13,7 +13,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
                     AND state = 'down' AND checked_at > now() - interval '1 minute');
 $$;
 REVOKE EXECUTE ON FUNCTION trivet.waits_for_pool(uuid, uuid, jsonb) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION trivet.waits_for_pool(uuid, uuid, jsonb) TO trivet_engine;
+GRANT EXECUTE ON FUNCTION trivet.waits_for_pool(uuid, uuid, jsonb) TO trivet_app, trivet_engine;
 `;
 
 /** One down pool does not hold up the others of its backend. */
