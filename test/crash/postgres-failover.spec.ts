@@ -68,7 +68,7 @@ describe('the primary of PostgreSQL dies, and its standby is promoted', () => {
       expect(process.log()).toMatch(/another server of the database was promoted, and is used from now on/);
     await until('the gateway listens there', async () => {
       const listening = await one.database.query(
-        "SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'trivet:gateway%' AND query LIKE 'LISTEN%'",
+        "SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'trivet:gateway%' AND query LIKE 'LISTEN trivet_done%'",
       );
       return listening.length === 1;
     });
