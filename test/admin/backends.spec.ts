@@ -43,6 +43,12 @@ describe('the registry of backends', () => {
     config: { endpoint: 'http://127.0.0.1:1', ...config },
     credentials,
   });
+  const rbd = (name: string, config: object = {}, key = 'QVFBQUFBQUFBQUFBQUFBQUFBQUFBQQ==') => ({
+    name,
+    kind: 'rbd',
+    config: { monitors: ['127.0.0.1:1'], user: 'trivet', pools: [], exporter: { kind: 'none' }, ...config },
+    credentials: { key },
+  });
   async function stored(tenant: HouseTenant, name: string) {
     const [row] = await house.query<{
       id: string;
@@ -90,6 +96,17 @@ describe('the registry of backends', () => {
 
   it.each<[string, object, RegExp | string]>([
     ['an unknown kind', { name: 'x', kind: 'tape', config: {} }, '/body/kind'],
+    [
+      'a monitor of the metadata service',
+      rbd('x', { monitors: ['10.0.0.5', '169.254.169.254'] }),
+      '/body/config/monitors/1',
+    ],
+    ['a monitor that is none', rbd('x', { monitors: ['a b'] }), '/body/config/monitors/0'],
+    [
+      'a key with a line more',
+      rbd('x', {}, 'QVFBQUFBQUFBQUFBQUFBQQ==\nlog file = /etc/passwd'),
+      '/body/credentials/key',
+    ],
     ['an unknown key', rgw('x', { endpont: 'http://127.0.0.1' }), '/body/config/endpont'],
     ['a wrong address', rgw('x', { endpoint: 'ftp://127.0.0.1' }), '/body/config/endpoint'],
     ['a missing key', rgw('x', {}, { accessKeyId: 'A' }), '/body/credentials/secretAccessKey'],
@@ -143,7 +160,15 @@ describe('the registry of backends', () => {
       config: { required: ['endpoint'], properties: { region: { title: 'Region', default: 'default' } } },
       credentials: { properties: { secretAccessKey: { format: 'password' } } },
     });
-    for (const kind of ['rgw', 'reflink']) expect(untitled(kinds.get(kind) as Form)).toEqual([]);
+    for (const kind of ['rgw', 'reflink', 'rbd']) expect(untitled(kinds.get(kind) as Form)).toEqual([]);
+  });
+
+  it('shares no images of Ceph, whose pools keep no tenants apart, and never shows their key', async () => {
+    const made = await register('appliance', rbd('images'));
+    expect(made.status, JSON.stringify(made.body)).toBe(201);
+    expect(JSON.stringify(made.body)).not.toContain(rbd('').credentials.key);
+    const refused = await register('acme', { name: 'images', share: 'images' });
+    expect(refused).toMatchObject({ status: 409, body: { detail: expect.stringMatching(/belongs to one tenant/) } });
   });
 
   it('is for administrators of the appliance alone', async () => {

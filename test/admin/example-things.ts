@@ -77,6 +77,8 @@ export class ExampleThings {
         return this.sharedBackend();
       case 'endpoint':
         return this.endpoint();
+      case 'cluster':
+        return this.cluster();
       case 'bucket':
         return this.bucket();
       case 'foreignBucket':
@@ -139,6 +141,16 @@ export class ExampleThings {
   private async emptyTenant(): Promise<string> {
     const name = this.fresh('empty');
     await this.house.query('INSERT INTO trivet.tenant (id, name) VALUES ($1, $2)', [uuidv7(), name]);
+    return name;
+  }
+
+  private async cluster(): Promise<string> {
+    const name = this.fresh('cluster');
+    await this.house.query(
+      `INSERT INTO trivet.cluster (tenant_id, id, name, release, certificate_serial, certificate_until)
+       VALUES ($1, $2, $3, '0', '01', now() + interval '1 day')`,
+      [this.house.acme.id, uuidv7(), name],
+    );
     return name;
   }
 

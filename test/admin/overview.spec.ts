@@ -204,6 +204,69 @@ describe('what a person has to look at', () => {
     expect(await read()).toMatchObject({ waitsForBackend: null, nextRunAt: expect.any(String) });
   });
 
+  it('has calls that do not return, once for all that wait for one, until they have or their worker lost them', async () => {
+    const tenant = await house.tenant('slow');
+    const running = async (name: string, minutes: number, call = 'stage') => {
+      const id = await operation(tenant, { state: 'running', name });
+      await house.query(
+        `UPDATE trivet.operation o SET fence = 7, lease_owner = $2, lease_until = now() + interval '1 minute',
+                started_at = now() - interval '1 hour',
+                place = (SELECT count(*) + 1 FROM trivet.operation p WHERE p.tenant_id = o.tenant_id AND p.place IS NOT NULL)
+          WHERE id = $1`,
+        [id, uuidv7()],
+      );
+      await said(id, 'slow_call', { call, seconds: 60 * minutes, fence: 7 });
+      return id;
+    };
+    const said = (id: string, type: string, detail: object) =>
+      house.query(
+        'INSERT INTO trivet.operation_event (tenant_id, operation_id, type, detail) VALUES ($1, $2, $3, $4)',
+        [tenant.id, id, type, JSON.stringify(detail)],
+      );
+    const first = await running('first', 10);
+    const second = await running('second', 1);
+    const other = await running('other', 1, 'growImage');
+    const seen = await glance(tenant);
+    expect(seen.slowCalls).toMatchObject([
+      {
+        tenant: 'slow',
+        backend: 'fake',
+        call: 'stage',
+        operations: 2,
+        oldest: { operation: first, what: 'bucket.create of bucket first' },
+      },
+      { call: 'growImage', operations: 1, oldest: { operation: other } },
+    ]);
+    expect(Math.abs(Date.now() - 600_000 - Date.parse(seen.slowCalls[0]!.oldest.since))).toBeLessThan(30_000);
+    const slow = seen.attention.filter(({ what }) => what.includes('for an answer to'));
+    expect(slow).toMatchObject([
+      {
+        severity: 'warning',
+        what: '2 operations at backend fake, tenant slow, wait for an answer to their calls stage.',
+        oldest: { operation: first },
+      },
+      {
+        what: expect.stringMatching(/^bucket.create of bucket other, backend fake of tenant slow, waits/),
+        oldest: null,
+      },
+    ]);
+    const query = Object.fromEntries(new URLSearchParams(slow[0]!.link!.split('?')[1]));
+    const led = await house.call(tenant.viewer, 'GET', '/operations', { query });
+    expect(led.body.items).toHaveLength(3);
+    expect((await glance()).slowCalls.map(({ tenant: of }) => of)).toEqual(['slow', 'slow']);
+    expect((await glance(house.beta)).slowCalls).toEqual([]);
+
+    await said(first, 'slow_call_ended', { call: 'stage', seconds: 700, fence: 7 });
+    await house.query("UPDATE trivet.operation SET lease_until = now() - interval '1 s' WHERE id = $1", [other]);
+    expect((await glance(tenant)).slowCalls).toMatchObject([{ operations: 1, oldest: { operation: second } }]);
+    await house.query('UPDATE trivet.operation SET fence = 8 WHERE id = $1', [second]);
+    expect((await glance(tenant)).slowCalls).toEqual([]);
+    await house.query(
+      "UPDATE trivet.operation SET state = 'succeeded', place = NULL, finished_at = now() WHERE tenant_id = $1",
+      [tenant.id],
+    );
+  });
+
   it('counts what is beyond the largest causes', async () => {
     const tenant = await house.tenant('ruins');
     const kinds = ['internal', 'unavailable', 'timeout', 'not_found', 'permission_denied', 'failed_precondition'];

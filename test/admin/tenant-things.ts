@@ -13,6 +13,7 @@ const PARAMETERS: Readonly<Record<string, readonly [table: string, column: 'id' 
   backend: ['backend', 'name', "name LIKE 'only-%'"],
   objectBackend: ['backend', 'name'],
   endpoint: ['endpoint', 'name'],
+  cluster: ['cluster', 'name'],
   bucket: ['bucket', 'id'],
   foreignBucket: ['bucket', 'name'],
   access: ['access', 'id'],
@@ -35,6 +36,7 @@ export async function thingsOf(house: AdminHouse, { id, name, backends }: HouseT
   for (const [table, old] of [
     ['backend', 'b'],
     ['endpoint', 'e'],
+    ['cluster', 'c'],
     ['bucket', 'photos'],
     ['access', 'ba'],
     ['host', 'h'],

@@ -224,6 +224,7 @@ describe.each([true, false])('with Redis: %s', withRedis => {
       0,
       500,
       ['volume.create'],
+      '',
     ]);
     const taken = due.filter(row => row.class === 'index');
     expect(taken).toEqual([]);

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import pg from 'pg';
 import { PACKAGE_ROOT } from '#platform/package-root';
+import { create, keepInMemory, must } from '#test/bench/creations';
 import { alternate, type BenchOptions, type Figure, median, perSecond, rate, spread } from '#test/bench/measure';
 import { residentMiB } from '#test/bench/resident';
 import type { CosiClient } from '#test/cosi/client';
@@ -38,11 +39,6 @@ export async function benchCosi(options: BenchOptions): Promise<Figure[]> {
   } finally {
     await appliance.close();
   }
-}
-
-async function must(client: CosiClient, method: string, request: object): Promise<void> {
-  const { code, message } = await client.call('r1', method, request);
-  if (code !== 'OK') throw new Error(`${method}: ${code} ${message}`);
 }
 
 async function repeatedCalls(appliance: TestAppliance, { quick }: BenchOptions): Promise<Figure[]> {
@@ -163,13 +159,9 @@ async function mutations(appliance: TestAppliance, { quick }: BenchOptions): Pro
   }
 }
 
-/**
- * From here on the fake is to cost nothing: its file, whose locks a write takes a dozen times, and the log of its calls are a
- * tenth of all that a creation takes.
- */
+/** From here on the fake is to cost nothing. */
 async function leaveFile({ database, fake }: TestAppliance, call: () => Promise<void>): Promise<void> {
-  const config = JSON.stringify({ file: ':memory:bench', callLog: false });
-  await database.query('UPDATE trivet.backend SET config = config || $1, version = version + 1', [config]);
+  await keepInMemory(database);
   await until('the worker has read it', async () => {
     const before = fake!.calls().length;
     await call();
@@ -189,8 +181,6 @@ function memory(idle: Record<string, number>, loaded: Record<string, number>): F
     { name: `${role}: resident`, value: `${loaded[role]!.toFixed(0)} MiB`, limit: 'aim 260 MiB', baseline: '' },
   ]);
 }
-
-const create = (name: string) => ({ name, protocols: [{ type: 'S3' }], parameters: {} });
 
 async function timed(work: () => Promise<void>): Promise<number> {
   const begin = performance.now();

@@ -1,10 +1,8 @@
-import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Redis } from 'ioredis';
 import type { BenchOptions, Figure } from '#test/bench/measure';
 import { LoadHouse } from '#test/bench/memory-house';
-import { cpuMs } from '#test/bench/resident';
-import { parts, until } from '#test/support/parts';
+import { argumentsOf, cpuOf, groupsOf, type ProcessGroups, processes } from '#test/bench/processor-time';
+import { until } from '#test/support/parts';
 
 const MINUTE_MS = 60_000;
 /** What began with the load has ended, and the first looks of all periodic tasks are over. */
@@ -59,17 +57,11 @@ async function fill({ cosi, appliance }: LoadHouse, part: number): Promise<void>
 }
 
 async function measure({ appliance }: LoadHouse, ms: number): Promise<Figure[]> {
-  const redis = await pidOfRedis();
-  const [server] = await appliance.database.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
-  const postmaster = parentOf(server!.pid);
-  const groups: Record<string, () => number[]> = {
-    gateway: () => [appliance.process('gateway').pid],
-    worker: () => [appliance.process('worker').pid],
-    PostgreSQL: () => [postmaster, ...processes().filter(pid => parentOf(pid) === postmaster)],
-    ...(redis === undefined ? {} : { Redis: () => [redis] }),
+  const groups: ProcessGroups = {
+    ...(await groupsOf(appliance)),
     tgtd: () => processes().filter(pid => argumentsOf(pid).includes(appliance.tgtPath)),
   };
-  const now = () => ({ at: performance.now(), cpu: Object.fromEntries(Object.entries(groups).map(sumOf)) });
+  const now = () => ({ at: performance.now(), cpu: cpuOf(groups) });
   const statements = async () => {
     const [row] = await appliance.database.query<{ n: string }>(
       'SELECT xact_commit AS n FROM pg_stat_database WHERE datname = current_database()',
@@ -100,44 +92,3 @@ async function measure({ appliance }: LoadHouse, ms: number): Promise<Figure[]> 
 }
 
 const percent = (share: number): string => `${share.toFixed(2)} % of a core`;
-const sumOf = ([name, pids]: [string, () => number[]]) => [name, pids().reduce((sum, pid) => sum + cpuOf(pid), 0)];
-
-/** Who ends meanwhile is in its parent's time. */
-function cpuOf(pid: number): number {
-  try {
-    return cpuMs(pid, { ended: true });
-  } catch {
-    return 0;
-  }
-}
-
-const processes = (): number[] =>
-  readdirSync('/proc')
-    .filter(name => /^\d+$/.test(name))
-    .map(Number);
-
-const read = (pid: number, file: string): string => {
-  try {
-    return readFileSync(`/proc/${pid}/${file}`, 'utf8');
-  } catch {
-    return '';
-  }
-};
-
-const argumentsOf = (pid: number): string => read(pid, 'cmdline');
-
-function parentOf(pid: number): number {
-  const stat = read(pid, 'stat');
-  return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
-}
-
-async function pidOfRedis(): Promise<number | undefined> {
-  const { redis } = parts();
-  if (!redis) return undefined;
-  const client = new Redis(redis.url);
-  try {
-    return Number(/process_id:(\d+)/.exec(await client.info('server'))?.[1]);
-  } finally {
-    client.disconnect();
-  }
-}

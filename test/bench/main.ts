@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util';
 import { benchAdmin } from '#test/bench/admin';
 import { benchCbt } from '#test/bench/cbt';
 import { benchCosi } from '#test/bench/cosi';
+import { benchCreation } from '#test/bench/creation';
 import { benchCsp } from '#test/bench/csp';
 import { benchFairness } from '#test/bench/fairness';
 import { benchIdle } from '#test/bench/idle';
@@ -14,6 +15,7 @@ import { benchScale } from '#test/bench/scale';
 
 const LEGS: Record<string, (options: BenchOptions) => Promise<Figure[]>> = {
   cosi: benchCosi,
+  creation: benchCreation,
   csp: benchCsp,
   cbt: benchCbt,
   admin: benchAdmin,

@@ -36,14 +36,14 @@ export async function benchScale({ quick, volumes }: BenchOptions): Promise<Figu
       const filled = await fill.grow(size);
       const timed = inTime(quick ? 2 : RUNS);
       // V8 compiles what it runs for the first time.
-      if (measured.length === 0) await measureAll(house, fill, timed, quick);
+      if (measured.length === 0) await measureAll(house, fill, timed);
       const told: Measure = async one => {
         const taken = await timed(one);
         say(`${size.toLocaleString('en')} volumes: ${one.name}, ${taken.toFixed(1)} ms`);
         return taken;
       };
-      const ms = await measureAll(house, fill, told, quick);
-      const pages = await measureAll(house, fill, inPages(plans), quick);
+      const ms = await measureAll(house, fill, told);
+      const pages = await measureAll(house, fill, inPages(plans));
       say(`${size.toLocaleString('en')} volumes: measured`);
       measured.push({ filled, ms, pages });
     }

@@ -1,7 +1,8 @@
-import { rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { rmSync, statfsSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { PoolStatus } from '#backends/block-backend';
 import {
   BlockBackendBench,
@@ -15,6 +16,19 @@ import { unleased } from '#platform/lease-signal';
 import { describeOwnFileSystem } from '#test/block-backend/describe-own-file-system';
 import { OWNER, ownFolder, pool, readFrom, writeTo, xfsFolder } from '#test/block-backend/file-harness';
 import { DiskImage, SMALL_IMAGE } from '#test/support/disk-image';
+
+/** What others do between the look at what is free and the next reservation. */
+const meanwhile = vi.hoisted(() => ({ once: undefined as (() => void) | undefined }));
+vi.mock('#backends/linux/libc', async original => {
+  const real = await original<typeof import('#backends/linux/libc')>();
+  const fallocate: typeof real.fallocate = async (...given) => {
+    const { once } = meanwhile;
+    meanwhile.once = undefined;
+    once?.();
+    return real.fallocate(...given);
+  };
+  return { ...real, fallocate };
+});
 
 const soon = () => unleased(AbortSignal.timeout(60_000));
 const NO_SPACE = /insufficient storage space/;
@@ -55,6 +69,20 @@ describe.skipIf(!xfsFolder())('a pool on ext4 that is full', () => {
     await failsWith(backend.growImage(volume, size, bench.nextFence(), soon()), 'resource_exhausted', NO_SPACE);
     expect(await backend.inspectImage(volume, soon())).toMatchObject({ sizeBytes: BigInt(2 * MIB) });
     expect((await status()).usedBytes).toBeLessThan(before.usedBytes + BigInt(MIB));
+  });
+
+  it('gives back what it had reserved when others took the rest of the room meanwhile', async () => {
+    const volume = await bench.volume('content', 2 * MIB);
+    const before = await status();
+    const filler = join(folder, 'pool', 'filler');
+    const { bavail, bsize } = statfsSync(join(folder, 'pool'));
+    meanwhile.once = () => execFileSync('fallocate', ['--length', `${bavail * bsize - 64 * MIB}`, filler]);
+    const size = { sizeBytes: BigInt(128 * MIB), thick: true };
+    await failsWith(backend.growImage(volume, size, bench.nextFence(), soon()), 'resource_exhausted', NO_SPACE);
+    rmSync(filler);
+    expect(await backend.inspectImage(volume, soon())).toMatchObject({ sizeBytes: BigInt(2 * MIB) });
+    expect((await status()).usedBytes).toBeLessThan(before.usedBytes + BigInt(MIB));
+    expect(await bench.text(volume, 7)).toBe('content');
   });
 
   it('takes nothing, not for a moment, of what it cannot reserve whole: thin volumes would miss it', async () => {

@@ -4,11 +4,12 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import type { BlockBackend, ImageRef } from '#backends/block-backend';
-import type { BlockBackendHarness } from '#backends/conformance/block-backend.conformance';
+import type { ExtentSourceHarness } from '#backends/conformance/extent-bench';
 import type { ApplianceIdentity } from '#backends/object-backend';
 import { CephProcess } from '#backends/rbd/ceph-process';
 import { RbdBackend } from '#backends/rbd/rbd-backend';
 import { type RbdPoolConfig, rbdConfig } from '#backends/rbd/rbd-config';
+import { RbdExtents } from '#backends/rbd/rbd-extents';
 import { unleased } from '#platform/lease-signal';
 import { parts } from '#test/support/parts';
 
@@ -19,7 +20,7 @@ export const rbdParts = (): { configuration: string } | undefined => parts().rbd
 
 export const OWNER: ApplianceIdentity = { applianceId: 'appliance', tenantId: 'tenant' };
 /** An object is what is shared and counted. */
-const OBJECT_BYTES = 4 * 1024 * 1024;
+export const OBJECT_BYTES = 4 * 1024 * 1024;
 const CAPACITY = 2 ** 40;
 
 export interface TestCluster {
@@ -81,7 +82,7 @@ export function placeOf(path: string): { cephPool: string; at: { name: string; s
 
 const soon = () => AbortSignal.timeout(30_000);
 
-export interface RbdHarness extends BlockBackendHarness {
+export interface RbdHarness extends ExtentSourceHarness {
   cluster: TestCluster;
   cephPool: string;
   open(pools: readonly RbdPoolConfig[], owner?: ApplianceIdentity): RbdBackend;
@@ -92,16 +93,20 @@ export async function rbdHarness(configuration: string): Promise<RbdHarness> {
   const { admin, monitors } = cluster;
   const [cephPool, fresh] = [await cluster.makePool(), await cluster.makePool()];
   const { user, key } = await cluster.makeUser([cephPool, fresh]);
-  const opened: RbdBackend[] = [];
+  const opened: { close(): void }[] = [];
+  const extentsOf = new Map<BlockBackend, RbdExtents>();
   const open = (pools: readonly RbdPoolConfig[], owner = OWNER) => {
-    const backend = new RbdBackend(rbdConfig.parse({ monitors, user, pools }), key, owner);
-    opened.push(backend);
+    const config = rbdConfig.parse({ monitors, user, pools, exporter: { kind: 'none' } });
+    const [backend, extents] = [new RbdBackend(config, key, owner), new RbdExtents(config, key, owner)];
+    opened.push(backend, extents);
+    extentsOf.set(backend, extents);
     return backend;
   };
   const down = poolOf('down', 'not-there');
   const pools = [poolOf('pool', cephPool), poolOf('fresh', fresh), down];
   const backend = open(pools);
   await backend.preparePool('pool', unleased(AbortSignal.timeout(30_000)));
+  const [unusable, otherTenant] = [open([down]), open(pools, { ...OWNER, tenantId: 'another' })];
   return {
     cluster,
     cephPool,
@@ -110,8 +115,17 @@ export async function rbdHarness(configuration: string): Promise<RbdHarness> {
     pool: 'pool',
     downPool: 'down',
     freshPool: 'fresh',
-    unusable: open([down]),
-    otherTenant: open(pools, { ...OWNER, tenantId: 'another' }),
+    unusable,
+    otherTenant,
+    method: 'extents',
+    extents: extentsOf.get(backend)!,
+    unusableExtents: extentsOf.get(unusable)!,
+    otherTenantExtents: extentsOf.get(otherTenant)!,
+    async punch(image, offset, length) {
+      await admin.call(soon(), 'discard', cephPool, placeOf(backend.pathOf(image)).at, offset, length);
+    },
+    // Nothing of it stays open between two windows.
+    openFiles: async () => 0,
     extentBytes: OBJECT_BYTES,
     async write(image, offset, data) {
       await admin.call(soon(), 'write', cephPool, placeOf(backend.pathOf(image)).at, offset, data);

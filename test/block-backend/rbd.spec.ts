@@ -38,7 +38,12 @@ describe.skipIf(!rbd)('rbd', () => {
   const copyOf = (source: ImageRef, kind: ImageRef['kind']) => bench.make({ kind: 'copy', source, thick: false }, kind);
   const poolWith = (identity: { user: string; key: string }, monitors = harness.cluster.monitors): RbdBackend =>
     new RbdBackend(
-      rbdConfig.parse({ monitors, user: identity.user, pools: [poolOf('pool', harness.cephPool)] }),
+      rbdConfig.parse({
+        monitors,
+        user: identity.user,
+        pools: [poolOf('pool', harness.cephPool)],
+        exporter: { kind: 'none' },
+      }),
       identity.key,
       OWNER,
     );
@@ -225,6 +230,18 @@ describe.skipIf(!rbd)('rbd', () => {
     it('the caps of the pool it says which are missing', async () => {
       const other = await harness.cluster.makeUser(['another-pool']);
       await fails(poolWith(other), 'permission_denied', new RegExp(`profile rbd pool=${harness.cephPool}`));
+    });
+
+    it('the cap to write it says so before anything is asked of it', async () => {
+      const osd = `profile rbd-read-only pool=${harness.cephPool}`;
+      const reader = poolWith(await harness.cluster.makeUser([], ['mon', 'profile rbd', 'osd', osd]));
+      try {
+        expect(await reader.inspectPools(soon())).toMatchObject([
+          { state: 'down', reason: expect.stringMatching(new RegExp(`may not.*profile rbd pool=${harness.cephPool}`)) },
+        ]);
+      } finally {
+        reader.close();
+      }
     });
 
     it('monitors it gives up in bounded time', async () => {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PoolFiles } from '#test/block-crash/pool-files';
 import { FileSystemPlan } from '#test/block-e2e/journaled-disk';
 import { DriverError, type DriverNode } from '#test/csp/driver-client';
+import { hasTgtRbd } from '#test/exporter/rbd-images';
 import { TestAppliance } from '#test/support/appliance';
 import { Initiator, type InitiatorSession, LoginRefused } from '#test/support/initiator';
 import { until } from '#test/support/parts';
@@ -27,7 +28,9 @@ interface Cut {
 }
 
 /** What the shipping driver does all day, over gateway and worker: each of its gRPC calls in its own order. */
-describe.each(['fake', 'xfs'] as const)('the lifecycle of a claim, %s', block => {
+const KINDS = ['fake', 'xfs', ...(hasTgtRbd() ? (['rbd'] as const) : [])] as const;
+
+describe.each(KINDS)('the lifecycle of a claim, %s', block => {
   let appliance: TestAppliance;
   beforeAll(async () => {
     appliance = await TestAppliance.start({ backend: 'fake', block });
@@ -88,6 +91,32 @@ describe.each(['fake', 'xfs'] as const)('the lifecycle of a claim, %s', block =>
     };
     const calls = Array.from({ length: 20 }, create);
     expect(new Set((await Promise.all(calls)).map(({ id }) => id)).size).toBe(1);
+  });
+
+  it.runIf(block === 'rbd')('has in its index what changed between snapshots, also when they are gone', async () => {
+    const driver = appliance.driver();
+    const { id } = await driver.createVolume('pvc-indexed', 64 * MIB);
+    const { discovery_ips, target_names, lun_id } = await driver.publish(id, NODE);
+    const disk = await new Initiator(NODE.iqns[0]!).login(discovery_ips[0]!, target_names[0]!, lun_id);
+    await disk.write(0, Buffer.alloc(MIB, 1));
+    const base = await driver.createSnapshot(id, 'indexed-1');
+    await disk.write(512 * 1024, Buffer.alloc(8_192, 2));
+    await disk.flush();
+    await disk.close();
+    await driver.createSnapshot(id, 'indexed-2');
+    const deltas = () =>
+      appliance.database.query<{ ranges: string; data_bytes: string }>(
+        "SELECT ranges, data_bytes FROM trivet.change_step WHERE volume_id = $1 AND kind = 'delta' AND state = 'ready'",
+        [id],
+      );
+    const [delta] = await until('the step is built', async () => {
+      const found = await deltas();
+      return found.length > 0 ? found : undefined;
+    });
+    expect({ ranges: Number(delta!.ranges), bytes: Number(delta!.data_bytes) }).toEqual({ ranges: 1, bytes: 8_192 });
+    await driver.deleteSnapshot(base.id);
+    expect(await deltas()).toHaveLength(1);
+    await driver.unpublish(id, NODE);
   });
 
   const onDisk = it.runIf(block === 'xfs');

@@ -138,7 +138,7 @@ describe('the recycle bin', () => {
       ...FULL,
       message: expect.stringMatching(
         new RegExp(
-          `can promise ${324n * MIB} more with the recycle bin emptied: .*delete volumes, or .*trivet pool thin`,
+          `can promise ${324n * MIB} more with the recycle bin emptied: .*delete volumes, or .*trivet pool thin default RATIO --tenant block`,
         ),
       ),
     });

@@ -31,6 +31,15 @@ describe('an import', () => {
       if (one.status === 'rejected') expect(one.reason).toMatchObject({ kind: 'invalid_argument' });
   });
 
+  it('from a pool that there is none of says so', async () => {
+    await expect(importAs('nobody.img', 'pvc-elsewhere', { pool: 'elsewhere' })).rejects.toMatchObject({
+      kind: 'invalid_argument',
+      field: 'pool',
+      message: 'pool: no pool elsewhere; there are default, slow',
+    });
+    await expect(importAs('../no name', 'pvc-no-name')).rejects.toMatchObject({ field: 'imported' });
+  });
+
   it('that waits for a publication to be accepted is refused', async () => {
     const { id } = await house.volume('raced');
     const host = await house.host('node-a', { chap: { user: 'node-a', password: 'twelve-chars' } });

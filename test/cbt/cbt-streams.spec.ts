@@ -125,7 +125,7 @@ describe('a server that stops', () => {
   it('ends the streams of a socket that is closed, and no others of the tenant', async () => {
     await openLong(20_000_000);
     const path = `${room.socketPath}.2`;
-    const close = await room.server.openSocket(TENANT, { path }, () => 'csi.second');
+    const { close } = await room.server.openSocket(TENANT, { path }, () => 'csi.second');
     const second = CbtClient.overSocket(path);
     try {
       expect((await second.unary('/csi.v1.Identity/GetPluginInfo')).toString()).toContain('csi.second');

@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { forgetGone } from '#storage/shared/forget-gone';
 import { BLOCK, ChangesHouse, type Taken } from '#test/changes/changes-house';
 import { parts } from '#test/support/parts';
+import { wrongTallies } from '#test/support/tallies';
 
 const DAY = 86_400_000;
 const KEPT = 30 * DAY;
@@ -14,6 +15,9 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   volume = await house.volume(`retained-${count++}`);
+});
+afterEach(async () => {
+  expect(await wrongTallies({ query: (text, params) => house.query(text, params) })).toEqual([]);
 });
 afterAll(() => house?.close());
 
@@ -100,10 +104,15 @@ describe('a deleted snapshot', () => {
 
   it('leaves at either end of the chain without a step in its place', async () => {
     const [s1, s2, s3] = (await chain(3)) as [Taken, Taken, Taken];
+    await house.query('UPDATE trivet.change_upkeep SET due_at = now() WHERE volume_id = $1', [volume]);
+    await house.retain(KEPT);
     await deletedLongAgo(s1);
     await deletedLongAgo(s3);
     await house.retain(KEPT);
     expect(await cuts()).toEqual([2]);
+    expect(await house.query('SELECT FROM trivet.change_step WHERE volume_id = $1 AND to_cut = 3', [volume])).toEqual(
+      [],
+    );
     await house.expectAllocated(s2);
     const s4 = await written(9);
     await house.index();
@@ -123,6 +132,8 @@ describe('a deleted snapshot', () => {
 
   it('of a deleted volume has no steps any more', async () => {
     const [s1] = (await chain(2)) as [Taken, Taken];
+    await house.query('UPDATE trivet.change_upkeep SET due_at = now() WHERE volume_id = $1', [volume]);
+    await house.retain(KEPT);
     await house.delete(s1.id);
     for (const { id } of await house.query<{ id: string }>(
       "SELECT id FROM trivet.snapshot WHERE volume_id = $1 AND state = 'ready'",
@@ -157,5 +168,73 @@ describe('merged spans', () => {
     for (let a = 0; a < left.length; a += 2)
       for (let b = a + 1; b < left.length; b += 3) expect(await house.expectDelta(left[a]!, left[b]!)).toBe('index');
     for (const one of left) await house.expectAllocated(one);
+  });
+});
+
+describe('the queue of chains', () => {
+  const queued = () =>
+    house.query<{ due: boolean }>('SELECT due_at <= now() AS due FROM trivet.change_upkeep WHERE volume_id = $1', [
+      volume,
+    ]);
+  const due = () => house.query('UPDATE trivet.change_upkeep SET due_at = now() WHERE volume_id = $1', [volume]);
+  const unfinished = () =>
+    house.query(
+      `INSERT INTO trivet.change_step (tenant_id, id, volume_id, kind, from_cut, to_cut, base_bytes, target_bytes, state)
+       SELECT tenant_id, gen_random_uuid(), id, 'delta', 1, 3, 4096, 4096, 'building' FROM trivet.volume WHERE id = $1`,
+      [volume],
+    );
+  const building = () =>
+    house.query("SELECT FROM trivet.change_step WHERE volume_id = $1 AND state = 'building'", [volume]);
+
+  it('is empty of what was looked at, and has what changes', async () => {
+    const [s1] = (await chain(2)) as [Taken, Taken];
+    await due();
+    await house.retain(KEPT);
+    expect(await queued()).toEqual([]);
+    await written(7);
+    await house.index();
+    expect((await queued()).some(entry => entry.due)).toBe(true);
+    await due();
+    await house.retain(KEPT);
+    expect(await queued()).toEqual([]);
+    await deletedLongAgo(s1);
+    await house.retain(KEPT);
+    expect(await cuts()).toEqual([2, 3]);
+    // What the merge built was queued as unfinished.
+    await due();
+    await house.retain(KEPT);
+    expect(await queued()).toEqual([]);
+  });
+
+  it('has a step that nobody builds any more, as long as its index is held', async () => {
+    await chain(3);
+    await due();
+    await house.retain(KEPT);
+    await unfinished();
+    await house.retain(KEPT);
+    expect(await queued()).toEqual([{ due: false }]);
+    const [operation] = await house.query<{ id: string }>(
+      `INSERT INTO trivet.operation (tenant_id, id, kind, class, backend_id, resource_kind, resource_id, resource_name, request, state)
+       SELECT tenant_id, gen_random_uuid(), 'changes.index', 'index', backend_id, 'snapshot', id, '', '{}', 'needs_attention'
+         FROM trivet.volume WHERE id = $1 RETURNING id`,
+      [volume],
+    );
+    await house.query(
+      `INSERT INTO trivet.operation_slot (tenant_id, operation_id, resource_id, slot, own, seq, priority)
+       SELECT tenant_id, id, resource_id, 'index', true, seq, 0 FROM trivet.operation WHERE id = $1`,
+      [operation!.id],
+    );
+    await due();
+    await house.retain(KEPT);
+    expect(await building()).toHaveLength(1);
+    expect(await queued()).toEqual([{ due: false }]);
+    await house.query('DELETE FROM trivet.operation_slot WHERE operation_id = $1', [operation!.id]);
+    await house.query("UPDATE trivet.operation SET state = 'cancelled', finished_at = now() WHERE id = $1", [
+      operation!.id,
+    ]);
+    await due();
+    await house.retain(KEPT);
+    expect(await building()).toEqual([]);
+    expect(await queued()).toEqual([]);
   });
 });

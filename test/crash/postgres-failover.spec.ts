@@ -68,7 +68,7 @@ describe('the primary of PostgreSQL dies, and its standby is promoted', () => {
       expect(process.log()).toMatch(/another server of the database was promoted, and is used from now on/);
     await until('the gateway listens there', async () => {
       const listening = await one.database.query(
-        "SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'trivet:gateway%' AND query LIKE 'LISTEN trivet_done%'",
+        "SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'trivet:gateway%' AND query LIKE '%LISTEN trivet_done%'",
       );
       return listening.length === 1;
     });
@@ -84,6 +84,25 @@ describe('the primary of PostgreSQL dies, and its standby is promoted', () => {
       return (await pgRows(primary!.urls.superuserUrl, at)).length === 0;
     });
     expect(await one.database.query("SELECT FROM pg_stat_activity WHERE usename = 'trivet_app'")).not.toEqual([]);
+  });
+
+  it('without a claim: the worker that had it knows at once, long before it would have renewed it', async () => {
+    const one = await start({ TRIVET_LEASE_MS: '60000' });
+    one.fake!.addFault({ method: 'createBucket', mode: 'hang' });
+    const worker = one.process('worker');
+    worker.signal('SIGSTOP');
+    const created = persist(() => new Jobs(one.client()).create('claimed'));
+    await until('the standby has it', async () => (await truth!.query('SELECT FROM trivet.operation')).rowCount === 1);
+    await standby!.cutOff();
+    worker.signal('SIGCONT');
+    await until('it is claimed', async () => (await one.operations("state = 'running'")).length === 1);
+    await until('it is called', () => one.fake!.calls({ method: 'createBucket' }).length > 0);
+    await failOver();
+    await until('the worker knows', () => worker.log().includes('lease not renewed'));
+    await until('it runs again', async () => (await one.operations("state = 'succeeded'")).length === 1);
+    expect((await created).at(-1)!.code).toBe('OK');
+    const { rows } = await truth!.query('SELECT attempt, fence::int, crashes FROM trivet.operation');
+    expect(rows).toEqual([{ attempt: 1, fence: 1, crashes: 0 }]);
   });
 
   it('without what it had acknowledged last: that is said, and everything goes on', async () => {

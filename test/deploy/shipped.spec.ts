@@ -66,9 +66,13 @@ describe('the import graph', () => {
 
   it('begins at each app', () => {
     expect(mains.sort()).toEqual(
-      ['cli/src/main.ts', 'dashboard/src/main.tsx', 'gateway/src/main.ts', 'worker/src/main.ts'].map(
-        path => `apps/${path}`,
-      ),
+      [
+        'cli/src/main.ts',
+        'connector/src/main.ts',
+        'dashboard/src/main.tsx',
+        'gateway/src/main.ts',
+        'worker/src/main.ts',
+      ].map(path => `apps/${path}`),
     );
   });
 

@@ -28,10 +28,12 @@ const CLAIM_NAMES = sql(
    ON CONFLICT (name) DO NOTHING RETURNING id`,
 );
 
+const WORKER = randomUUID();
+
 const leased = async (count: number): Promise<Lease[]> => {
   const ids: string[] = [];
   for (let n = 0; n < count; n++) ids.push(await house.accept(randomUUID()));
-  const { manager } = house.manager(60_000);
+  const { manager } = house.manager(60_000, WORKER);
   return (await Promise.all(ids.map(id => manager.claim(id)))) as Lease[];
 };
 const lost = ({ operation }: Lease) =>
@@ -48,7 +50,7 @@ const marked = async (leases: readonly Lease[]) => {
   return rows.map(({ id }) => id).sort();
 };
 const idsOf = (leases: readonly Lease[]) => leases.map(({ operation }) => operation.id).sort();
-const fencedWrites = () => new FencedWrites(house.database, new RememberingDoorbell(), 1_000);
+const fencedWrites = () => new FencedWrites(house.database, new RememberingDoorbell(), WORKER, 1_000);
 const writesOf = ({ operation }: Lease) => ({
   operation,
   writes: [[MARK, [operation.tenantId, operation.id]]] as const,

@@ -32,7 +32,7 @@ const places = async (): Promise<number[]> =>
     )
   ).map(({ place }) => place);
 const placeOf = async (id: string) => (await house.row(id)).place;
-const due = (cap: number) => house.database.engine<Ring>(DUE, [cap, REDISPATCH_MS, 500, KINDS]);
+const due = (cap: number) => house.database.engine<Ring>(DUE, [cap, REDISPATCH_MS, 500, KINDS, '']);
 const look = (tx: Tx, cap: number) => tx.query<Ring>(LOOK, [house.tenantId, house.backendId, 'fast', [], cap]);
 
 interface Held<T> {
@@ -77,7 +77,7 @@ const takers = {
     held(house.testDatabase.appUrl, async tx => ((await accept(tx, newOperation(), CAP)).ring ? 1 : 0)),
   'a second look': () => held(house.testDatabase.appUrl, async tx => (await look(tx, CAP)).length),
   'a reconciler': () =>
-    held(house.testDatabase.engineUrl, async tx => (await tx.query(DUE, [CAP, REDISPATCH_MS, 500, KINDS])).length),
+    held(house.testDatabase.engineUrl, async tx => (await tx.query(DUE, [CAP, REDISPATCH_MS, 500, KINDS, ''])).length),
 };
 type Taker = keyof typeof takers;
 const names = Object.keys(takers) as Taker[];

@@ -18,7 +18,7 @@ beforeEach(async () => {
 afterAll(() => Promise.all(houses.map(one => one.close())));
 
 const due = (cap: number, limit = 500, redispatchMs = REDISPATCH_MS) =>
-  house.database.engine<Ring & { again: boolean }>(DUE, [cap, redispatchMs, limit, KINDS]);
+  house.database.engine<Ring & { again: boolean }>(DUE, [cap, redispatchMs, limit, KINDS, '']);
 
 /** Accepted while there was no room: nobody has been told of them. */
 const waiting = async (count: number, options: { tenantId?: string; backendId?: string } = {}): Promise<string[]> => {

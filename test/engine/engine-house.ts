@@ -97,7 +97,7 @@ export class EngineHouse {
       slots,
       ...given,
     };
-    await this.database.withTenant(this.tenantId, tx => accept(tx, operation, cap));
+    await this.database.withTenant(operation.tenantId, tx => accept(tx, operation, cap));
     return id;
   }
 

@@ -41,11 +41,39 @@ it('finds what an end could not see, without a reconciler', async () => {
   const second = operationOn(resource);
   await house.accept(resource, second);
   await house.database.withTenant(house.tenantId, tx =>
-    tx.query(FINISH, [house.tenantId, [first], [lease.operation.fence], ['succeeded'], [null], [null]]),
+    tx.query(FINISH, [
+      [house.tenantId],
+      [first],
+      [lease.operation.fence],
+      manager.workerId,
+      ['succeeded'],
+      [null],
+      [null],
+    ]),
   );
   const doorbell = new RememberingDoorbell();
   new LateDispatch(house.database, doorbell, 64).accepted(second);
   await until('the second one is rung', () => doorbell.rings.some(ring => ring.operationId === second.id), 5_000);
+});
+
+it('rings nobody whose pool did not answer and is down still, and whoever else is next', async () => {
+  await house.testDatabase.query(
+    `INSERT INTO trivet.pool (tenant_id, backend_id, name, position, state, reason, total_bytes, used_bytes)
+     VALUES ($1, $2, 'away', 0, 'down', 'it is not mounted', 100, 0)`,
+    [house.tenantId, house.backendId],
+  );
+  const [held, other] = [operationOn(randomUUID()), operationOn(randomUUID())];
+  for (const operation of [held, other]) await house.accept(operation.resourceId, operation);
+  const waits = 'UPDATE trivet.operation SET place = NULL, error = $2 WHERE id = $1';
+  const error = JSON.stringify({ kind: 'unavailable', message: 'it is not mounted', resource: 'pool away' });
+  await house.testDatabase.query(waits, [held.id, error]);
+  await house.testDatabase.query(waits, [other.id, null]);
+  const doorbell = new RememberingDoorbell();
+  const looks = new LateDispatch(house.database, doorbell, 64);
+  for (const operation of [held, other]) looks.accepted(operation);
+  const rung = () => doorbell.rings.map(ring => ring.operationId);
+  await until('the other one is rung', () => rung().includes(other.id), 5_000);
+  expect(rung()).not.toContain(held.id);
 });
 
 it('is asked for everything that is accepted in line, and for nothing that is dispatched at once', async () => {

@@ -26,13 +26,14 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
+const owner = async (id: string) => (await house.row(id)).lease_owner;
 const point = async (id: string, fence: string) => {
-  const params = [house.tenantId, [id], [fence], ['step'], ['{}']];
+  const params = [[house.tenantId], [id], [fence], await owner(id), ['step'], ['{}']];
   const rows = await house.database.withTenant(house.tenantId, tx => tx.query<{ cancelled: string[] }>(POINT, params));
   return rows.map(({ cancelled }) => ({ cancelled: cancelled.includes(id) }));
 };
 const finish = async (id: string, fence: string) => {
-  const params = [house.tenantId, [id], [fence], ['succeeded'], [null], [null]];
+  const params = [[house.tenantId], [id], [fence], await owner(id), ['succeeded'], [null], [null]];
   const rows = await house.database.withTenant(house.tenantId, tx =>
     tx.query<{ states: Record<string, string> }>(FINISH, params),
   );
@@ -231,7 +232,7 @@ describe('who may run', () => {
     const runner = house.runner([work(async () => undefined)], manager, doorbell);
     await runner.run(first);
     expect(doorbell.rings.filter(({ operationId }) => [second, third].includes(operationId))).toEqual([
-      { operationId: second, class: 'fast', dispatchNo: 1 },
+      { operationId: second, class: 'fast', host: null, dispatchNo: 1 },
     ]);
     expect(await manager.claim(await house.placed(third))).toBeUndefined();
     await runner.run(await house.placed(second));

@@ -45,10 +45,10 @@ interface Prepared {
   types: string[];
   /** Other than that of the file of its name. */
   text?: () => string | Promise<string>;
-  params(ids: { waiting: string; running: string; fence: string; resource: string }): unknown[];
+  params(ids: { waiting: string; running: string; fence: string; worker: string; resource: string }): unknown[];
 }
 
-const wake = { types: ['uuid', 'uuid', 'text', 'uuid[]', 'smallint[]', 'int'] };
+const passOn = { types: ['uuid[]', 'uuid[]', 'text[]', 'smallint[]', 'uuid[]', 'int'] };
 
 const operationAt = (resource: string) => {
   const slots = [{ resource, slot: 'lifecycle', own: true }];
@@ -79,8 +79,8 @@ const statements: Record<string, Prepared> = {
   },
   claim: {
     engine: true,
-    types: ['uuid[]', 'uuid', 'int', 'text[]'],
-    params: ({ waiting }) => [[waiting], randomUUID(), 60_000, ['test.work']],
+    types: ['uuid[]', 'uuid', 'int', 'text[]', 'text'],
+    params: ({ waiting }) => [[waiting], randomUUID(), 60_000, ['test.work'], 'host'],
   },
   renew: {
     engine: true,
@@ -88,29 +88,42 @@ const statements: Record<string, Prepared> = {
     params: ({ running, fence }) => [randomUUID(), 60_000, [running], [fence]],
   },
   hand_back: { engine: true, types: ['uuid', 'uuid[]', 'float8[]'], params: () => [randomUUID(), [], []] },
-  due: { engine: true, types: ['int', 'int', 'int', 'text[]'], params: () => [64, 6_000, 500, ['test.work']] },
+  due: {
+    engine: true,
+    types: ['int', 'int', 'int', 'text[]', 'text'],
+    params: () => [64, 6_000, 500, ['test.work'], 'host'],
+  },
   point: {
-    types: ['uuid', 'uuid[]', 'bigint[]', 'text[]', 'jsonb[]'],
-    params: ({ running, fence }) => [house.tenantId, [running], [fence], ['step'], ['{}']],
+    types: ['uuid[]', 'uuid[]', 'bigint[]', 'uuid', 'text[]', 'jsonb[]'],
+    params: ({ running, fence, worker }) => [[house.tenantId], [running], [fence], worker, ['step'], ['{}']],
   },
   finish: {
-    types: ['uuid', 'uuid[]', 'bigint[]', 'text[]', 'jsonb[]', 'jsonb[]'],
-    params: ({ running, fence }) => [house.tenantId, [running], [fence], ['succeeded'], [null], [null]],
+    types: ['uuid[]', 'uuid[]', 'bigint[]', 'uuid', 'text[]', 'jsonb[]', 'jsonb[]'],
+    params: ({ running, fence, worker }) => [
+      [house.tenantId],
+      [running],
+      [fence],
+      worker,
+      ['succeeded'],
+      [null],
+      [null],
+    ],
   },
   retry: {
-    types: ['uuid', 'uuid', 'bigint', 'jsonb', 'int', 'int', 'text', 'jsonb', 'boolean'],
-    params: ({ running, fence }) => [house.tenantId, running, fence, '{}', 1, 0, 'step', '{}', false],
+    types: ['uuid', 'uuid', 'bigint', 'uuid', 'jsonb', 'int', 'int', 'text', 'jsonb', 'boolean'],
+    params: ({ running, fence, worker }) => [house.tenantId, running, fence, worker, '{}', 1, 0, 'step', '{}', false],
   },
-  wake: {
-    ...wake,
+  fair_cap: { engine: true, types: ['int', 'int', 'int'], params: () => [64, 2_000, 15_000] },
+  pass_on: {
+    ...passOn,
     text: () => wakeText(house.testDatabase),
-    params: ({ resource }) => [house.tenantId, house.backendId, 'fast', [resource], [60], 64],
+    params: ({ resource }) => [[house.tenantId], [house.backendId], ['fast'], [60], [resource], 64],
   },
   // The look before it.
   nobody_to_wake: {
-    ...wake,
-    text: () => 'SELECT * FROM trivet.wake($1, $2, $3, $4, $5, $6)',
-    params: () => [house.tenantId, house.backendId, 'destroy', [randomUUID()], [60], 64],
+    ...passOn,
+    text: () => 'SELECT * FROM trivet.pass_on($1, $2, $3, $4, $5, $6)',
+    params: () => [[house.tenantId], [house.backendId], ['destroy'], [60], [randomUUID()], 64],
   },
   look: {
     types: ['uuid', 'uuid', 'text', 'uuid[]', 'int'],
@@ -129,7 +142,7 @@ beforeAll(async () => {
   engine = new pg.Client({ connectionString: testDatabase.engineUrl, options: PLANNING });
   await Promise.all([app.connect(), engine.connect()]);
   // The fence refuses what is not there: planned it is all the same.
-  const nobody = { waiting: uuidv7(), running: uuidv7(), fence: '1', resource: uuidv7() };
+  const nobody = { waiting: uuidv7(), running: uuidv7(), fence: '1', worker: uuidv7(), resource: uuidv7() };
   for (const name of names) {
     const { types, params, text } = statements[name]!;
     const query = (await text?.()) ?? sqlFile('operations', name).text;
@@ -178,9 +191,10 @@ describe('planned on empty tables, with a history', () => {
   it.each(names)('%s looks at few rows', async name => {
     const resource = randomUUID();
     const running = await house.accept(resource);
-    const lease = (await house.manager(60_000).manager.claim(running))!;
+    const { manager } = house.manager(60_000);
+    const lease = (await manager.claim(running))!;
     const waiting = await house.placed(await house.accept(randomUUID()));
-    const ids = { waiting, running, fence: lease.operation.fence, resource };
+    const ids = { waiting, running, fence: lease.operation.fence, worker: manager.workerId, resource };
     const rows = await explain(name, 'ANALYZE, BUFFERS, FORMAT JSON', statements[name]!.params(ids));
     const plan = rows[0]['QUERY PLAN'][0].Plan as Plan;
     const looked = nodes(plan).map(

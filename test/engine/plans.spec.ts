@@ -49,16 +49,25 @@ const planOf = (rows: unknown[]) => (rows[0] as { 'QUERY PLAN': { Plan: Plan }[]
 
 describe('with a backlog and a history', () => {
   it.each([
-    { what: 'an end', name: 'wake', textOf: () => wakeText(house.testDatabase), rest: [[1], 32] },
-    { what: 'a second look', name: 'look', textOf: () => LOOK.text, rest: [32] },
-  ])('$what finds who is next without reading all who wait', async ({ name, textOf, rest }) => {
-    const { tenantId, backendId, database } = house;
+    {
+      what: 'an end',
+      name: 'pass_on',
+      textOf: () => wakeText(house.testDatabase),
+      paramsOf: (resource: string) => [[house.tenantId], [house.backendId], ['fast'], [1], [resource], 32],
+    },
+    {
+      what: 'a second look',
+      name: 'look',
+      textOf: () => LOOK.text,
+      paramsOf: (resource: string) => [house.tenantId, house.backendId, 'fast', [resource], 32],
+    },
+  ])('$what finds who is next without reading all who wait', async ({ name, textOf, paramsOf }) => {
     const text = await textOf();
     const [waiting] = await house.testDatabase.query<{ resource: string }>(
       'SELECT resource_id AS resource FROM trivet.operation_slot LIMIT 1',
     );
-    const params = [tenantId, backendId, 'fast', [waiting!.resource], ...rest];
-    const rows = await database.withTenant(tenantId, tx => tx.query(explained(name, text), params));
+    const params = paramsOf(waiting!.resource);
+    const rows = await house.database.withTenant(house.tenantId, tx => tx.query(explained(name, text), params));
     expect(looked(planOf(rows))).toBeLessThan(MANY);
   });
 

@@ -4,6 +4,6 @@ import { describeExporterLife } from '#backends/conformance/exporter-life.confor
 import { hasTgt, openTgtHarness } from '#test/exporter/tgt-harness';
 
 describe.skipIf(!hasTgt())('tgt', () => {
-  describeExporter('tgt', openTgtHarness);
-  describeExporterLife('tgt', openTgtHarness);
+  describeExporter('tgt', () => openTgtHarness());
+  describeExporterLife('tgt', () => openTgtHarness());
 });

@@ -9,8 +9,9 @@ import type { ExporterHarness, ExporterSession } from '#backends/conformance/exp
 import type { DaemonRef, Initiator as Host, TargetSpec } from '#backends/exporter';
 import { HostFences } from '#backends/host-fence';
 import { identityOf } from '#backends/linux/process-state';
-import { TgtExporter } from '#backends/tgt/tgt-exporter';
+import { TgtExporter, type TgtOptions } from '#backends/tgt/tgt-exporter';
 import { serialNumberIn } from '#backends/tgt/unit-identity';
+import type { UnitStore } from '#backends/tgt/unit-store';
 import { unleased } from '#platform/lease-signal';
 import { Initiator, type InitiatorSession } from '#test/support/initiator';
 import { parts, until } from '#test/support/parts';
@@ -33,23 +34,31 @@ export interface TgtHarness extends ExporterHarness {
 
 export type TgtSession = ExporterSession & InitiatorSession;
 
-export async function openTgtHarness(): Promise<TgtHarness> {
+/** Images that a test makes, by other means than the product's. */
+export interface TestImages {
+  volumes: TgtOptions['volumes'];
+  store?: UnitStore;
+  make(image: ImageRef, sizeBytes: number): Promise<void>;
+  grow(image: ImageRef, sizeBytes: number): Promise<void>;
+  remove(image: ImageRef): Promise<void>;
+  read(image: ImageRef, offset: number, length: number): Promise<Buffer>;
+  close(): Promise<void>;
+}
+
+export async function openTgtHarness(
+  openImages: (root: string) => Promise<TestImages> = async root => fileImages(root),
+): Promise<TgtHarness> {
   const root = mkdtempSync(join(tmpdir(), 'trivet-tgt-'));
   const folder = join(root, 'tgt');
   const daemons: DaemonRef[] = [];
-  const pathOf = (image: ImageRef): string => join(root, image.id);
+  const images = await openImages(root);
+  const { volumes, store } = images;
   const open = (options: { folder?: string } = {}): TgtExporter =>
     new TgtExporter({
       folder: options.folder ?? folder,
       fences: new HostFences(join(root, 'fences')),
-      volumes: {
-        pathOf,
-        async inspectImage(image) {
-          const found = statSync(pathOf(image), { bigint: true, throwIfNoEntry: false });
-          if (!found) return { state: 'absent' };
-          return { state: 'present', sizeBytes: found.size, allocatedBytes: found.blocks * 512n, readOnly: false };
-        },
-      },
+      volumes,
+      ...(store ? { store } : {}),
     });
   const exporter = open();
   const soon = () => unleased(AbortSignal.timeout(30_000));
@@ -62,7 +71,7 @@ export async function openTgtHarness(): Promise<TgtHarness> {
     exporter,
     another: open(),
     folder,
-    pathOf,
+    pathOf: volumes.pathOf,
     open,
     pidOf,
     async newDaemon() {
@@ -73,26 +82,12 @@ export async function openTgtHarness(): Promise<TgtHarness> {
     },
     async makeImage(sizeBytes) {
       const image: ImageRef = { pool: 'pool', kind: 'volume', id: randomUUID(), folder: '' };
-      writeFileSync(pathOf(image), '');
-      truncateSync(pathOf(image), sizeBytes);
+      await images.make(image, sizeBytes);
       return image;
     },
-    async growImage(image, sizeBytes) {
-      truncateSync(pathOf(image), sizeBytes);
-    },
-    async removeImage(image) {
-      rmSync(pathOf(image));
-    },
-    async readImage(image, offset, length) {
-      const file = openSync(pathOf(image), 'r');
-      try {
-        const data = Buffer.alloc(length);
-        readSync(file, data, 0, length, offset);
-        return data;
-      } finally {
-        closeSync(file);
-      }
-    },
+    growImage: images.grow,
+    removeImage: images.remove,
+    readImage: images.read,
     async login(spec, { iqn, chap }) {
       const session = await new Initiator(iqn).login(spec.daemon.portals[0] as string, spec.iqn, spec.lun, chap);
       return Object.assign(session, {
@@ -110,8 +105,44 @@ export async function openTgtHarness(): Promise<TgtHarness> {
     },
     async close() {
       for (const daemon of daemons) await exporter.stopDaemon(daemon, soon());
+      await images.close();
       rmSync(root, { recursive: true, force: true });
     },
+  };
+}
+
+function fileImages(root: string): TestImages {
+  const pathOf = (image: ImageRef): string => join(root, image.id);
+  return {
+    volumes: {
+      pathOf,
+      async inspectImage(image) {
+        const found = statSync(pathOf(image), { bigint: true, throwIfNoEntry: false });
+        if (!found) return { state: 'absent' };
+        return { state: 'present', sizeBytes: found.size, allocatedBytes: found.blocks * 512n, readOnly: false };
+      },
+    },
+    async make(image, sizeBytes) {
+      writeFileSync(pathOf(image), '');
+      truncateSync(pathOf(image), sizeBytes);
+    },
+    async grow(image, sizeBytes) {
+      truncateSync(pathOf(image), sizeBytes);
+    },
+    async remove(image) {
+      rmSync(pathOf(image));
+    },
+    async read(image, offset, length) {
+      const file = openSync(pathOf(image), 'r');
+      try {
+        const data = Buffer.alloc(length);
+        readSync(file, data, 0, length, offset);
+        return data;
+      } finally {
+        closeSync(file);
+      }
+    },
+    close: async () => {},
   };
 }
 

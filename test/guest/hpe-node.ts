@@ -115,10 +115,11 @@ export class HpeNode {
   /** linux/device.go, GetLinuxDmDevices, by the map's uuid without its kind; undefined while no path of it is ready. */
   async device(serial: string, target: string): Promise<NodeDevice | undefined> {
     // Builtins of the shell: each process costs an emulated host a tenth of a second that it needs to find the device.
+    // udev names a map after the kernel has it: seen missing for a mount right after a start.
     const { stdout } = await this.guest.run(`
       multipathd show paths format 'path %w %d %i %t %o %T'
       for map in /sys/block/dm-*/dm; do
-        read -r name < $map/name && read -r uuid < $map/uuid && echo "map $name \${map//[^0-9]/} $uuid"
+        read -r name < $map/name && read -r uuid < $map/uuid && [ -e /dev/mapper/$name ] && echo "map $name \${map//[^0-9]/} $uuid"
       done
       for session in /sys/class/iscsi_session/session*; do
         read -r address < $(echo $session/device/connection*/iscsi_connection/*/persistent_address)

@@ -95,6 +95,17 @@ export class TestHome {
     return JSON.parse(readFileSync(this.file('state.json'), 'utf8')).supervisor.pid;
   }
 
+  /** Parts that die while the supervisor stands still stay dead until it goes on. */
+  async withoutSupervisor(work: () => Promise<void>): Promise<void> {
+    const { supervisor } = this;
+    process.kill(supervisor, 'SIGSTOP');
+    try {
+      await work();
+    } finally {
+      process.kill(supervisor, 'SIGCONT');
+    }
+  }
+
   async kill(...names: string[]): Promise<void> {
     for (const name of names) process.kill((await this.process(name)).pid, 'SIGKILL');
   }

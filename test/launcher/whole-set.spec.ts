@@ -2,6 +2,8 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { CreateBucketCommand, HeadBucketCommand, ListBucketsCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { OverviewReply } from '#admin/contract/overview';
+import { chromiumPath, TestBrowser } from '#test/dashboard/browser';
 import { until } from '#test/support/parts';
 import { processesOf, TestHomes } from './cli.js';
 
@@ -172,6 +174,41 @@ describe('up with everything', () => {
     });
     expect((await home.process('ceph-mon.a')).restarts).toBe(0);
   });
+
+  it('tells a store that died as dead in status, API and page, and as up when it is back', async () => {
+    const { admin } = JSON.parse(readFileSync(home.file('credentials.json'), 'utf8'));
+    const { url } = (await home.status()).admin!;
+    const inStatus = async () => (await home.status()).backends.find(({ name }) => name === 'rgw')?.state;
+    const inApi = async () => {
+      const headers = { authorization: `Bearer ${admin.token}` };
+      const answer = await fetch(`${url}/api/v1/overview`, { headers });
+      const { backends, attention } = (await answer.json()) as OverviewReply;
+      const { health } = backends.find(({ name }) => name === 'rgw')!;
+      return { health, isTold: attention.some(({ what }) => what.includes('Backend rgw of tenant default')) };
+    };
+    const browser = chromiumPath() === undefined ? undefined : await TestBrowser.launch();
+    try {
+      const visitor = await browser?.visit(url);
+      await visitor?.logIn(admin);
+      const row = visitor?.page.getByRole('table', { name: 'Health of backends' }).getByRole('row', { name: /rgw/ });
+      await until('it is up', async () => (await inStatus()) === 'up');
+      await row?.locator('.badge', { hasText: /up$/ }).waitFor();
+      await home.withoutSupervisor(async () => {
+        await home.kill('radosgw');
+        await until('status says down', async () => (await inStatus()) === 'down', 60_000);
+        await until('the API says down', async () => (await inApi()).health === 'down');
+        expect((await inApi()).isTold).toBe(true);
+        expect((await home.run('status')).stdout).toMatch(/backend rgw {2}down, since/);
+        await row?.locator('.badge', { hasText: /down$/ }).waitFor();
+      });
+      await until('status says up', async () => (await inStatus()) === 'up', 90_000);
+      await until('the API says up', async () => (await inApi()).health === 'up');
+      expect((await inApi()).isTold).toBe(false);
+      await row?.locator('.badge', { hasText: /up$/ }).waitFor();
+    } finally {
+      await browser?.close();
+    }
+  }, 180_000);
 
   it('comes back with its data after everything was killed', async () => {
     const { processes } = await home.status();

@@ -1,7 +1,6 @@
 const PAGE = 'a page in the order of the index, which its LIMIT ends';
 const TENANT_END = 'the end of a tenant removes all that it has, in portions';
 const HOLDS = 'whether a backend holds anything, when an administrator looks at it or removes it';
-const RETENTION = 'retention of the change index goes through the steps of a tenant';
 
 /** Statements that read all of a table, or all that a tenant has of it, and why they may. */
 export const ALLOWED: Readonly<Record<string, string>> = {
@@ -24,8 +23,4 @@ export const ALLOWED: Readonly<Record<string, string>> = {
   'tenant_left: publication by publication_of_host, all of a tenant': TENANT_END,
   'report_hosts_without_chap: publication by publication_pkey, all of a tenant':
     'a person asks it, before CHAP becomes a must',
-  'retention_clear: change_step by change_step_pkey, all of a tenant': RETENTION,
-  'retention_clear: snapshot by snapshot_of_volume, all of a tenant': RETENTION,
-  'retention_grown: volume by volume_pkey, all of a tenant': RETENTION,
-  'retention_pools: volume by volume_pkey, all of a tenant': RETENTION,
 };

@@ -45,7 +45,7 @@ export class DaemonProcess {
   exited = false;
 
   constructor(
-    readonly role: Role,
+    readonly role: Role | 'connector',
     readonly child: ChildProcess,
     private readonly healthUrl: string,
   ) {
@@ -195,9 +195,14 @@ export class TestAppliance {
     return this.spawn('gateway', { ...env, TRIVET_HTTP_LISTEN: `127.0.0.1:${port}` }, port).ready();
   }
 
-  async worker(env: Record<string, string> = {}): Promise<DaemonProcess> {
+  /** `through`: a program, and what it is told before the command that it becomes. */
+  async worker(env: Record<string, string> = {}, through: readonly string[] = []): Promise<DaemonProcess> {
+    return (await this.startingWorker(env, through)).ready();
+  }
+
+  async startingWorker(env: Record<string, string> = {}, through: readonly string[] = []): Promise<DaemonProcess> {
     const port = await freePort();
-    return this.spawn('worker', { ...env, TRIVET_WORKER_METRICS_LISTEN: `127.0.0.1:${port}` }, port).ready();
+    return this.spawn('worker', { ...env, TRIVET_WORKER_METRICS_LISTEN: `127.0.0.1:${port}` }, port, through);
   }
 
   /** The last started process of that role. */
@@ -261,9 +266,10 @@ export class TestAppliance {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  private spawn(role: Role, env: Record<string, string>, port: number): DaemonProcess {
+  private spawn(role: Role, env: Record<string, string>, port: number, through: readonly string[] = []): DaemonProcess {
     const entry = join(PACKAGE_ROOT, 'dist', 'test', 'entry', `${role}.js`);
-    const child = spawn(process.execPath, [...NODE_FLAGS, entry], {
+    const [program, ...told] = [...through, process.execPath, ...NODE_FLAGS, entry];
+    const child = spawn(program!, told, {
       env: { PATH: '/usr/bin:/bin', NODE_NO_WARNINGS: '1', ...compileCache(), ...this.env, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });

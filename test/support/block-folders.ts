@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { rbdParts, testCluster } from '#test/block-backend/rbd-harness';
 import { keptPort } from '#test/support/free-port';
 import { parts } from '#test/support/parts';
 import { endDaemons } from '#test/support/tgt-daemons';
@@ -9,8 +10,11 @@ import { endDaemons } from '#test/support/tgt-daemons';
 /** Of the tenant's first user, `csp`. */
 export const CSP_PASSWORD = 'a-password-of-tests';
 
-/** xfs: clones, over tgt. copy: no clones, over tgt. fake and fake-xfs: the same files behind the fake's faults. */
-export type BlockKind = 'xfs' | 'copy' | 'fake' | 'fake-xfs';
+/**
+ * xfs: clones, over tgt. copy: no clones, over tgt. fake and fake-xfs: the same files behind the fake's faults. rbd: images of the
+ * run's Ceph, over tgt.
+ */
+export type BlockKind = 'xfs' | 'copy' | 'fake' | 'fake-xfs' | 'rbd';
 
 /** What an appliance with block volumes has of its own on disk: a pool, and the folder of its tgtd. */
 export class BlockFolders {
@@ -35,8 +39,9 @@ export class BlockFolders {
     const portal = `127.0.0.1:${await keptPort()}`;
     const fakeFile = kind === 'fake' || kind === 'fake-xfs' ? join(folder, 'fake-block.db') : undefined;
     const env: Record<string, string> = {
-      TRIVET_POOLS: `default=${poolPath}`,
-      TRIVET_ISCSI_PORTALS: portal,
+      ...(kind === 'rbd'
+        ? await imagesOf(folder, portal)
+        : { TRIVET_POOLS: `default=${poolPath}`, TRIVET_ISCSI_PORTALS: portal }),
       TRIVET_TGT_DIR: tgtPath,
       TRIVET_CSP_PASSWORD_FILE: passwordFile,
     };
@@ -48,5 +53,26 @@ export class BlockFolders {
     // Snapshots are immutable; what is not there is no error.
     await promisify(execFile)('chattr', ['-R', '-f', '-i', this.poolPath]).catch(() => {});
     rmSync(this.poolPath, { recursive: true, force: true });
+  }
+}
+
+/** A pool and a user of its own, which go with the Ceph of the run. */
+async function imagesOf(folder: string, portal: string): Promise<Record<string, string>> {
+  const cluster = testCluster(rbdParts()!.configuration);
+  try {
+    const cephPool = await cluster.makePool();
+    const { user, key } = await cluster.makeUser([cephPool]);
+    const keyFile = join(folder, 'rbd-key');
+    writeFileSync(keyFile, key, { mode: 0o600 });
+    return {
+      TRIVET_RBD_MONITORS: cluster.monitors.join(','),
+      TRIVET_RBD_USER: user,
+      TRIVET_RBD_KEY_FILE: keyFile,
+      TRIVET_RBD_POOL: cephPool,
+      TRIVET_RBD_CAPACITY_BYTES: `${2 ** 40}`,
+      TRIVET_RBD_PORTALS: portal,
+    };
+  } finally {
+    cluster.close();
   }
 }

@@ -12,7 +12,11 @@ SELECT kind || ' in ' || coalesce(nullif(pool, ''), '-') || ': ' || coalesce(t.t
          WHERE state <> 'gone' OR image_gone_at IS NULL AND cut IS NOT NULL GROUP BY 1, 3
         UNION ALL
         SELECT tenant_id, 'bucket', backend_id, '', count(*), coalesce(sum(used_bytes), 0) FROM trivet.bucket
-         WHERE state <> 'gone' GROUP BY 1, 3) AS r
+         WHERE state <> 'gone' GROUP BY 1, 3
+        UNION ALL
+        SELECT c.tenant_id, 'change_step', v.backend_id, v.pool, count(*), sum(c.stored_bytes)
+          FROM trivet.change_step c JOIN trivet.volume v ON v.tenant_id = c.tenant_id AND v.id = c.volume_id
+         WHERE c.stored_bytes > 0 GROUP BY 1, 3, 4) AS r
   FULL JOIN (SELECT tenant_id, kind, backend_id, pool, sum(things) AS things, sum(bytes) AS bytes
                FROM trivet.tally GROUP BY 1, 2, 3, 4) AS t USING (tenant_id, kind, backend_id, pool)
  WHERE coalesce(t.things, 0) <> coalesce(r.things, 0) OR coalesce(t.bytes, 0) <> coalesce(r.bytes, 0)`;

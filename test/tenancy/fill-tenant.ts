@@ -55,6 +55,11 @@ export async function fillTenant(
     made.backend,
     name,
   ]);
+  await query('INSERT INTO trivet.pool_home (tenant_id, backend_id, pool, host) VALUES ($1, $2, $3, $3)', [
+    tenant,
+    made.backend,
+    name,
+  ]);
   await fillBlocks(database, tenant, name, made.backend);
   return made;
 }
@@ -137,6 +142,19 @@ async function fillBlocks(database: TestDatabase, tenant: string, name: string, 
       name: 't',
       role: 'viewer',
       token_hash: Buffer.alloc(32),
+    },
+    cluster: {
+      id: uuidv7(),
+      name: 'c',
+      release: '0',
+      certificate_serial: '1',
+      certificate_until: new Date(),
+    },
+    cluster_join_token: {
+      id: uuidv7(),
+      cluster_name: 'c',
+      token_hash: Buffer.alloc(32),
+      expires_at: new Date(),
     },
     idempotency_key: { user_id: user, key: 'k', sealed: Buffer.from('x'), claim: uuidv7() },
     audit_entry: {

@@ -14,17 +14,20 @@ const B = uuidv7();
 const ENGINE_SEES = [
   'appliance',
   'backend_circuit',
+  'fair_cap',
   'operation',
   'operation_event',
   'operation_slot',
   'periodic_task',
+  'pool_home',
   'queue',
+  'storage_host',
   'worker',
 ];
 /** Of no tenant, and of no role: functions that run as their owner say what may be done with them. */
 const BY_FUNCTION_ONLY = ['login_throttle', 'target_id'];
 /** Of no tenant too: of the processes. Workers write them as the engine, gateways go through functions. */
-const OF_THE_ENGINE = ['periodic_task', 'queue', 'worker'];
+const OF_THE_ENGINE = ['fair_cap', 'periodic_task', 'queue', 'storage_host', 'worker'];
 let tenantTables: string[];
 /** Ids that belong to B and that A has guessed. */
 const ids: Record<string, string> = {};

@@ -60,6 +60,7 @@ export function describeDoors(home: Home, state: State): string {
       rows.push(['CBT', cbtDoors(home, state)?.address]);
       rows.push(['CSI', env.TRIVET_CSI_ENDPOINT]);
       rows.push(['iSCSI', describePortals(env.TRIVET_ISCSI_PORTALS)]);
+      rows.push(['iSCSI, Ceph', env.TRIVET_RBD_PORTALS]);
     }
     rows.push(['dashboard', `${adminUrl(state)}/ (log in as ${ADMIN_LOGIN})`]);
     rows.push(['health, metrics', `http://${env.TRIVET_HTTP_LISTEN}/readyz, /livez, /metrics`]);

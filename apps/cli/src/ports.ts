@@ -15,6 +15,7 @@ export const DEFAULT_PORTS = {
   'ceph-mon': 8753,
   'ceph-mon-v1': 8754,
   iscsi: 3260,
+  'iscsi-ceph': 3261,
 } as const;
 export type PortName = keyof typeof DEFAULT_PORTS;
 

@@ -1,11 +1,12 @@
 import type { Server } from 'node:tls';
-import { CbtServer } from '#cbt/cbt-server';
+import { CbtServer, type CsiDoor } from '#cbt/cbt-server';
 import { OpenStreams } from '#cbt/open-streams';
 import type { ChangedBlocks } from '#changes/changed-blocks';
 import { type Config, ConfigError } from '#platform/config/config';
 import { listenError } from '#platform/health/health-http';
 import { createLogger } from '#platform/logging/log';
 import { type ProcessContext, VERSION } from '#platform/process/boot';
+import type { Take } from '#protocol/grpc-endpoint';
 import type { SnapshotSessions } from '#storage/block/sessions/snapshot-session';
 import type { TenantState } from '#tenancy/tenants/tenant-state';
 import { certificateSource, type KeyPair } from './certificate.js';
@@ -29,8 +30,8 @@ export interface CbtListeners {
   server: CbtServer;
   /** Of the TLS door, when there is one: where it listens, and what clients must trust. */
   tls?: { port: number; caCert(): string };
-  /** The socket of the configuration. */
-  isSocketOpen(): boolean;
+  /** Who serves connections of the socket of the configuration, while it is open. */
+  socket(): Take | undefined;
 }
 
 /**
@@ -67,7 +68,7 @@ export async function openCbtListeners(
   };
   const everyMs = config.TRIVET_ENDPOINT_CHECK_MS;
   parts.tasks.begin({ name: 'csi-socket', everyMs, calm: DOORS_CALM, waitsFirst: true, run: look });
-  return { server, tls, isSocketOpen: follow.isOpen };
+  return { server, tls, socket: follow.open };
 }
 
 async function openTls(
@@ -96,23 +97,23 @@ async function openTls(
 /** Opens and closes the CSI socket as its tenant is active or not. */
 function socketFollower({ config, log, shutdown }: ProcessContext<Config>, server: CbtServer, parts: CbtListenerParts) {
   const path = config.TRIVET_CSI_ENDPOINT;
-  let close: ((graceMs: number) => Promise<void>) | undefined;
+  let door: CsiDoor | undefined;
   const look = async (): Promise<void> => {
     if (path === undefined || shutdown.stopping) return;
     if (path === config.COSI_ENDPOINT)
       throw new ConfigError('TRIVET_CSI_ENDPOINT: must be another socket than COSI_ENDPOINT');
     const { tenantId, active } = await parts.tenant();
-    if (active === (close !== undefined) || shutdown.stopping) return;
+    if (active === (door !== undefined) || shutdown.stopping) return;
     if (active) {
       const socket = { path, group: config.TRIVET_CSI_SOCKET_GROUP, setting: 'TRIVET_CSI_ENDPOINT' };
-      close = await server.openSocket(tenantId, socket);
+      door = await server.openSocket(tenantId, socket);
       log.info({ socket: path, driver: config.TRIVET_CSI_DRIVER_NAME }, 'changed blocks are served to the CSI sidecar');
     } else {
-      const closing = close;
-      close = undefined;
+      const closing = door;
+      door = undefined;
       log.warn({ socket: path }, 'the CSI socket is closed: its tenant is suspended');
-      await closing?.(config.TRIVET_SHUTDOWN_MS / 2);
+      await closing?.close(config.TRIVET_SHUTDOWN_MS / 2);
     }
   };
-  return { look, isOpen: () => close !== undefined };
+  return { look, open: () => door?.take };
 }

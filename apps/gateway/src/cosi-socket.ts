@@ -3,6 +3,7 @@ import type { CosiServer } from '#cosi/cosi-server';
 import { type Config, ConfigError } from '#platform/config/config';
 import { isStorageError } from '#platform/errors';
 import type { ProcessContext } from '#platform/process/boot';
+import type { Take } from '#protocol/grpc-endpoint';
 import type { ResolvedEndpoint } from '#storage/object/endpoints';
 import { DOORS_CALM, type GatewayTasks } from './gateway-tasks.js';
 
@@ -16,7 +17,7 @@ export function superviseCosi({ health, shutdown }: ProcessContext<Config>, cosi
 
 /**
  * Opens the COSI socket of the configuration, and follows what decides over it: while its tenant or endpoint is suspended the
- * socket is closed (invariant T4). Until it is, each call is refused by itself. Gives whether it is open.
+ * socket is closed (invariant T4). Until it is, each call is refused by itself. Gives who serves its connections while it is open.
  */
 export async function openCosiSocket(
   { config, log, shutdown }: ProcessContext<Config>,
@@ -24,16 +25,18 @@ export async function openCosiSocket(
   path: string,
   cosi: CosiServer,
   resolve: () => Promise<ResolvedEndpoint>,
-): Promise<() => boolean> {
+): Promise<() => Take | undefined> {
   const { endpoint, serves, ...first } = await patiently(resolve, config.TRIVET_COSI_BACKEND, () => shutdown.stopping);
   let { backendName } = first;
   const socket = { path, group: config.TRIVET_COSI_SOCKET_GROUP, setting: 'COSI_ENDPOINT' };
-  let open = false;
+  let open: Take | undefined;
   const follow = async (wanted: boolean): Promise<void> => {
-    if (wanted === open || shutdown.stopping) return;
-    if (wanted) await cosi.open(endpoint, socket);
-    else await cosi.closeEndpoint(endpoint.id);
-    open = wanted;
+    if (wanted === (open !== undefined) || shutdown.stopping) return;
+    if (wanted) open = await cosi.open(endpoint, socket);
+    else {
+      open = undefined;
+      await cosi.closeEndpoint(endpoint.id);
+    }
     if (wanted)
       log.info({ socket: path, driver: endpoint.driverName, backendKind: endpoint.backendKind }, 'COSI is served');
     else log.warn({ socket: path }, 'COSI is closed: its tenant or endpoint is suspended');

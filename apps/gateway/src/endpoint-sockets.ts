@@ -1,5 +1,6 @@
 import { join, resolve } from 'node:path';
 import type { Config } from '#platform/config/config';
+import type { Take } from '#protocol/grpc-endpoint';
 import type { DoorView, EndpointDoors } from '#tenancy/endpoints/endpoint-doors';
 import { isConfigured } from '#tenancy/endpoints/endpoint-names';
 import type { EndpointView } from '#tenancy/endpoints/endpoint-registrations';
@@ -19,6 +20,8 @@ interface DoorState {
   problem: string | null;
   /** It is to be served here: neither it nor its tenant is suspended, and it has a path. */
   wanted: boolean;
+  /** Serves connections that came in elsewhere, while it is open. */
+  take?: Take | undefined;
 }
 
 /** Of which row. */
@@ -102,6 +105,13 @@ export class EndpointSockets implements EndpointDoors {
         : this.place(tenantName, name, protocol).path,
       problem,
     }));
+  }
+
+  /** Who serves connections for this endpoint here; undefined: nobody. */
+  takerOf(tenantId: string, endpoint: string): Take | undefined {
+    for (const { of, state } of this.states.values())
+      if (of.tenantId === tenantId && of.name === endpoint) return state.take;
+    return undefined;
   }
 
   /** True: it was another before. */

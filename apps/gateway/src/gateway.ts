@@ -3,10 +3,14 @@ import { objectBackendKind, objectBackendKinds } from '#backends/registry';
 import { CosiServer } from '#cosi/cosi-server';
 import { Database } from '#platform/database/database';
 import type { AppContext } from '#platform/process/platform.module';
+import type { Take } from '#protocol/grpc-endpoint';
 import { resolveCosiEndpoint } from '#storage/object/endpoints';
+import { Authority } from '#tenancy/clusters/authority';
+import { ClusterEnrolment } from '#tenancy/clusters/cluster-enrolment';
 import { COSI_ENDPOINT_NAME, DEFAULT_TENANT } from '#tenancy/setup/setup';
 import type { CbtListeners } from './cbt-listeners.js';
 import { CBT_LISTENERS } from './cbt-listeners.module.js';
+import { openClusterDoor } from './clusters/cluster-door.js';
 import { openCosiSocket, superviseCosi } from './cosi-socket.js';
 import { serveDashboard } from './dashboard.js';
 import { EndpointSockets } from './endpoint-sockets.js';
@@ -28,21 +32,24 @@ export async function startGateway(context: AppContext): Promise<void> {
   const database = http.get(Database);
   const kindOf = (kind: string) => objectBackendKind(objectBackendKinds(), kind);
   const tasks = http.get(GatewayTasks);
-  let isCosiOpen = () => false;
+  let cosiSocket: () => Take | undefined = () => undefined;
   if (config.COSI_ENDPOINT) {
     const door = { tenant: DEFAULT_TENANT, endpoint: COSI_ENDPOINT_NAME };
     const resolve = () => resolveCosiEndpoint(database, kindOf, config, door);
-    isCosiOpen = await openCosiSocket(context, tasks, config.COSI_ENDPOINT, cosi, resolve);
+    cosiSocket = await openCosiSocket(context, tasks, config.COSI_ENDPOINT, cosi, resolve);
   }
   const cbt = http.get<CbtListeners>(CBT_LISTENERS);
-  const configured = { cosi: isCosiOpen, csi: cbt.isSocketOpen };
+  const configured = { cosi: cosiSocket, csi: cbt.socket };
+  const doors = http.get(EndpointSockets);
   await new SocketSupervisor(context, {
     database,
-    doors: http.get(EndpointSockets),
+    doors,
     tasks,
     cosi,
     cbt: cbt.server,
     kindOf,
     configured,
   }).start();
+  const [authority, enrolment] = [http.get(Authority), http.get(ClusterEnrolment)];
+  await openClusterDoor(context, { authority, enrolment, endpoints: doors, tasks });
 }

@@ -5,6 +5,7 @@ import type { Config } from '#platform/config/config';
 import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import type { ProcessContext } from '#platform/process/boot';
+import type { Take } from '#protocol/grpc-endpoint';
 import type { Endpoint } from '#storage/object/endpoint';
 import { endpointOf } from '#storage/object/endpoints';
 import { isConfigured } from '#tenancy/endpoints/endpoint-names';
@@ -40,6 +41,7 @@ interface EndpointRow {
 
 interface Door {
   place: SocketPlace;
+  take: Take;
   /** Takes over what has changed; nobody's connection ends for it. */
   follow(row: EndpointRow): void;
   /** Stops accepting at once; resolves when its calls are over. */
@@ -53,8 +55,8 @@ export interface SupervisorParts {
   cosi: CosiServer;
   cbt: CbtServer;
   kindOf(kind: string): ObjectBackendKind;
-  /** Whether the sockets of the configuration are open; they have their own followers. */
-  configured: Partial<Record<Protocol, () => boolean>>;
+  /** Who serves connections of the sockets of the configuration, while they are open; they have their own followers. */
+  configured: Partial<Record<Protocol, () => Take | undefined>>;
 }
 
 /**
@@ -134,12 +136,13 @@ export class SocketSupervisor {
       return;
     }
     try {
-      if (door) door.follow(row);
-      else this.open.set(row.endpointId, await this.unlock(row));
-      doors.set(row, { open: true, problem: null, wanted: true });
+      door?.follow(row);
+      const opened = door ?? (await this.unlock(row));
+      this.open.set(row.endpointId, opened);
+      doors.set(row, { open: true, problem: null, wanted: true, take: opened.take });
     } catch (error) {
       const problem = (error as Error).message;
-      if (doors.set(row, { open: door !== undefined, problem, wanted: true }))
+      if (doors.set(row, { open: door !== undefined, problem, wanted: true, take: door?.take }))
         this.context.log.error({ tenantId: row.tenantId, endpoint: row.name, problem }, 'an endpoint has a problem');
     }
   }
@@ -148,9 +151,10 @@ export class SocketSupervisor {
     const setting = protocol === 'cosi' ? 'COSI_ENDPOINT' : 'TRIVET_CSI_ENDPOINT';
     if (this.parts.doors.configuredPath(protocol) === undefined)
       return { open: false, problem: `${setting} is not set, so it has no socket`, wanted: false };
-    const open = this.parts.configured[protocol]?.() ?? false;
+    const take = this.parts.configured[protocol]?.();
+    const open = take !== undefined;
     const problem = open ? null : serves ? 'it is being opened' : 'it or its tenant is suspended';
-    return { open, problem, wanted: serves };
+    return { open, problem, wanted: serves, take };
   }
 
   private async unlock(row: EndpointRow): Promise<Door> {
@@ -170,8 +174,9 @@ export class SocketSupervisor {
   private async openCosi(row: EndpointRow, socket: { path: string; group?: string; setting: string }) {
     const { cosi } = this.parts;
     const endpoint = this.endpointOf(row);
-    await cosi.open(endpoint, socket);
+    const take = await cosi.open(endpoint, socket);
     return {
+      take,
       follow: (now: EndpointRow) => void Object.assign(endpoint, this.endpointOf(now)),
       close: () => cosi.closeEndpoint(endpoint.id),
     };
@@ -187,7 +192,7 @@ export class SocketSupervisor {
   private async openCsi(row: EndpointRow, socket: { path: string; group?: string; setting: string }) {
     const { config } = this.context;
     let { driverName } = row;
-    const close = await this.parts.cbt.openSocket(
+    const door = await this.parts.cbt.openSocket(
       row.tenantId,
       socket,
       () => driverName ?? config.TRIVET_CSI_DRIVER_NAME,
@@ -196,7 +201,8 @@ export class SocketSupervisor {
       follow: (now: EndpointRow) => {
         driverName = now.driverName;
       },
-      close: () => close(config.TRIVET_SHUTDOWN_MS / 2),
+      take: door.take,
+      close: () => door.close(config.TRIVET_SHUTDOWN_MS / 2),
     };
   }
 

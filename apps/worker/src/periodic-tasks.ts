@@ -4,6 +4,7 @@ import { blockBackendKind, blockBackendKinds } from '#backends/registry';
 import { IndexRetention } from '#changes/index-retention';
 import { IndexScheduler } from '#changes/index-scheduler';
 import type { PeriodicTask } from '#operations/periodic/periodic-task';
+import type { StorageHost } from '#operations/workers/storage-host';
 import type { Config } from '#platform/config/config';
 import type { SecretBox } from '#platform/crypto/secrets';
 import type { Database } from '#platform/database/database';
@@ -37,10 +38,15 @@ interface TaskParts {
   objects: BackendDirectory<ObjectBackend>;
   blocks: BackendDirectory<BlockStore>;
   sessions: SnapshotSessionService;
+  /** Whose pools it works on; absent: all. */
+  host?: StorageHost;
+  /** Ends the process. */
+  refuse?(reason: string): void;
 }
 
 /** What workers do without being asked; those of the engine itself are in libs/operations/src/workers/worker.ts. In any order. */
-export function periodicTasks({ config, database, secrets, objects, blocks, sessions }: TaskParts): PeriodicTask[] {
+export function periodicTasks(parts: TaskParts): PeriodicTask[] {
+  const { config, database, secrets, objects, blocks, sessions, host, refuse } = parts;
   const kindOf = (kind: string) => blockBackendKind(blockBackendKinds(), kind);
   return [
     forgetGone(database),
@@ -50,11 +56,11 @@ export function periodicTasks({ config, database, secrets, objects, blocks, sess
     new ObjectDriftCheck(database, objects, secrets, config.TRIVET_AUDIT_MS),
     new BucketMeter(database, objects),
     new StoreMonitor(database, objects),
-    new PoolMonitor(database, blocks, kindOf),
+    new PoolMonitor(database, blocks, kindOf, host, refuse),
     new PoolSampler(database),
-    new ExportSupervisor(database, blocks),
-    new BlockDriftCheck(database, blocks, config.TRIVET_BLOCK_AUDIT_MS),
-    new RecycleBin(database, blocks, kindOf),
+    new ExportSupervisor(database, blocks, undefined, host?.name),
+    new BlockDriftCheck(database, blocks, config.TRIVET_BLOCK_AUDIT_MS, host?.name),
+    new RecycleBin(database, blocks, kindOf, undefined, host?.name),
     new HiddenSnapshotReaper(database),
     new ImageReleaser(database),
     new ProtectionScheduler(database),

@@ -2,6 +2,7 @@ import { Inject, Module, type OnApplicationBootstrap } from '@nestjs/common';
 import { poolAnswers } from '#backends/reflink/pool-answers';
 import { HANDLERS, OperationHandlersModule } from '#changes/operation-handlers.module';
 import { readEngineFigures, readLateTasks, readWorkerFigures } from '#operations/workers/figures';
+import { StorageHost } from '#operations/workers/storage-host';
 import { OperationWorker } from '#operations/workers/worker';
 import { SecretBox } from '#platform/crypto/secrets';
 import { Database } from '#platform/database/database';
@@ -10,7 +11,7 @@ import { bindEngineFigures } from '#platform/metrics/metrics';
 import { bindLateTasks, bindWorkerFigures } from '#platform/metrics/worker-metrics';
 import { VERSION } from '#platform/process/boot';
 import { type AppContext, CONFIG, CONTEXT } from '#platform/process/platform.module';
-import { provide } from '#platform/process/providers';
+import { key, provide } from '#platform/process/providers';
 import { readBlockFigures } from '#storage/block/pools/block-figures';
 import { BlockSessionsModule } from '#storage/block/sessions/block-sessions.module';
 import { SnapshotSessionService } from '#storage/block/sessions/snapshot-session-service';
@@ -18,21 +19,30 @@ import { BackendDirectoriesModule, BLOCK_BACKENDS, OBJECT_BACKENDS } from '#stor
 import { periodicTasks, TASKS } from './periodic-tasks.js';
 
 const STORES_MS = 5_000;
+const STORAGE_HOST = key<StorageHost>('storage host');
 
 /** Runs operations and periodic tasks from the moment when all of it is there. */
 @Module({
   imports: [BackendDirectoriesModule, BlockSessionsModule, OperationHandlersModule],
   providers: [
+    provide(STORAGE_HOST, [CONFIG, Database], (config, database) =>
+      StorageHost.join(database, config.TRIVET_HOST, VERSION),
+    ),
     provide(
       TASKS,
-      [CONFIG, Database, SecretBox, OBJECT_BACKENDS, BLOCK_BACKENDS, SnapshotSessionService],
-      (config, database, secrets, objects, blocks, sessions) =>
-        periodicTasks({ config, database, secrets, objects, blocks, sessions }),
+      [CONTEXT, Database, SecretBox, OBJECT_BACKENDS, BLOCK_BACKENDS, SnapshotSessionService, STORAGE_HOST],
+      ({ config, log, shutdown }, database, secrets, objects, blocks, sessions, host) => {
+        const refuse = (reason: string): void => {
+          log.fatal(reason);
+          void shutdown.stop(reason, 1);
+        };
+        return periodicTasks({ config, database, secrets, objects, blocks, sessions, host, refuse });
+      },
     ),
     provide(
       OperationWorker,
-      [CONFIG, Database, HANDLERS, OBJECT_BACKENDS, BLOCK_BACKENDS, TASKS],
-      (config, database, handlers, objects, blocks, tasks) =>
+      [CONFIG, Database, HANDLERS, OBJECT_BACKENDS, BLOCK_BACKENDS, TASKS, STORAGE_HOST],
+      (config, database, handlers, objects, blocks, tasks, host) =>
         new OperationWorker({
           database,
           handlers,
@@ -41,6 +51,7 @@ const STORES_MS = 5_000;
             await (isBlock ? blocks : objects).probe(tenantId, backendId);
           },
           version: VERSION,
+          host,
           redis: config.TRIVET_REDIS_URL,
           redisPrefix: config.TRIVET_REDIS_PREFIX,
           leaseMs: config.TRIVET_LEASE_MS,

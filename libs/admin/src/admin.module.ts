@@ -14,6 +14,7 @@ import { CallMetrics } from '#admin/requests/call-metrics';
 import { EarlyRefusals } from '#admin/requests/early-refusals';
 import { RESOURCE_CONTROLLERS } from '#admin/resources/resource-controllers';
 import { BackendsController } from '#admin/tenants/backends.controller';
+import { ClustersController } from '#admin/tenants/clusters.controller';
 import { EndpointsController } from '#admin/tenants/endpoints.controller';
 import { SessionController } from '#admin/tenants/session.controller';
 import { TenantEndController } from '#admin/tenants/tenant-end.controller';
@@ -81,6 +82,7 @@ export class AdminModule {
         TokensController,
         BackendsController,
         EndpointsController,
+        ClustersController,
         OverviewController,
         OperationsController,
         WorkersController,

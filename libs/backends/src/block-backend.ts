@@ -117,6 +117,8 @@ export interface PoolStatus {
   state: 'up' | 'down';
   /** Why it is down; for people. */
   reason?: string;
+  /** It is up, and nothing new fits: why; for people. */
+  noRoom?: string;
   /** From its marker. */
   uuid?: string;
   totalBytes: bigint;
@@ -144,6 +146,8 @@ export interface PoolConfig {
   portals: readonly string[];
   /** Hosts without CHAP are served at portals beyond loopback (invariant I4). */
   withoutChap: boolean;
+  /** Which storage host takes it into use, where there are several; absent: the first one that finds its marker. */
+  host?: string;
   /**
    * Of a share: the pool that it lies in, and whose that is. Without the marker of that one nothing is opened or made: what
    * should be mounted there may be missing.
@@ -163,6 +167,8 @@ export interface BlockStore {
 /** The part of an adapter that needs no connection: the gateway refuses bad input by it before anything is accepted. */
 export interface BlockBackendKind<Config = unknown> {
   readonly kind: string;
+  /** Every storage host reaches its pools, and one of them serves each; absent: a pool lies at the host that has its disk. */
+  readonly isOfCluster?: true;
   readonly capabilities: BlockCapabilities;
   readonly registration: Registration<Config>;
   /** Reads the registry's row; throws `internal` when it does not fit. */

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { rbdConfig, rbdCredentials } from '#backends/rbd/rbd-config';
 import { reflinkConfig, reflinkCredentials } from '#backends/reflink/reflink-config';
 import { rgwConfig, rgwCredentials } from '#backends/rgw/rgw-config';
 
@@ -9,4 +10,5 @@ import { rgwConfig, rgwCredentials } from '#backends/rgw/rgw-config';
 export const KIND_FORMS = {
   rgw: { config: rgwConfig, credentials: rgwCredentials },
   reflink: { config: reflinkConfig, credentials: reflinkCredentials },
+  rbd: { config: rbdConfig, credentials: rbdCredentials },
 } as const satisfies Record<string, { config: z.ZodType; credentials: z.ZodType<Record<string, string>> }>;

@@ -34,7 +34,7 @@ describe('registry of backends', () => {
 
   it('knows the kinds of production, and those that an entry point adds', () => {
     expect(objectBackendKinds().map(kind => kind.kind)).toEqual(['rgw']);
-    expect(blockBackendKinds().map(kind => kind.kind)).toEqual(['reflink']);
+    expect(blockBackendKinds().map(kind => kind.kind)).toEqual(['reflink', 'rbd']);
     expect(() => new BackendRegistry(objectBackendKinds(), 'a').open(row())).toThrow(/no backend of kind fake/);
     addBackendKinds({ object: [fakeKind as ObjectBackendKind], block: [] });
     expect(objectBackendKinds().map(kind => kind.kind)).toEqual(['rgw', 'fake']);

@@ -1,6 +1,7 @@
 import type { BlockBackendKind, BlockStore } from '#backends/block-backend';
 import { meteredBlockStore, meteredObjectBackend } from '#backends/metered';
 import type { ApplianceIdentity, BackendCredentials, ObjectBackend, ObjectBackendKind } from '#backends/object-backend';
+import { rbdKind } from '#backends/rbd/rbd-kind';
 import { reflinkKind } from '#backends/reflink/reflink-kind';
 import { rgwKind } from '#backends/rgw/rgw-kind';
 import { StorageError } from '#platform/errors';
@@ -8,7 +9,7 @@ import { StorageError } from '#platform/errors';
 export type { BackendCheck, Registration, Share } from '#backends/registration';
 
 const objectKinds: ObjectBackendKind[] = [rgwKind as ObjectBackendKind];
-const blockKinds: BlockBackendKind[] = [reflinkKind as BlockBackendKind];
+const blockKinds: BlockBackendKind[] = [reflinkKind as BlockBackendKind, rbdKind as BlockBackendKind];
 
 /** Kinds of object store that this process knows. */
 export const objectBackendKinds = (): readonly ObjectBackendKind[] => objectKinds;

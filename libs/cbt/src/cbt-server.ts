@@ -6,9 +6,9 @@ import * as csi from '#cbt/csi-service';
 import * as draft from '#cbt/draft-service';
 import * as sidecar from '#cbt/sidecar-service';
 import { type StreamParts, streamingCall } from '#cbt/streaming-call';
-import { listenTls, type TlsListener } from '#cbt/tls-listener';
 import { bindSocket, type SocketOptions } from '#platform/connections/unix-socket';
-import { GrpcEndpoint, type Service } from '#protocol/grpc-endpoint';
+import { GrpcEndpoint, type Service, type Take } from '#protocol/grpc-endpoint';
+import { listenTls, type TlsListener } from '#protocol/tls-listener';
 import type { SnapshotSessions } from '#storage/block/sessions/snapshot-session';
 
 /** Pings in the time after which a reader counts as gone: the answer to one may be late. */
@@ -32,6 +32,14 @@ export interface CbtServerParts extends StreamParts {
   /** The CSI driver whose snapshot handles are served. */
   driverName: string;
   version: string;
+}
+
+/** A socket that is open. */
+export interface CsiDoor {
+  /** Closes it, and ends the streams that came in by it. */
+  close(graceMs: number): Promise<void>;
+  /** Serves a connection that came in elsewhere. */
+  take: Take;
 }
 
 /**
@@ -63,14 +71,14 @@ export class CbtServer {
   }
 
   /**
-   * Throws ConfigError or SocketInUseError. The result closes this door, and ends the streams that came in by it.
+   * Throws ConfigError or SocketInUseError.
    * @param driverName asked at each call; the one of the configuration when absent
    */
   async openSocket(
     tenantId: string,
     options: SocketOptions,
     driverName = () => this.parts.driverName,
-  ): Promise<(graceMs: number) => Promise<void>> {
+  ): Promise<CsiDoor> {
     const door = {};
     const services: Service[] = [
       [CSI_IDENTITY_SERVICE, csiIdentity({ driverName, version: this.parts.version, ready: () => this.ready })],
@@ -79,11 +87,14 @@ export class CbtServer {
     ];
     const { endpoint } = await GrpcEndpoint.open(services, this.common, take => bindSocket(options, take));
     this.endpoints.add(endpoint);
-    return async graceMs => {
-      this.endpoints.delete(endpoint);
-      endpoint.release();
-      this.parts.streams.endDoor(door);
-      await endpoint.close(graceMs);
+    return {
+      take: endpoint.take,
+      close: async graceMs => {
+        this.endpoints.delete(endpoint);
+        endpoint.release();
+        this.parts.streams.endDoor(door);
+        await endpoint.close(graceMs);
+      },
     };
   }
 

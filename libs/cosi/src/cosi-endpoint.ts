@@ -3,7 +3,7 @@ import type { HealthImplementation } from 'grpc-health-check';
 import { type CallSurroundings, type CosiHandler, type InFlight, unaryCall } from '#cosi/cosi-dispatch';
 import { COSI_SERVICES } from '#cosi/cosi-protos';
 import { bindSocket, type SocketOptions } from '#platform/connections/unix-socket';
-import { GrpcEndpoint, type Service } from '#protocol/grpc-endpoint';
+import { GrpcEndpoint, type Service, type Take } from '#protocol/grpc-endpoint';
 import type { Endpoint } from '#storage/object/endpoint';
 
 /**
@@ -38,6 +38,11 @@ export class CosiEndpoint {
       bindSocket(socketOptions, take),
     );
     return new CosiEndpoint(grpc, inFlight);
+  }
+
+  /** For connections that came in elsewhere. */
+  get take(): Take {
+    return this.grpc.take;
   }
 
   /** Stops accepting at once, lets running calls end within `graceMs`, then cuts what is left. */

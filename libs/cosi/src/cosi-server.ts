@@ -6,6 +6,7 @@ import { COSI_SERVICES } from '#cosi/cosi-protos';
 import type { SocketOptions } from '#platform/connections/unix-socket';
 import { createLogger } from '#platform/logging/log';
 import type { CallLogger } from '#protocol/call-log';
+import type { Take } from '#protocol/grpc-endpoint';
 import type { Endpoint } from '#storage/object/endpoint';
 
 export interface CosiServerOptions {
@@ -59,8 +60,11 @@ export class CosiServer extends Server implements CustomTransportStrategy {
     callback();
   }
 
-  /** Opens a socket. Throws ConfigError or SocketInUseError; nothing is left behind then. */
-  async open(endpoint: Endpoint, socket: SocketOptions): Promise<void> {
+  /**
+   * Opens a socket. Throws ConfigError or SocketInUseError; nothing is left behind then. What it gives serves connections that came
+   * in elsewhere, too, until the socket is closed.
+   */
+  async open(endpoint: Endpoint, socket: SocketOptions): Promise<Take> {
     if (!this.listening) throw new Error('CosiServer: open an endpoint after the application listens');
     if (this.endpoints.has(endpoint.id)) throw new Error(`CosiServer: endpoint ${endpoint.id} is open already`);
     const handlers: CosiHandlers = this.methods;
@@ -70,7 +74,7 @@ export class CosiServer extends Server implements CustomTransportStrategy {
     });
     this.endpoints.set(endpoint.id, opening);
     try {
-      await opening;
+      return (await opening).take;
     } catch (error) {
       this.endpoints.delete(endpoint.id);
       throw error;

@@ -1,7 +1,7 @@
 -- One statement accepts: operations, slots, events, entries of the audit log. Each is dispatched at once when nobody is in line before it, its
 -- tenant has a free place at this backend and class, and the backend's circuit is closed; otherwise whoever ends next, or
 -- the reconciler, dispatches it. The operation row is its own outbox: dispatched_at is what an outbox row would say.
--- A negation goes no sooner than what the cancel.sql before it in this transaction says.
+-- What the host of its pool has is held while that is silent (trivet.route_operation). A negation goes no sooner than what the cancel.sql before it in this transaction says.
 -- $1 tenant $2 operations [{id, kind, class, backend, resourceKind, resource, resourceName, request, priority, negates,
 -- waited, traceparent, actor, slots: [{resource, slot, own}], audit: columns}] $3 cap
 WITH claimed AS (
@@ -51,7 +51,7 @@ WITH claimed AS (
     LEFT JOIN ready ON ready.id = new.id
     LEFT JOIN places ON places.backend = ready.backend AND places.class = ready.class AND places.rank = ready.rank
    ORDER BY new.nth
-  RETURNING id, seq, priority, dispatch_no, backend_id
+  RETURNING id, seq, priority, dispatch_no, backend_id, host, pool, place
 ), slots AS (
   INSERT INTO trivet.operation_slot (tenant_id, operation_id, resource_id, slot, own, seq, priority)
   SELECT $1, id, wanted.resource, wanted.slot, wanted.own, accepted.seq, accepted.priority
@@ -67,6 +67,7 @@ WITH claimed AS (
 ), event AS (
   INSERT INTO trivet.operation_event (tenant_id, operation_id, type) SELECT $1, id, 'accepted' FROM accepted
 )
-SELECT id, dispatch_no AS "dispatchNo",
-       (SELECT reason FROM circuit WHERE circuit.backend = backend_id) AS "circuitReason"
+SELECT id, dispatch_no AS "dispatchNo", host,
+       coalesce((SELECT reason FROM circuit WHERE circuit.backend = backend_id),
+                CASE WHEN host IS NOT NULL AND place IS NULL THEN trivet.host_silence(host, pool) END) AS "circuitReason"
   FROM accepted

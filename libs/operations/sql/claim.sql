@@ -6,8 +6,8 @@
 -- A ring that is older than the place of its operation finds nothing to run: without a place the cap would not hold.
 -- The host fence grows over all claims: whoever has a resource later has the higher one, whatever his operation.
 -- Of a class that a person has paused nothing begins, whatever a worker knows of that. A kind that this worker does not know,
--- as one of the release before, is left to one that does.
--- $1 operations $2 worker $3 lease in ms $4 kinds that the worker knows
+-- as one of the release before, is left to one that does; so is what another host has.
+-- $1 operations $2 worker $3 lease in ms $4 kinds that the worker knows $5 its host
 WITH candidate AS MATERIALIZED (
   SELECT tenant_id, id, state = 'running' AND lease_owner IS NOT NULL AS crashed,
          CASE state WHEN 'running' THEN lease_owner END AS lost_by
@@ -15,6 +15,7 @@ WITH candidate AS MATERIALIZED (
    WHERE id = ANY ($1)
      AND (state = 'pending' AND place IS NOT NULL AND next_run_at <= now() OR state = 'running' AND lease_until <= now())
      AND class <> ALL (ARRAY(SELECT class FROM trivet.queue WHERE paused)) AND kind = ANY ($4)
+     AND (host IS NULL OR host = $5::text)
      FOR UPDATE SKIP LOCKED
 ), mine AS MATERIALIZED (
   SELECT s.operation_id, s.tenant_id, s.resource_id, s.slot, s.own, s.held, s.priority, s.seq

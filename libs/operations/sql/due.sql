@@ -5,10 +5,10 @@
 -- the round of its own, and those without a place one apart from those that are rung again: 30 tenants whose index operations
 -- nobody answered would else fill round after round. Nobody rings for a class that is paused: its
 -- operations keep the places that they have, which are places of that class alone, and take no share of this round.
--- What this worker does not know it leaves to others, and a place that nobody has used goes to those that somebody knows.
+-- What this worker does not know, or another host has, it leaves to others, and a place that nobody has used goes to those that somebody knows.
 -- However many wait, it reads who has a place, and of each line in which one is free as many as that: lines are found one after
 -- the other in the index of those that wait.
--- $1 cap $2 redispatch after ms $3 limit of each share $4 kinds that the worker knows
+-- $1 cap $2 redispatch after ms $3 limit of each share $4 kinds that the worker knows $5 its host
 WITH RECURSIVE line AS (
   (SELECT tenant_id, backend_id, class
      FROM trivet.operation
@@ -28,7 +28,7 @@ WITH RECURSIVE line AS (
   SELECT tenant_id, backend_id FROM trivet.backend_circuit WHERE trivet.circuit_state(open_until) = 'open'
 ), placed AS MATERIALIZED (
   SELECT tenant_id, backend_id, class, id, kind, state, priority, seq, place, dispatch_no, dispatched_at, next_run_at, lease_until,
-         error
+         error, host
     FROM trivet.operation
    WHERE place IS NOT NULL
    ORDER BY tenant_id, backend_id, class, place
@@ -51,12 +51,16 @@ WITH RECURSIVE line AS (
          AS turn_has_come
     FROM placed o
    WHERE o.class <> ALL (ARRAY(SELECT class FROM paused)) AND o.dispatched_at <= now() - $2 * interval '1 ms'
+     AND (o.host IS NULL OR o.host = $5::text)
      AND (o.state = 'pending' AND o.next_run_at <= now() OR o.state = 'running' AND o.lease_until <= now())
+), cap AS MATERIALIZED (
+  SELECT class, trivet.cap_of(class, $1) AS n FROM line GROUP BY class
 ), roomy AS MATERIALIZED (
-  SELECT line.tenant_id, line.backend_id, line.class, coalesce(i.n, 0) AS taken
+  SELECT line.tenant_id, line.backend_id, line.class, coalesce(i.n, 0) AS taken, cap.n AS cap
     FROM line
+    JOIN cap ON cap.class = line.class
     LEFT JOIN inflight i ON i.tenant_id = line.tenant_id AND i.backend_id = line.backend_id AND i.class = line.class
-   WHERE coalesce(i.n, 0) < $1::int AND line.class <> ALL (ARRAY(SELECT class FROM paused))
+   WHERE coalesce(i.n, 0) < cap.n AND line.class <> ALL (ARRAY(SELECT class FROM paused))
      AND NOT EXISTS (SELECT FROM silent c WHERE c.tenant_id = line.tenant_id AND c.backend_id = line.backend_id)
 ), unplaced AS (
   SELECT next.*, roomy.taken
@@ -65,6 +69,7 @@ WITH RECURSIVE line AS (
            FROM trivet.operation o
           WHERE o.tenant_id = roomy.tenant_id AND o.backend_id = roomy.backend_id AND o.class = roomy.class
             AND o.place IS NULL AND o.finished_at IS NULL AND (o.kind = ANY ($4)) IS TRUE
+            AND (o.host IS NULL OR o.host = $5::text)
             AND (o.state = 'pending' AND o.next_run_at <= now()
               OR o.state = 'running' AND o.lease_until <= now() AND o.dispatched_at <= now() - $2 * interval '1 ms')
             AND (o.error IS NULL OR NOT trivet.waits_for_pool(o.tenant_id, o.backend_id, o.error))
@@ -77,7 +82,7 @@ WITH RECURSIVE line AS (
                      AND (other.held OR other.busy_until > now()
                           OR NOT mine.held AND mine.own AND other.own
                          AND (other.priority > mine.priority OR other.priority = mine.priority AND other.seq < mine.seq)))
-          ORDER BY o.priority DESC, o.seq LIMIT $1::int - roomy.taken) AS next
+          ORDER BY o.priority DESC, o.seq LIMIT roomy.cap - roomy.taken) AS next
 ), waiting AS (
   SELECT tenant_id, backend_id, class, id, priority, seq, place, dispatch_no, dispatched_at, 0 AS rank, 0 AS turn
     FROM unheard WHERE turn_has_come
@@ -125,4 +130,4 @@ WITH RECURSIVE line AS (
 UPDATE trivet.operation o SET place = due.place, dispatch_no = o.dispatch_no + 1, dispatched_at = now()
   FROM due
  WHERE o.id = ANY (ARRAY(SELECT id FROM due)) AND o.id = due.id AND (o.tenant_id = due.tenant_id) IS TRUE
-RETURNING o.id AS "operationId", o.class, o.dispatch_no AS "dispatchNo", o.dispatch_no > 1 AS again
+RETURNING o.id AS "operationId", o.class, o.host, o.dispatch_no AS "dispatchNo", o.dispatch_no > 1 AS again

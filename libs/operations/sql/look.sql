@@ -52,4 +52,4 @@ WITH room AS (
 UPDATE trivet.operation o SET place = places.place, dispatch_no = o.dispatch_no + 1, dispatched_at = now()
   FROM ranked JOIN places USING (rank)
  WHERE o.tenant_id = $1 AND o.id = ANY (ARRAY(SELECT id FROM due)) AND o.id = ranked.id
-RETURNING o.id AS "operationId", o.class, o.dispatch_no AS "dispatchNo"
+RETURNING o.id AS "operationId", o.class, o.host, o.dispatch_no AS "dispatchNo"

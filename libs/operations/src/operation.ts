@@ -13,6 +13,8 @@ export type JsonObject = { [key: string]: Json | undefined };
 export interface Ring {
   operationId: string;
   class: QueueClass;
+  /** Of the pool; null: any worker may run it. */
+  host?: string | null;
   dispatchNo: number;
 }
 

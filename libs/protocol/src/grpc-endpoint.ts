@@ -14,6 +14,11 @@ export interface Listener {
   release(): void;
 }
 
+type ConnectionInjector = ReturnType<Server['createConnectionInjector']>;
+
+/** Serves a connection; destroys it when its endpoint is closing. */
+export type Take = (connection: Socket) => void;
+
 export type Service = readonly [ServiceDefinition, UntypedServiceImplementation];
 
 /** Streams of health watchers do not end by themselves; they get this long once all calls are answered. */
@@ -21,35 +26,43 @@ const FLUSH_MS = 250;
 
 /** Some services and grpc.health.v1 on one listener. */
 export class GrpcEndpoint {
-  private constructor(
-    private readonly grpc: Server,
-    private readonly listener: Listener,
-    private readonly connections: ReadonlySet<Socket>,
-  ) {}
+  private readonly connections = new Set<Socket>();
+  private readonly injector: ConnectionInjector;
+  private listener: Listener | undefined;
+  private released = false;
+
+  private constructor(private readonly grpc: Server) {
+    this.injector = grpc.createConnectionInjector(ServerCredentials.createInsecure());
+  }
 
   /** @param listen starts a listener that hands over each connection, secured when it is to be */
   static async open<L extends Listener>(
     services: readonly Service[],
     { health, options }: { health: HealthImplementation; options: ChannelOptions },
-    listen: (onConnection: (connection: Socket) => void) => Promise<L>,
+    listen: (take: Take) => Promise<L>,
   ): Promise<{ endpoint: GrpcEndpoint; listener: L }> {
     const grpc = new Server({ 'grpc.enable_channelz': 0, ...options });
     for (const [definition, implementation] of services) grpc.addService(definition, implementation);
     health.addToServer(grpc);
-    const injector = grpc.createConnectionInjector(ServerCredentials.createInsecure());
-    const connections = new Set<Socket>();
-    const listener = await listen(connection => {
-      connections.add(connection);
-      connection.once('close', () => connections.delete(connection));
-      connection.on('error', () => {}); // its calls learn it from their streams
-      injector.injectConnection(connection);
-    });
-    return { endpoint: new GrpcEndpoint(grpc, listener, connections), listener };
+    const endpoint = new GrpcEndpoint(grpc);
+    const listener = await listen(endpoint.take);
+    endpoint.listener = listener;
+    return { endpoint, listener };
   }
+
+  /** For its listener, and for connections that came in elsewhere. */
+  readonly take: Take = connection => {
+    if (this.released) return void connection.destroy();
+    this.connections.add(connection);
+    connection.once('close', () => this.connections.delete(connection));
+    connection.on('error', () => {}); // its calls learn it from their streams
+    this.injector.injectConnection(connection);
+  };
 
   /** Stops accepting, and says goodbye to the callers, whose calls go on. */
   release(): void {
-    this.listener.release();
+    this.released = true;
+    this.listener?.release();
     // On Node 24 it calls back without waiting for calls, hence `close`.
     this.grpc.tryShutdown(() => {});
   }

@@ -5,6 +5,9 @@ import { Database } from '#platform/database/database';
 import { CONFIG } from '#platform/process/platform.module';
 import { key, provide, provideClass } from '#platform/process/providers';
 import { AuditReader } from '#tenancy/audit-log/audit-reader';
+import { Authority } from '#tenancy/clusters/authority';
+import { ClusterEnrolment } from '#tenancy/clusters/cluster-enrolment';
+import { Clusters } from '#tenancy/clusters/clusters';
 import { Passwords } from '#tenancy/credentials/passwords';
 import { EndpointRegistrations } from '#tenancy/endpoints/endpoint-registrations';
 import { StoredIdempotencyKeys } from '#tenancy/idempotency-keys';
@@ -69,6 +72,9 @@ export class TenancyModule {
         return new ApiTokens(database, tokenId => logins.forget(({ id }) => id === tokenId));
       }),
       provide(EndpointRegistrations, [Database], database => new EndpointRegistrations(database, isObjectKind)),
+      provideClass(Authority, Database, SecretBox),
+      provideClass(Clusters, Database, Authority),
+      provideClass(ClusterEnrolment, Database, Authority),
       provideClass(StreamQuotas, Database),
       provideClass(Names, Database),
       provideClass(AuditReader, Database),

@@ -14,12 +14,7 @@ const BUDGET_MS = 6_000;
 export type Measure = (measured: Measured) => Promise<number>;
 
 /** Everything that is measured, in the order of the table. */
-export async function measureAll(
-  house: AdminHouse,
-  fill: ScaleFill,
-  measure: Measure,
-  quick: boolean,
-): Promise<Map<string, number>> {
+export async function measureAll(house: AdminHouse, fill: ScaleFill, measure: Measure): Promise<Map<string, number>> {
   const figures = new Map<string, number>();
   const take = async (list: readonly Measured[], suffix = '') => {
     for (const measured of list) figures.set(`${measured.name}${suffix}`, await measure(measured));
@@ -27,7 +22,7 @@ export async function measureAll(
   await take(await callsOfDrivers(house));
   await fill.settle();
   await take(looksOfTheEngine(house));
-  await take(roundsOfTasks(house, { quick }));
+  await take(roundsOfTasks(house));
   await fill.settle();
   await take(pagesOfAdministrators(house));
   await fillBacklog(house);

@@ -1,3 +1,6 @@
+/** Of each volume. */
+export const FILLED_BYTES = 10n * 1024n ** 3n;
+
 /**
  * Volume n is of the tenant n % 100, and the (n / 100)-th of that one, which says what sort of volume it is: so each tenant has
  * all sorts in the same shares whatever the number. Each statement adds what belongs to the volumes [from, to).
@@ -19,7 +22,7 @@ INSERT INTO trivet.volume (tenant_id, id, backend_id, name, state, desired, fing
        destroy_on_delete, description, config, base_snapshot_id, clone_of, tid, target, serial_number, applied_instance,
        next_cut, binned_until, created_at, updated_at)
 SELECT ${TENANT}, scale.id(5, n), scale.id(2, n % 100), 'pvc-' || n,
-       CASE k % 10 WHEN 7 THEN 'binned' WHEN 9 THEN 'gone' ELSE 'ready' END, '{}', '', 'default', '', 10737418240, false,
+       CASE k % 10 WHEN 7 THEN 'binned' WHEN 9 THEN 'gone' ELSE 'ready' END, '{}', '', 'default', '', ${FILLED_BYTES}, false,
        true, '', '{}', CASE WHEN k % 10 = 8 THEN scale.id(7, (n - 400) * 10) END, CASE WHEN k % 10 = 8 THEN 'pvc-' || n - 400 ELSE '' END,
        CASE WHEN k % 5 < 2 THEN n + 1 END,
        CASE WHEN k % 5 < 2 THEN jsonb_build_object('name', 'iqn.2026-01.dev.trivet:' || scale.id(5, n), 'vendor', 'TRIVET',
@@ -43,7 +46,7 @@ INSERT INTO trivet.snapshot (tenant_id, id, backend_id, volume_id, name, state, 
        size_bytes, cut, cut_at, created_at, updated_at, index_state)
 SELECT ${TENANT}, scale.id(7, n::bigint * 10 + c), scale.id(2, n % 100), scale.id(5, n), 'snapshot-' || c,
        CASE WHEN k % 10 = 3 AND c = 9 THEN 'gone' ELSE 'ready' END, k % 10 = 4 AND c = 0, '', '{}', 'default', '',
-       10737418240, c + 1, now() - (10 - c) * interval '3 days', now() - (10 - c) * interval '3 days',
+       ${FILLED_BYTES}, c + 1, now() - (10 - c) * interval '3 days', now() - (10 - c) * interval '3 days',
        now() - (10 - c) * interval '3 days', 'indexed'
   FROM (SELECT n, n / 100 AS k FROM ${NUMBERS(from, to)}) AS of_tenant, generate_series(0, 9) AS c
  WHERE k % 10 <> 9`,
@@ -52,7 +55,7 @@ SELECT ${TENANT}, scale.id(7, n::bigint * 10 + c), scale.id(2, n % 100), scale.i
 INSERT INTO trivet.change_step (tenant_id, id, volume_id, kind, from_cut, to_cut, base_bytes, target_bytes, state, ranges,
        data_bytes, chunks, stored_bytes, created_at)
 SELECT ${TENANT}, scale.id(8, n::bigint * 10 + c), scale.id(5, n), CASE c WHEN 0 THEN 'allocated' ELSE 'delta' END, c, c + 1,
-       10737418240, 10737418240, 'ready', 1000, 4096000, 1, 7400, now() - (10 - c) * interval '3 days'
+       ${FILLED_BYTES}, ${FILLED_BYTES}, 'ready', 1000, 4096000, 1, 7400, now() - (10 - c) * interval '3 days'
   FROM (SELECT n, n / 100 AS k FROM ${NUMBERS(from, to)}) AS of_tenant, generate_series(0, 9) AS c
  WHERE k % 10 <> 9`,
 
@@ -88,7 +91,7 @@ SELECT ${TENANT}, scale.id(10, n), scale.id(9, n), 'read_write', 'applied' FROM 
 INSERT INTO trivet.operation (tenant_id, id, kind, class, backend_id, resource_kind, resource_id, resource_name, request, state,
        attempt, fence, error, actor, created_at, started_at, finished_at, next_run_at)
 SELECT tenant_id, id, kind, CASE WHEN kind LIKE '%delete' THEN 'destroy' ELSE 'fast' END, backend_id, split_part(kind, '.', 1),
-       resource_id, name, '{"sizeBytes": "10737418240"}', state, 1, 1,
+       resource_id, name, '{"sizeBytes": "${FILLED_BYTES}"}', state, 1, 1,
        CASE state WHEN 'failed' THEN '{"kind": "invalid_argument", "message": "no such placement", "retry": "never"}'::jsonb END,
        'user:driver', at, at, at + interval '0.1 s', at
   FROM (SELECT scale.id(1, m / 2 % 100) AS tenant_id, scale.id(11, m) AS id, scale.id(2, m / 2 % 100) AS backend_id,

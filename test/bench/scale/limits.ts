@@ -29,6 +29,7 @@ const JUSTIFIED: Readonly<Record<string, { limit: number; because: string }>> = 
   'volumes: with a condition': FEW,
   'round of hidden-snapshots': SWEPT,
   'round of kept-images': SWEPT,
+  'portion of block-drift': SWEPT,
   'round of change-index': SWEPT,
 };
 

@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import type { BlockBackend, BlockBackendKind, BlockStore, ImageRef, StageRef } from '#backends/block-backend';
+import { blockStore } from '#backends/block-store';
 import type { DaemonRef, Exporter, TargetRef } from '#backends/exporter';
 import { InFlight } from '#backends/in-flight';
 import type { ApplianceIdentity } from '#backends/object-backend';
-import { blockStore, reflinkKind } from '#backends/reflink/reflink-kind';
+import { reflinkKind } from '#backends/reflink/reflink-kind';
 import { poolShare, reflinkRegistration, sharedPools } from '#backends/reflink/reflink-registration';
 import { StorageError } from '#platform/errors';
 import { daemonKey } from '#test/fakes/block/fake-exporter';

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import type { BlockStore } from '#backends/block-backend';
+import { blockStore } from '#backends/block-store';
 import { HostFences } from '#backends/host-fence';
 import type { ApplianceIdentity } from '#backends/object-backend';
 import { ReflinkBackend } from '#backends/reflink/reflink-backend';
 import { reflinkConfig } from '#backends/reflink/reflink-config';
 import { ReflinkExtents } from '#backends/reflink/reflink-extents';
-import { blockStore } from '#backends/reflink/reflink-kind';
 import { createExporterTables, FakeExporter } from '#test/fakes/block/fake-exporter';
 import { createSyntheticTable, SyntheticExtents } from '#test/fakes/block/synthetic-extents';
 import type { FakeState } from '#test/fakes/object/fake-state';

@@ -153,6 +153,7 @@ describe('what people read', () => {
     finishedAt: null,
     nextRunAt: null,
     waitsForBackend: null,
+    waitsForHost: null,
     steps: [
       { name: 'look', state: 'done' },
       { name: 'make', state: 'current' },

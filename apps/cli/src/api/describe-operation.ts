@@ -6,7 +6,8 @@ const EVENTS = 20;
 
 /** All that a person wants to know of one operation. */
 export function describeOperation(operation: OperationDetailReply, now = Date.now()): string {
-  const { resource, lease, error, nextRunAt, waitsForBackend, steps, events, waitsFor, dispatch } = operation;
+  const { resource, lease, error, nextRunAt, waitsForBackend, waitsForHost, steps, events, waitsFor, dispatch } =
+    operation;
   const until = (time: string): string => {
     const ms = Date.parse(time) - now;
     return ms > 0 ? `in ${span(ms)}` : `${span(-ms)} ago`;
@@ -29,7 +30,8 @@ export function describeOperation(operation: OperationDetailReply, now = Date.no
     ['next attempt', operation.state === 'pending' && nextRunAt ? until(nextRunAt) : null],
     [
       'waits for',
-      waitsForBackend && `its backend: ${waitsForBackend.reason}; next probe ${until(waitsForBackend.nextProbeAt)}`,
+      (waitsForHost && `its host: ${waitsForHost}`) ||
+        (waitsForBackend && `its backend: ${waitsForBackend.reason}; next probe ${until(waitsForBackend.nextProbeAt)}`),
     ],
     ['lease', lease && `worker ${lease.worker}, ends ${until(lease.until)}, fence ${lease.fence}`],
     ['dispatched', dispatch.at && `${dispatch.number} times, last ${until(dispatch.at)}`],

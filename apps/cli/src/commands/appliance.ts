@@ -1,4 +1,4 @@
-import { choice, command, flag, hidden, manyMaybe, oneOf, text } from '../command-line/command.js';
+import { choice, choiceList, command, flag, hidden, manyMaybe, oneOf, text } from '../command-line/command.js';
 import { install } from './options.js';
 
 /** Of the appliance as a whole, on its host; and of the repository. */
@@ -7,6 +7,7 @@ export const APPLIANCE = [
     options: {
       detach: flag('return when ready, and leave the supervisor behind'),
       partsOnly: flag('start only the parts, and print the file with the settings for a gateway of your own'),
+      with: choiceList('parts', ['rbd'], 'rbd: a pool for volumes in its Ceph, too (packages tgt and tgt-rbd)'),
       ...install,
       behind: hidden(flag('')),
     },

@@ -9,22 +9,25 @@ import { requireReady, type State } from '../state.js';
 interface Doors {
   cosi?: string;
   block?: ReaderDoor;
+  /** The same with volumes as images of Ceph. */
+  images?: ReaderDoor;
   missing: string[];
 }
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
 export async function demo(): Promise<void> {
-  const { cosi, block, missing } = environment.COSI_ENDPOINT
+  const { cosi, block, images, missing }: Doors = environment.COSI_ENDPOINT
     ? { cosi: environment.COSI_ENDPOINT, block: undefined, missing: [] }
     : doorsOfHome();
   if (cosi !== undefined) {
     const { runMainJob } = await import('../demo/main-job.js');
     await runMainJob(cosi, say);
   }
-  if (block !== undefined) {
+  for (const door of [block, images]) {
+    if (door === undefined) continue;
     const { runBlockJob } = await import('../demo/block-job.js');
-    await runBlockJob(block, say);
+    await runBlockJob(door, say);
   }
   for (const reason of missing) say(`skipped: ${reason}`);
   say('demo: done, and nothing is left behind');
@@ -44,7 +47,8 @@ function doorsOfHome(): Doors {
   else if (login === undefined) missing.push(`${home.credentialsFile} has no user of CSP`);
   else block = { url: csp.url, ...login };
   if (cosi === undefined && block === undefined) throw new LauncherError(missing.join('; '));
-  return { cosi, block, missing };
+  const images = block && state.env.TRIVET_RBD_PORTALS ? { ...block, backend: 'ceph' } : undefined;
+  return { cosi, block, images, missing };
 }
 
 function whyNot({ skipped }: State, part: string): string {

@@ -3,6 +3,7 @@ import { APPLIANCE } from './appliance.js';
 import { AUDIT } from './audit.js';
 import { BACKEND } from './backend.js';
 import { BUCKET } from './bucket.js';
+import { CLUSTER } from './cluster.js';
 import { BACKUP, SNAPSHOT } from './copies.js';
 import { ENDPOINT } from './endpoint.js';
 import { HOST } from './host.js';
@@ -11,6 +12,7 @@ import { POLICY } from './policy.js';
 import { POOL } from './pool.js';
 import { PROTECTION } from './protection.js';
 import { QUEUE } from './queue.js';
+import { STORAGE_HOST } from './storage-host.js';
 import { TENANT } from './tenant.js';
 import { TOKEN } from './token.js';
 import { USER } from './user.js';
@@ -18,7 +20,7 @@ import { VOLUME } from './volume.js';
 
 /** What tenants store; who is served by what, and the work under way. */
 const STORAGE = [BUCKET, VOLUME, SNAPSHOT, BACKUP, HOST, POOL, PROTECTION, POLICY];
-const ADMINISTRATION = [TENANT, USER, TOKEN, BACKEND, ENDPOINT, OPERATION, QUEUE, AUDIT];
+const ADMINISTRATION = [TENANT, USER, TOKEN, BACKEND, ENDPOINT, CLUSTER, OPERATION, QUEUE, STORAGE_HOST, AUDIT];
 const NOUNS = [...STORAGE, ...ADMINISTRATION];
 
 /** Every command: what help, parsing, completion and tests know of them. */

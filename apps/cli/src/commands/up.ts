@@ -9,6 +9,7 @@ import { describeDoors } from '../doors.js';
 import { environment, settings } from '../environment.js';
 import { Home, LauncherError } from '../home.js';
 import { humanBytes } from '../human-bytes.js';
+import { cephRbdPart } from '../parts/ceph-rbd.js';
 import { rotateClosed } from '../processes/log-file.js';
 import { isAlive } from '../processes/process.js';
 import { livingState, readState, type State } from '../state.js';
@@ -19,6 +20,8 @@ import { VERSION } from '../version.js';
 interface UpOptions {
   detach?: boolean;
   partsOnly?: boolean;
+  /** Names of parts, with commas. */
+  with?: string;
   noInstall?: boolean;
   /** Only for the launcher itself: this process is the supervisor that --detach leaves behind. */
   behind?: boolean;
@@ -87,6 +90,7 @@ async function supervise(home: Home, given: Record<string, string>, options: UpO
     given,
     partsOnly: options.partsOnly ?? false,
     install: !options.noInstall,
+    more: options.with === undefined ? [] : [cephRbdPart],
     version: VERSION,
     say,
   });
@@ -125,6 +129,7 @@ async function detach(home: Home, options: UpOptions): Promise<void> {
     '--behind',
     ...(options.partsOnly ? ['--parts-only'] : []),
     ...(options.noInstall ? ['--no-install'] : []),
+    ...(options.with === undefined ? [] : ['--with', options.with]),
   ];
   const child = spawn(process.execPath, [process.argv[1] as string, ...args], {
     cwd: '/',
@@ -172,6 +177,8 @@ async function joinFirst(home: Home, options: UpOptions): Promise<void> {
   );
   if (ready === undefined)
     throw new LauncherError(`what runs did not become ready: ${readState(home)?.failure ?? `see ${home.file('log')}`}`);
+  if (options.with !== undefined && !ready.env.TRIVET_RBD_MONITORS)
+    throw new LauncherError(`${home.path} runs without ${options.with}; ./trivet down, then up --with ${options.with}`);
   say(describeDoors(home, ready));
 }
 

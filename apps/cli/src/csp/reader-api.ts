@@ -14,6 +14,8 @@ export interface ReaderDoor {
   url: string;
   username: string;
   password: string;
+  /** By its name; the usual one when absent. */
+  backend?: string;
   /** PEM of whom to trust over https, beside what Node trusts. */
   ca?: string;
 }
@@ -60,7 +62,7 @@ export class ReaderApi {
     const reply = await this.#once<{ session_token: string; id: string }>('POST', '/containers/v1/tokens', {
       username,
       password,
-      array_ip: '',
+      array_ip: this.door.backend ?? '',
     });
     this.#token = reply.session_token;
     this.#tokenId = reply.id;

@@ -31,7 +31,7 @@ export async function runBlockJob(door: ReaderDoor, say: (line: string) => void)
   const chap: ChapLogin = { user: name, password: randomBytes(8).toString('hex') };
   const before = randomBytes(WRITTEN);
   const after = randomBytes(WRITTEN);
-  say(`CSP at ${door.url}`);
+  say(`CSP at ${door.url}${door.backend === undefined ? '' : `, backend ${door.backend}`}`);
   try {
     await steps.step(`user ${door.username} logs in`, () => api.login());
     steps.later('the token is ended', () => api.logout());

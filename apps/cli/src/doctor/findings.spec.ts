@@ -4,7 +4,7 @@ import type { Finding } from './check.js';
 import { clockFinding, clockState } from './clock.js';
 import { commitFindings, engineFindings, kindFindings, schemaFindings, secretFindings } from './database.js';
 import { leftProcesses } from './leftovers.js';
-import { endpointFindings, operationFinding, taskFindings } from './through-api.js';
+import { endpointFindings, operationFinding, slowCallFindings, taskFindings } from './through-api.js';
 
 const shown = (findings: readonly Finding[]) => findings.map(({ level, detail }) => `${level} ${detail}`);
 
@@ -31,6 +31,17 @@ describe('doctor', () => {
     expect(said({})).toBe('ok 3 wait, none is stuck');
     expect(said({ waitingForBackend: 2 })).toBe('warn 2 wait for a backend that does not answer');
     expect(said({ waitingForBackend: 2, stuck: 1 })).toMatch(/^warn 1 wait for a person/);
+  });
+
+  it('names calls that do not return, whose they are, and what to do', () => {
+    const oldest = { operation: 'op-1', what: 'volume.create of volume a', since: '2026-11-20T00:00:00Z' };
+    const calls = { tenant: 'acme', backend: 'local', call: 'stage', operations: 1, oldest };
+    expect(shown(slowCallFindings([]))).toEqual([]);
+    expect(slowCallFindings([calls])[0]?.remedy).toContain('trivet operation release op-1');
+    expect(shown(slowCallFindings([calls, { ...calls, operations: 3 }]))).toEqual([
+      'warn stage of backend acme/local: volume.create of volume a, no answer since 2026-11-20T00:00:00Z',
+      'warn stage of backend acme/local: 3 operations wait, first volume.create of volume a, no answer since 2026-11-20T00:00:00Z',
+    ]);
   });
 
   it('names periodic tasks that are late, and the worker that has the trouble', () => {

@@ -1,5 +1,5 @@
 import { type BackendReply, backendRoutes, type EndpointReply, endpointRoutes } from '#admin/contract/backends';
-import { type TaskReply, workerRoutes } from '#admin/contract/operations';
+import { type StorageHostReply, type TaskReply, workerRoutes } from '#admin/contract/operations';
 import { type OverviewReply, overviewRoutes } from '#admin/contract/overview';
 import { tenantRoutes } from '#admin/contract/tenants';
 import type { ApiClient } from '../api/api-client.js';
@@ -19,7 +19,8 @@ export function checkThroughApi(api: ApiClient): Promise<Finding[]> {
     const names = [APPLIANCE, ...items.map(({ name }) => name)];
     const found: Finding[] = [ok('admin API', `${api.url} answers`)];
     found.push(...(await checkWorkers(api)));
-    found.push(operationFinding((await api.call(overviewRoutes.get)).reply.operations));
+    const { operations, slowCalls } = (await api.call(overviewRoutes.get)).reply;
+    found.push(operationFinding(operations), ...slowCallFindings(slowCalls));
     for (const tenant of names) {
       const sent = { params: { tenant } };
       const backends = await listed(api, backendRoutes.list, sent, MOST);
@@ -48,6 +49,7 @@ function testBackend(api: ApiClient, tenant: string, { name, kind }: BackendRepl
 const REMEDIES: Readonly<Record<string, string>> = {
   rgw: 'does it run, are its address and keys right? trivet backend test NAME shows each check',
   reflink: 'is the pool mounted, and tgt installed? trivet pool list; trivet backend test NAME shows each check',
+  rbd: 'do its monitors run, has its user key and caps, are librbd1 and tgt-rbd installed? trivet backend test NAME shows each check',
 };
 
 export function endpointFindings(tenant: string, { name, state, open, problem, socket }: EndpointReply): Finding[] {
@@ -70,6 +72,16 @@ export function operationFinding({ waiting, stuck, waitingForBackend }: Overview
   return ok('operations', `${waiting} wait, none is stuck`);
 }
 
+/** One for each call that operations of a backend wait for. */
+export const slowCallFindings = (calls: OverviewReply['slowCalls']): Finding[] =>
+  calls.map(({ tenant, backend, call, operations, oldest: { operation, what, since } }) =>
+    warn(
+      'slow call',
+      `${call} of backend ${tenant}/${backend}: ${operations === 1 ? what : `${operations} operations wait, first ${what}`}, no answer since ${since}`,
+      `large images take their time; are pool and backend well, and nothing moves: trivet operation release ${operation} --reason TEXT`,
+    ),
+  );
+
 /** Of the workers that are up, and of the gateway that was asked. */
 export function taskFindings(tasks: readonly TaskReply[], up: readonly { id: string; pid: number }[]): Finding[] {
   const late = tasks.filter(({ state }) => state === 'late');
@@ -87,11 +99,43 @@ export function taskFindings(tasks: readonly TaskReply[], up: readonly { id: str
   });
 }
 
+/** Of one host alone its workers say all there is to say. */
+export function storageHostFindings(hosts: readonly StorageHostReply[]): Finding[] {
+  const found: Finding[] = [];
+  if (hosts.length > 1)
+    for (const { name, state, homeOf, waiting, seenAt } of hosts) {
+      if (state === 'up') found.push(ok(`storage host ${name}`, `up, has ${homeOf} pools`));
+      else if (homeOf > 0)
+        found.push(
+          fail(
+            `storage host ${name}`,
+            `silent since ${seenAt}: ${homeOf} pools cannot be reached, ${waiting} operations wait for it`,
+            'start its worker again; a machine that has its disks now takes its place with the same TRIVET_HOST',
+          ),
+        );
+      else
+        found.push(
+          warn(`storage host ${name}`, `silent since ${seenAt}`, 'it has no pool: it is forgotten after a day'),
+        );
+    }
+  for (const { name, foreign } of hosts)
+    for (const pool of foreign)
+      found.push(
+        fail(
+          `pool ${pool.name}`,
+          `storage host ${name} has its file system at ${pool.path}, and ${pool.home} is its home`,
+          `unmount it on one of the two`,
+        ),
+      );
+  return found;
+}
+
 async function checkWorkers(api: ApiClient): Promise<Finding[]> {
-  const [workers, tasks, queues] = await Promise.all([
+  const [workers, tasks, queues, hosts] = await Promise.all([
     api.call(workerRoutes.workers),
     api.call(workerRoutes.tasks),
     api.call(workerRoutes.queues),
+    api.call(workerRoutes.storageHosts),
   ]);
   const { items } = workers.reply;
   const up = items.filter(({ state }) => state === 'up');
@@ -105,7 +149,7 @@ async function checkWorkers(api: ApiClient): Promise<Finding[]> {
   found.push(
     up.length === 0 ? fail('worker', 'none is up', 'start one: accepted work waits') : ok('worker', `${up.length} up`),
   );
-  found.push(...taskFindings(told, up));
+  found.push(...taskFindings(told, up), ...storageHostFindings(hosts.reply.items));
   for (const { class: name, paused, reason } of queues.reply.items)
     if (paused)
       found.push(warn(`queue ${name}`, `is paused: ${reason ?? 'no reason given'}`, `trivet queue resume ${name}`));

@@ -37,7 +37,20 @@ export interface Lack {
  * first.
  */
 export interface Part {
-  readonly name: 'postgres' | 'redis' | 'rgw' | 'xfs' | 'btrfs' | 'tgt' | 'libiscsi' | 'chromium' | 'debian' | 'guest';
+  readonly name:
+    | 'postgres'
+    | 'redis'
+    | 'rgw'
+    | 'xfs'
+    | 'btrfs'
+    | 'tgt'
+    | 'rbd'
+    | 'libiscsi'
+    | 'chromium'
+    | 'debian'
+    | 'guest';
+  /** It begins when that one is ready, and is skipped without it. */
+  readonly after?: Part['name'];
   /** The setting which says that this part is somewhere else. */
   readonly addressVariable: string;
   /** Undefined: it can start. Changes nothing. */

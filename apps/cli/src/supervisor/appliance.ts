@@ -6,6 +6,7 @@ import { PACKAGE_ROOT } from '#platform/package-root';
 import { ensurePassword } from '../credentials.js';
 import { type Home, LauncherError, writeWhole } from '../home.js';
 import { btrfsPart } from '../parts/btrfs.js';
+import { rbdTestPart } from '../parts/ceph-rbd.js';
 import { cephRgwPart } from '../parts/ceph-rgw.js';
 import { chromiumPart } from '../parts/chromium.js';
 import { debianPart } from '../parts/debian.js';
@@ -28,7 +29,7 @@ import { clearLeftovers } from './leftovers.js';
 
 export const PARTS: readonly Part[] = [postgresPart, redisPart, cephRgwPart, xfsPart, tgtPart];
 /** What only tests use. */
-const TEST_PARTS: readonly Part[] = [btrfsPart, libiscsiPart, chromiumPart, debianPart, guestPart];
+const TEST_PARTS: readonly Part[] = [rbdTestPart, btrfsPart, libiscsiPart, chromiumPart, debianPart, guestPart];
 /** Of all homes of this host, each with a folder of its own in it. */
 const SHARED_FOLDERS = ['/run/trivet', '/var/lib/trivet'];
 const ROTATE_MS = 60_000;
@@ -42,6 +43,8 @@ export interface ApplianceOptions {
   throwAway?: boolean;
   /** Of the parts these alone. */
   only?: readonly Part[];
+  /** Beside the usual ones. */
+  more?: readonly Part[];
   version: string;
   say(line: string): void;
 }
@@ -122,26 +125,41 @@ export class Appliance {
   }
 
   async #startParts(ports: Ports): Promise<void> {
-    const { given, throwAway, only = [...PARTS, ...(throwAway ? TEST_PARTS : [])] } = this.options;
+    const { given, throwAway, more = [], only = [...PARTS, ...more, ...(throwAway ? TEST_PARTS : [])] } = this.options;
     const ours = only.filter(part => !given[part.addressVariable]);
     const lacks = await this.#installMissing(ours);
-    const started = ours.map(async part => {
-      const lack = lacks.get(part);
-      if (lack !== undefined) return this.#skip(part, lack);
-      const begin = performance.now();
-      try {
-        Object.assign(this.#env, await part.start(this.#context(part, ports)));
-        this.options.say(`${part.name} is ready (${((performance.now() - begin) / 1000).toFixed(1)} s)`);
-      } catch (error) {
-        if (this.#stop.signal.aborted) throw error;
-        const reason = (error as Error).message;
-        await this.#stopProcessesOf(part);
-        this.#skip(part, { reason, packages: [], remedy: `see ${this.home.file('log')}` });
-      }
-    });
-    const results = await Promise.allSettled(started);
+    const started = new Map<Part['name'], Promise<boolean>>();
+    for (const part of ours) {
+      const before = part.after === undefined ? undefined : (started.get(part.after) ?? Promise.resolve(false));
+      started.set(part.name, this.#startPart(part, ports, lacks.get(part), before));
+    }
+    const results = await Promise.allSettled(started.values());
     if (this.#stop.signal.aborted) throw new LauncherError('it was stopped before it was ready');
     for (const result of results) if (result.status === 'rejected') throw result.reason;
+  }
+
+  /** @param before whether the part that it begins after has started */
+  async #startPart(part: Part, ports: Ports, lack?: Lack, before?: Promise<boolean>): Promise<boolean> {
+    const missing =
+      (await before) === false
+        ? { reason: `${part.after} was not started here`, packages: [], remedy: `set ${part.addressVariable}` }
+        : lack;
+    if (missing !== undefined) {
+      this.#skip(part, missing);
+      return false;
+    }
+    const begin = performance.now();
+    try {
+      Object.assign(this.#env, await part.start(this.#context(part, ports)));
+      this.options.say(`${part.name} is ready (${((performance.now() - begin) / 1000).toFixed(1)} s)`);
+      return true;
+    } catch (error) {
+      if (this.#stop.signal.aborted) throw error;
+      const reason = (error as Error).message;
+      await this.#stopProcessesOf(part);
+      this.#skip(part, { reason, packages: [], remedy: `see ${this.home.file('log')}` });
+      return false;
+    }
   }
 
   /** Without PostgreSQL there is nothing to run; everything else may be missing. */

@@ -50,7 +50,7 @@ export const backend = z
   .object({
     id,
     name,
-    kind: z.string().meta({ examples: ['rgw', 'reflink'] }),
+    kind: z.string().meta({ examples: ['rgw', 'reflink', 'rbd'] }),
     description: z.string(),
     state: z.enum(['active', 'cordoned', 'draining']),
     shared: z.boolean().meta({ description: 'A share of a backend of the appliance' }),
@@ -195,6 +195,21 @@ export const backendRoutes = {
             pools: [{ name: 'fast', path: '/srv/trivet/fast', portals: ['10.0.0.5:3260'] }],
             exporter: { kind: 'tgt', folder: '/run/trivet/tgt' },
           },
+        },
+      },
+      {
+        name: 'images of Ceph',
+        params: { tenant: '{tenant}' },
+        body: {
+          name: 'images',
+          kind: 'rbd',
+          config: {
+            monitors: ['10.0.0.5', '10.0.0.6', '10.0.0.7'],
+            user: 'trivet',
+            pools: [{ name: 'images', cephPool: 'trivet', portals: ['10.0.0.5:3260'] }],
+            exporter: { kind: 'tgt', folder: '/run/trivet/tgt' },
+          },
+          credentials: { key: 'QVNfQ0VQSF9IQVNfSVRfRk9SX1RIRV9VU0VS' },
         },
       },
       { name: 'a shared one', params: { tenant: '{tenant}' }, body: { name: 'shared', share: '{sharedBackend}' } },

@@ -1,5 +1,6 @@
 import { backendRoutes, endpointRoutes } from '#admin/contract/backends';
 import { accessRoutes, bucketRoutes } from '#admin/contract/buckets';
+import { clusterRoutes } from '#admin/contract/clusters';
 import { metaRoutes } from '#admin/contract/meta';
 import { operationRoutes, workerRoutes } from '#admin/contract/operations';
 import { auditRoutes, eventRoutes, overviewRoutes } from '#admin/contract/overview';
@@ -20,6 +21,7 @@ export const ROUTES: readonly RouteContract[] = [
   tokenRoutes,
   backendRoutes,
   endpointRoutes,
+  clusterRoutes,
   bucketRoutes,
   accessRoutes,
   volumeRoutes,

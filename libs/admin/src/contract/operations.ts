@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { count, id, name, pageOf, paging, reason, tenantName, time } from '#admin/contract/common';
+import { bytes, count, id, name, pageOf, paging, reason, tenantName, time } from '#admin/contract/common';
 import { route } from '#admin/contract/route';
 
 const tag = 'operations';
@@ -34,13 +34,17 @@ export const operation = z
     createdAt: time,
     startedAt: time.nullable(),
     finishedAt: time.nullable(),
-    nextRunAt: time
-      .nullable()
-      .meta({ description: 'Of an operation that waits for its next attempt; null while it waits for its backend' }),
+    nextRunAt: time.nullable().meta({
+      description: 'Of an operation that waits for its next attempt; null while it waits for its backend or its host',
+    }),
     waitsForBackend: z
       .object({ reason: z.string(), nextProbeAt: time })
       .nullable()
       .meta({ description: 'Its backend does not answer: it goes on by itself once a probe is answered' }),
+    waitsForHost: z
+      .string()
+      .nullable()
+      .meta({ description: 'The storage host that has its pool is silent: it goes on by itself once that is back' }),
   })
   .meta({ id: 'Operation' });
 export type OperationReply = z.output<typeof operation>;
@@ -196,7 +200,39 @@ const task = z
   .meta({ id: 'Task' });
 export type TaskReply = z.output<typeof task>;
 
+const pools = z.array(z.object({ name: z.string(), path: z.string() }));
+const storageHost = z
+  .object({
+    name: z.string().meta({ examples: ['node-a'] }),
+    state: z.enum(['up', 'down']).meta({ description: 'down: silent for more than 15 s' }),
+    release: z.string(),
+    workers: count.meta({ description: 'That are up on it' }),
+    pools: pools.meta({ description: 'Whose file systems it has' }),
+    foreign: pools.element.extend({ home: z.string() }).array().meta({
+      description: 'Whose file systems it has, too, although they are those of another host; it leaves them alone',
+    }),
+    homeOf: count.meta({ description: 'Pools of all tenants that are its own, shares included' }),
+    portals: z.array(z.string()).meta({ description: 'Where those are exported' }),
+    exporters: z.array(z.string()),
+    memoryFree: bytes,
+    waiting: count.meta({ description: 'Operations that are held until it is back' }),
+    seenAt: time,
+  })
+  .meta({ id: 'StorageHost' });
+export type StorageHostReply = z.output<typeof storageHost>;
+
 export const workerRoutes = {
+  storageHosts: route({
+    id: 'listStorageHosts',
+    method: 'GET',
+    path: '/storage-hosts',
+    tag: 'workers',
+    summary: 'Machines that workers run on, and what each can reach',
+    access: { scope: 'appliance', role: 'viewer' },
+    status: 200,
+    reply: z.object({ items: z.array(storageHost) }),
+    examples: [{ name: 'all' }],
+  }),
   workers: route({
     id: 'listWorkers',
     method: 'GET',

@@ -35,6 +35,19 @@ export const overview = z
         .array(z.object({ at: time, ended: count, failed: count }))
         .meta({ description: 'Of each minute of the last hour, oldest first' }),
     }),
+    slowCalls: z
+      .array(
+        z.object({
+          tenant: tenantName,
+          backend: name,
+          call: z.string().meta({ examples: ['growImage'] }),
+          operations: count.meta({ description: 'That wait for an answer to such a call, each for a minute or more' }),
+          oldest: z.object({ operation: id, what: z.string(), since: time.meta({ description: 'Begin of the call' }) }),
+        }),
+      )
+      .meta({
+        description: 'Calls of running operations that have not returned, the one that was begun first before others',
+      }),
     capacity: z.array(
       z.object({
         tenant: tenantName,
@@ -57,7 +70,11 @@ export const overview = z
           todo: z.string().meta({ description: 'What to do' }),
           link: z.string().nullable().meta({ description: 'Path of the dashboard' }),
           oldest: z
-            .object({ operation: id, what: z.string(), at: time.meta({ description: 'Its acceptance' }) })
+            .object({
+              operation: id,
+              what: z.string(),
+              at: time.meta({ description: 'Its acceptance, or when its call began' }),
+            })
             .nullable()
             .meta({ description: 'Of several operations that one cause holds up, the one that waits longest' }),
         }),

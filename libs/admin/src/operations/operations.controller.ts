@@ -169,6 +169,7 @@ const shown = (row: NamedRow): OperationReply => ({
     reason: row.waitsForBackend.reason,
     nextProbeAt: new Date(row.waitsForBackend.nextProbeAt).toISOString(),
   },
+  waitsForHost: row.waitsForHost,
 });
 
 const shownEvent = (

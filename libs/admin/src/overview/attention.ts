@@ -17,6 +17,7 @@ export interface Seen {
   load: Load;
   /** Why operations are stuck, the largest first. */
   stuck: { causes: readonly (StuckCause & { tenant: string; backend: string })[]; more: StuckCauses['more'] };
+  slowCalls: OverviewReply['slowCalls'];
   workers: readonly WorkerView[];
   tasks: readonly TaskView[];
   queues: readonly QueueView[];
@@ -44,6 +45,7 @@ export function attentionFor(seen: Seen): Attention[] {
     ...ofWorkers(seen),
     ...ofBackends(seen.conditions),
     ...ofOperations(seen),
+    ...ofSlowCalls(seen),
     ...ofResources(seen.conditions),
   ].map(item => ({ oldest: null, ...item }));
   return [...all.filter(item => item.severity === 'error'), ...all.filter(item => item.severity === 'warning')];
@@ -215,7 +217,7 @@ const UNHEARD: ReadonlySet<string> = new Set(['unavailable', 'timeout']);
 function ofCause({ tenant, backend, error, parked, found, oldest }: Seen['stuck']['causes'][number]): Item {
   const { severity, means, todo, filter } = STUCK[parked ? 'parked' : 'retried'];
   const { id, kind, resourceKind, resourceName, message, createdAt } = oldest;
-  const name = `${kind} of ${resourceKind.replaceAll('_', ' ')} ${resourceName}`;
+  const name = nameOf({ kind, resourceKind, resourceName });
   const reason = message ?? 'no reason is known';
   if (found === 1)
     return {
@@ -235,6 +237,23 @@ function ofCause({ tenant, backend, error, parked, found, oldest }: Seen['stuck'
     oldest: { operation: id, what: `${name}: ${reason}`, at: createdAt.toISOString() },
   };
 }
+
+const ofSlowCalls = ({ slowCalls }: Seen): Item[] =>
+  slowCalls.map(({ tenant, backend, call, operations, oldest: { operation, what, since } }) => ({
+    severity: 'warning',
+    what: `${operations === 1 ? `${what}, backend ${backend} of tenant ${tenant}, waits` : `${count(operations, 'operation')} at backend ${backend}, tenant ${tenant}, wait`} for an answer to ${operations === 1 ? 'its call' : 'their calls'} ${call}${operations === 1 ? ` since ${since}` : ''}.`,
+    means: 'Large images take their time, and its lease holds meanwhile. What is in line behind it waits as long.',
+    todo: 'If its pool and backend are well and nothing moves, release it: another worker goes on from what is there.',
+    link:
+      operations === 1
+        ? `/operations/${operation}`
+        : `/operations?state=running&tenant=${tenant}&backend=${encodeURIComponent(backend)}`,
+    ...(operations === 1 ? {} : { oldest: { operation, what, at: since } }),
+  }));
+
+/** As people call it. */
+export const nameOf = (of: { kind: string; resourceKind: string; resourceName: string }): string =>
+  `${of.kind} of ${of.resourceKind.replaceAll('_', ' ')} ${of.resourceName}`;
 
 const ofResources = ({ resources }: Conditions): Item[] =>
   resources.map(({ tenant, kind, found, name, message }) => ({

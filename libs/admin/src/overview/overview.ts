@@ -1,6 +1,7 @@
 import type { OverviewReply } from '#admin/contract/overview';
-import { attentionFor } from '#admin/overview/attention';
+import { attentionFor, nameOf } from '#admin/overview/attention';
 import { OperationLoad } from '#operations/administration/operation-load';
+import { slowCalls } from '#operations/administration/slow-calls';
 import { stuckCauses } from '#operations/administration/stuck-causes';
 import type { WorkerDirectory } from '#operations/workers/worker-directory';
 import type { Database } from '#platform/database/database';
@@ -47,19 +48,27 @@ export class Overview {
 
   private async look(tenantId?: string): Promise<OverviewReply> {
     const { database, workers: directory, names, version } = this.parts;
-    const [doors, conditions, load, stuck, workers, tasks, queues] = await Promise.all([
+    const [doors, conditions, load, stuck, slow, workers, tasks, queues] = await Promise.all([
       this.parts.legs(tenantId),
       readConditions(database, tenantId),
       this.load.read(tenantId),
       stuckCauses(database, tenantId, CAUSES_SHOWN),
+      slowCalls(database, tenantId),
       directory.list(),
       directory.tasks(),
       directory.queues(),
     ]);
     const [tenants, backends] = await Promise.all([
-      names.ofTenants(stuck.causes.map(cause => cause.tenantId)),
-      names.ofBackends(stuck.causes.map(cause => cause.backendId)),
+      names.ofTenants([...stuck.causes, ...slow].map(cause => cause.tenantId)),
+      names.ofBackends([...stuck.causes, ...slow].map(cause => cause.backendId)),
     ]);
+    const calls = slow.map(({ tenantId: of, backendId, call, found, oldest }) => ({
+      tenant: tenants.get(of)!,
+      backend: backends.get(backendId)!,
+      call,
+      operations: found,
+      oldest: { operation: oldest.id, what: nameOf(oldest), since: oldest.since.toISOString() },
+    }));
     const up = workers.filter(({ state }) => state === 'up').length;
     const legs = doors.map(leg =>
       leg.health === 'ok' && up === 0 && leg.name !== 'cbt'
@@ -86,6 +95,7 @@ export class Overview {
         perSecond: load.perSecond,
         trend: load.trend.map(({ at, ...minute }) => ({ at: at.toISOString(), ...minute })),
       },
+      slowCalls: calls,
       capacity: conditions.pools.map(({ tenant, backend, pool, total, used, growth, trend }) => ({
         tenant,
         backend,
@@ -108,6 +118,7 @@ export class Overview {
             backend: backends.get(cause.backendId)!,
           })),
         },
+        slowCalls: calls,
         workers,
         tasks,
         queues,

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { ImageRef } from '#backends/block-backend';
 import { BLOCK, coalesced, ExtentBench, type ExtentSourceHarness } from '#backends/conformance/extent-bench';
+import { isStorageError } from '#platform/errors';
 import { unleased } from '#platform/lease-signal';
 
 /** Where nothing is shared, no address deceives; and each snapshot is a copy. */
@@ -40,14 +41,18 @@ export interface Histories {
   runs: number;
   /** A failure prints it. */
   seed: number;
-  /** Of writing and forgetting in one volume, where addresses may deceive. */
+  /** Of writing and forgetting in one volume, where addresses may deceive; 0 where there are none. */
   rounds: number;
+  /** By how much offsets and lengths are larger, where the units of the pool are; 1 when absent. */
+  spread?: number;
+  /** Images of different volumes may not be comparable: `failed_precondition`. */
+  mayBeUnknown?: boolean;
 }
 
 export function describeExtentHistory(
   name: string,
   setup: () => Promise<ExtentSourceHarness>,
-  { runs, seed, rounds: sharingRounds }: Histories,
+  { runs, seed, rounds: sharingRounds, spread = 1, mayBeUnknown = false }: Histories,
 ): void {
   describe(`extent source over time: ${name}`, () => {
     let harness: ExtentSourceHarness;
@@ -62,17 +67,28 @@ export function describeExtentHistory(
 
     const isCopying = (): boolean => harness.method === 'compare';
 
+    /** Undefined where it cannot be known, and may not. */
+    const unlessUnknown = <T>(told: Promise<T>): Promise<T | undefined> =>
+      told.catch(error => {
+        if (mayBeUnknown && isStorageError(error) && error.kind === 'failed_precondition') return undefined;
+        throw error;
+      });
+
     class History {
       readonly volumes: ImageRef[] = [];
       snapshots: ImageRef[] = [];
 
       async run(steps: readonly Step[], from: number): Promise<void> {
-        this.volumes.push(await bench.empty(FIRST_BLOCKS * BLOCK));
+        this.volumes.push(await bench.empty(FIRST_BLOCKS * BLOCK * spread));
         for (const one of steps) await this.do(one);
         for (const volume of this.volumes) this.snapshots.push(await bench.snapshot(volume));
         for (const base of this.snapshots)
           for (const target of this.snapshots) {
-            const whole = await bench.expectTold(base, target);
+            const whole = await unlessUnknown(bench.expectTold(base, target));
+            if (!whole) {
+              expect(base).not.toBe(target);
+              continue;
+            }
             const start = from % ((await bench.size(target)) + 1);
             const rest = await bench.expectTold(base, target, start);
             expect(coalesced(rest, start)).toEqual(coalesced(whole, start));
@@ -87,8 +103,8 @@ export function describeExtentHistory(
           case 'rewrite':
           case 'punch': {
             const volume = this.volumes[one.volume % this.volumes.length]!;
-            const offset = one.at * SECTOR;
-            const length = Math.min(one.sectors * SECTOR, (await bench.size(volume)) - offset);
+            const offset = one.at * SECTOR * spread;
+            const length = Math.min(one.sectors * SECTOR * spread, (await bench.size(volume)) - offset);
             if (one.kind === 'punch') return harness.punch(volume, offset, length);
             const data =
               one.kind === 'rewrite'
@@ -98,14 +114,14 @@ export function describeExtentHistory(
           }
           case 'grow': {
             const volume = this.volumes[one.volume % this.volumes.length]!;
-            const sizeBytes = BigInt((await bench.size(volume)) + one.sectors * SECTOR);
+            const sizeBytes = BigInt((await bench.size(volume)) + one.sectors * SECTOR * spread);
             return bench.backend.growImage(volume, { sizeBytes, thick: false }, bench.nextFence(), soon());
           }
           case 'snapshot': {
             const taken = await bench.snapshot(this.volumes[one.volume % this.volumes.length]!);
             const before = this.snapshots.at(-1);
             this.snapshots.push(taken);
-            if (before) await bench.expectTold(before, taken);
+            if (before) await unlessUnknown(bench.expectTold(before, taken));
             return;
           }
           case 'clone': {
@@ -138,7 +154,7 @@ export function describeExtentHistory(
       );
     }, 180_000);
 
-    it('is not deceived by blocks that are used again', async () => {
+    it.skipIf(sharingRounds === 0)('is not deceived by blocks that are used again', async () => {
       const volume = await bench.empty(2_048 * BLOCK);
       await bench.write(volume, 0, 1, 1_024);
       let base = await bench.snapshot(volume);

@@ -407,4 +407,10 @@ export const writeImage = (pool: RadosPool, at: ImageAt, offset: number, data: B
     await librbd().call('int rbd_flush(void *image)', image);
   });
 
+export const discardFrom = (pool: RadosPool, at: ImageAt, offset: number, length: number): Promise<void> =>
+  withImage(pool, at, false, async image => {
+    await librbd().call('int rbd_discard(void *image, uint64_t offset, uint64_t length)', image, offset, length);
+    await librbd().call('int rbd_flush(void *image)', image);
+  });
+
 const cString = (buffer: Buffer): string => buffer.toString('utf8', 0, Math.max(0, buffer.indexOf(0)));

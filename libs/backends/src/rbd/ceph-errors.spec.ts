@@ -41,7 +41,8 @@ describe('errors of a cluster', () => {
 
   it('are foreseen where a pool keeps its writers waiting', () => {
     expect(fullness('hashpspool,selfmanaged_snaps')).toBeUndefined();
-    expect(fullness('hashpspool,nearfull')).toBeUndefined();
+    expect(fullness('hashpspool,nearfull')).toBe('is nearly full');
+    expect(fullness('backfillfull')).toBe('is nearly full');
     expect(fullness('hashpspool,full')).toBe('is full');
     expect(fullness('full,full_quota')).toBe('has used up its quota');
     expect(fullness(undefined)).toBeUndefined();

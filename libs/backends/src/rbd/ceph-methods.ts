@@ -65,7 +65,7 @@ export const CEPH_METHODS = {
     return (map && countObjects(map)) ?? Math.ceil(size / objectBytes);
   },
 
-  /** For measurements and tests. */
+  /** Three numbers for each range: where it begins, how long it is, and 1 where there are zeros now. */
   diff: async (at: string, image: librbd.ImageAt, ranges: readonly librbd.DiffRange[]) => {
     const found: number[] = [];
     await librbd.diffImage(await pool(at), image, ranges, (offset, length, isHole) => {
@@ -74,10 +74,14 @@ export const CEPH_METHODS = {
     });
     return Float64Array.from(found);
   },
+
+  /** For measurements and tests. */
   read: async (at: string, image: librbd.ImageAt, offset: number, length: number) =>
     librbd.readImage(await pool(at), image, offset, length),
   write: async (at: string, image: librbd.ImageAt, offset: number, data: Uint8Array) =>
     librbd.writeImage(await pool(at), image, offset, Buffer.from(data)),
+  discard: async (at: string, image: librbd.ImageAt, offset: number, length: number) =>
+    librbd.discardFrom(await pool(at), image, offset, length),
 };
 
 export type CephMethods = typeof CEPH_METHODS;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { poolConfig } from '#backends/reflink/reflink-config';
+import { noExporterConfig, otherNames, poolConfig, tgtConfig } from '#backends/reflink/reflink-config';
 
 const cephPool = z
   .string()
@@ -13,7 +13,7 @@ export const rbdPoolConfig = poolConfig.omit({ path: true, within: true, sharePo
   }),
   dataPool: cephPool.optional().meta({
     title: 'Data pool',
-    description: 'Where the data go when they are erasure-coded',
+    description: 'Where the data go when they are erasure-coded; with allow_ec_overwrites',
   }),
   capacityBytes: z.int().positive().optional().meta({
     title: 'Capacity',
@@ -22,10 +22,31 @@ export const rbdPoolConfig = poolConfig.omit({ path: true, within: true, sharePo
 });
 export type RbdPoolConfig = z.output<typeof rbdPoolConfig>;
 
+/** Its Ceph pools: the first has images and their headers, another one the data. */
+export const cephPoolsOf = ({ cephPool, dataPool }: Pick<RbdPoolConfig, 'cephPool' | 'dataPool'>): string[] =>
+  dataPool === undefined ? [cephPool] : [cephPool, dataPool];
+
+/** Of `10.0.0.5`, `mon:6789`, or `[v2:10.0.0.5:3300/0,v1:10.0.0.5:6789/0]`. */
+export const hostsOf = (monitor: string): string[] =>
+  monitor
+    .replace(/^\[(v[12]:.*)\]$/, '$1')
+    .split(',')
+    .map(address => address.replace(/^v[12]:/, '').replace(/\/\d+$/, ''));
+
+const isMonitor = (monitor: string): boolean =>
+  /^[[\]0-9A-Za-z:.,/_-]+$/.test(monitor) && hostsOf(monitor).every(host => URL.canParse(`http://${host}`));
+
+const rbdTgtConfig = tgtConfig.extend({
+  maxUnits: z.int().min(1).max(1_000).default(100).meta({
+    title: 'Most volumes of a pool',
+    description: 'Published at once: each takes 31 threads and 2 MB of tgtd',
+  }),
+});
+
 export const rbdConfig = z
   .strictObject({
     monitors: z
-      .array(z.string().regex(/^[[\]0-9A-Za-z:.,/_-]+$/, 'expected addresses of monitors'))
+      .array(z.string().refine(isMonitor, 'expected the address of a monitor'))
       .min(1)
       .meta({ title: 'Monitors', description: 'Their addresses', examples: [['10.0.0.5', '10.0.0.6', '10.0.0.7']] }),
     user: z
@@ -37,10 +58,17 @@ export const rbdConfig = z
       .refine(pools => unique(pools.map(({ name }) => name)), 'two pools have one name')
       .refine(pools => unique(pools.map(({ cephPool: pool }) => pool)), 'two pools are one pool of Ceph')
       .meta({ title: 'Pools' }),
+    addresses: otherNames,
+    exporter: z.discriminatedUnion('kind', [rbdTgtConfig, noExporterConfig]).meta({ title: 'Exporter' }),
   })
   .meta({ title: 'Ceph RBD', description: 'Volumes as images of a Ceph cluster' });
 export type RbdConfig = z.output<typeof rbdConfig>;
 
 export const rbdCredentials = z
-  .strictObject({ key: z.string().min(1).meta({ title: 'Key', format: 'password' }) })
+  .strictObject({
+    key: z
+      .string()
+      .regex(/^[A-Za-z0-9+/]{20,}={0,2}$/, 'expected a key as `ceph auth get-key` shows it')
+      .meta({ title: 'Key', format: 'password' }),
+  })
   .meta({ description: "Of the user, with the caps mon 'profile rbd' and osd 'profile rbd pool=POOL' for each pool" });

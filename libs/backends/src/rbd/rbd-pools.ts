@@ -8,7 +8,7 @@ import type { PoolStatus } from '#backends/block-backend';
 import type { ApplianceIdentity } from '#backends/object-backend';
 import { codeOf, NO_SPACE } from '#backends/rbd/ceph-errors';
 import type { CephProcess } from '#backends/rbd/ceph-process';
-import type { RbdPoolConfig } from '#backends/rbd/rbd-config';
+import { cephPoolsOf, type RbdPoolConfig } from '#backends/rbd/rbd-config';
 import { MARKER_OBJECT, parseName } from '#backends/rbd/rbd-names';
 import { StorageError } from '#platform/errors';
 import { type LeaseSignal, mayChange } from '#platform/lease-signal';
@@ -34,6 +34,8 @@ type Listed = z.output<typeof poolList>[number];
 
 export class RbdPools {
   #listed: { at: number; pools: Listed[] } | undefined;
+  /** Names of those that were written to, or might have been. */
+  readonly #allowed = new Set<string>();
 
   constructor(
     readonly configured: readonly RbdPoolConfig[],
@@ -84,17 +86,40 @@ export class RbdPools {
 
   async status(name: string, signal: AbortSignal): Promise<PoolStatus> {
     const { uuid, ...pool } = await this.open(name, signal);
-    return { name, state: 'up', uuid, ...(await this.#usage(pool, signal)), clone: 'reflink' };
+    await this.#requireCaps(pool, signal);
+    const [usage, noRoom] = await Promise.all([this.#usage(pool, signal), this.#fullness(pool, signal)]);
+    return { name, state: 'up', uuid, ...usage, ...(noRoom === undefined ? {} : { noRoom }), clone: 'reflink' };
   }
 
-  /** Throws where the cluster keeps writers waiting for room: a request would hang instead of failing. */
+  /**
+   * Throws where the cluster keeps writers waiting for room, since a request would hang instead of failing; and where it will
+   * soon: what is left is for volumes that are there.
+   */
   async requireRoom(pool: RbdPoolConfig, signal: AbortSignal): Promise<void> {
+    const reason = await this.#fullness(pool, signal);
+    if (reason !== undefined) throw new StorageError('resource_exhausted', reason);
+  }
+
+  async #fullness(pool: RbdPoolConfig, signal: AbortSignal): Promise<string | undefined> {
     const listed = await this.#list(signal);
-    for (const cephPool of [pool.cephPool, ...(pool.dataPool === undefined ? [] : [pool.dataPool])]) {
+    for (const cephPool of cephPoolsOf(pool)) {
       const full = fullness(listed.find(({ pool_name: found }) => found === cephPool)?.flags_names);
-      if (full !== undefined)
-        throw new StorageError('resource_exhausted', `${NO_SPACE}: pool ${cephPool} of the cluster ${full}`);
+      if (full !== undefined) return `${NO_SPACE}: pool ${cephPool} of the cluster ${full}`;
     }
+    return undefined;
+  }
+
+  /** Whether the caps are those of somebody who may write, asked by a change under a condition that never holds. */
+  async #requireCaps(pool: RbdPoolConfig, signal: AbortSignal): Promise<void> {
+    if (this.#allowed.has(pool.name)) return;
+    const never = [{ key: KEY, is: 'equal', value: 'never' }] as const;
+    for (const cephPool of cephPoolsOf(pool))
+      await this.ceph.call(signal, 'changeKeys', cephPool, MARKER_OBJECT, never, {}, []).catch(error => {
+        if (codeOf(error) === 'ENOENT') throw down(pool.name, `the cluster has no pool ${cephPool}`);
+        // A pool with erasure coding has no keys; who may not write to it is told so before.
+        if (codeOf(error) !== 'EOPNOTSUPP') throw error;
+      });
+    this.#allowed.add(pool.name);
   }
 
   async #usage(pool: RbdPoolConfig, signal: AbortSignal): Promise<{ totalBytes: bigint; usedBytes: bigint }> {
@@ -143,11 +168,12 @@ export class RbdPools {
   }
 }
 
-/** What keeps writers of a pool with these flags waiting. */
+/** What keeps writers of a pool with these flags waiting, or soon will. */
 export function fullness(flags = ''): string | undefined {
   const names = flags.split(',');
   if (names.includes('full_quota')) return 'has used up its quota';
   if (names.includes('full')) return 'is full';
+  if (names.includes('backfillfull') || names.includes('nearfull')) return 'is nearly full';
   return undefined;
 }
 

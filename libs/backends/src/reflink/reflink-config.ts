@@ -33,6 +33,15 @@ export const poolConfig = z
           'CSI driver come to port 3260 alone',
         examples: [['10.0.0.6:3260']],
       }),
+    host: z
+      .string()
+      .regex(/^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/, 'expected the name of a storage host')
+      .optional()
+      .meta({
+        title: 'Storage host',
+        description: 'Which of several hosts takes it into use; one that is in use stays where it is',
+        examples: ['node-a'],
+      }),
     withoutChap: z.boolean().default(false).meta({
       title: 'Hosts without CHAP',
       description: 'Whoever reaches a portal may log in under the name of a host',
@@ -43,6 +52,25 @@ export const poolConfig = z
       .meta({ readOnly: true, description: 'The shared pool that a share lies in; sharing writes it' }),
   })
   .meta({ title: 'Pool' });
+
+export const otherNames = z.array(z.string()).default([]).meta({
+  title: 'Other names',
+  description: 'What callers may name it by, besides its name. Nothing is connected to at them',
+});
+export const tgtConfig = z
+  .strictObject({
+    kind: z.literal('tgt'),
+    folder: absolute.meta({
+      title: 'Folder',
+      description: 'Sockets, pid files and fences of tgtd; a short path',
+      examples: ['/run/trivet/tgt'],
+    }),
+  })
+  .meta({ title: 'tgtd, over iSCSI' });
+export const noExporterConfig = z
+  .strictObject({ kind: z.literal('none') })
+  .meta({ title: 'none: volumes reach no host' });
+
 const unique = (values: readonly string[]): boolean => new Set(values).size === values.length;
 
 export const reflinkConfig = z
@@ -52,25 +80,8 @@ export const reflinkConfig = z
       .refine(pools => unique(pools.map(({ name }) => name)), 'two pools have one name')
       .refine(pools => unique(pools.map(({ path }) => path)), 'two pools have one path')
       .meta({ title: 'Pools' }),
-    addresses: z.array(z.string()).default([]).meta({
-      title: 'Other names',
-      description: 'What callers may name it by, besides its name. Nothing is connected to at them',
-    }),
-    exporter: z
-      .discriminatedUnion('kind', [
-        z
-          .strictObject({
-            kind: z.literal('tgt'),
-            folder: absolute.meta({
-              title: 'Folder',
-              description: 'Sockets, pid files and fences of tgtd; a short path',
-              examples: ['/run/trivet/tgt'],
-            }),
-          })
-          .meta({ title: 'tgtd, over iSCSI' }),
-        z.strictObject({ kind: z.literal('none') }).meta({ title: 'none: volumes reach no host' }),
-      ])
-      .meta({ title: 'Exporter' }),
+    addresses: otherNames,
+    exporter: z.discriminatedUnion('kind', [tgtConfig, noExporterConfig]).meta({ title: 'Exporter' }),
   })
   .meta({ title: 'Files on XFS or btrfs', description: 'Volumes as files, exported over iSCSI' });
 export type ReflinkConfig = z.output<typeof reflinkConfig>;

@@ -1,8 +1,7 @@
 import { join } from 'node:path';
 import { z } from 'zod';
-import type { BlockBackend, BlockBackendKind, BlockStore } from '#backends/block-backend';
-import type { Exporter } from '#backends/exporter';
-import type { ExtentSource } from '#backends/extent-source';
+import type { BlockBackendKind } from '#backends/block-backend';
+import { blockStore } from '#backends/block-store';
 import { HostFences } from '#backends/host-fence';
 import { NoExporter } from '#backends/no-exporter';
 import { checkFolder } from '#backends/reflink/layout';
@@ -38,18 +37,3 @@ export const reflinkKind: BlockBackendKind<ReflinkConfig> = {
     );
   },
 };
-
-export function blockStore(volumes: BlockBackend, extents: ExtentSource, exporter: Exporter): BlockStore {
-  return {
-    volumes,
-    extents,
-    exporter,
-    async health(signal) {
-      await Promise.all([volumes.health(signal), exporter.health(signal)]);
-    },
-    close() {
-      volumes.close();
-      exporter.close();
-    },
-  };
-}

@@ -13,8 +13,10 @@ import { connectionsOf, endConnections } from '#backends/tgt/sessions';
 import { TargetStates } from '#backends/tgt/target-state';
 import type { TgtClient } from '#backends/tgt/tgt-client';
 import { locked, type RunningDaemon } from '#backends/tgt/tgt-daemons';
-import { bindInitiator, deleteTarget, newTarget, newUnit, updateUnit } from '#backends/tgt/tgt-request';
+import { bindInitiator, deleteTarget, newTarget, newUnit, showTargets, updateUnit } from '#backends/tgt/tgt-request';
+import { parseTargets } from '#backends/tgt/tgt-show';
 import { identityOf, scsiIdOf, serialNumberIn, serialNumberOf } from '#backends/tgt/unit-identity';
+import type { UnitStore } from '#backends/tgt/unit-store';
 import { visit } from '#backends/tgt/visit';
 import { StorageError } from '#platform/errors';
 
@@ -24,6 +26,7 @@ export interface Application {
   target: TargetSpec;
   logins: readonly ChapLogin[];
   path: string;
+  store: UnitStore;
   signal: AbortSignal;
 }
 
@@ -59,21 +62,22 @@ export async function applyTarget(application: Application): Promise<AppliedTarg
 
 /** The unit is there, online, on this image and with this volume's identity. Resolves to its serial number. */
 async function applyUnit(application: Application, known: KnownTarget, isNew: boolean): Promise<string> {
-  const { daemon, client, target, path, signal } = application;
+  const { daemon, client, target, path, store, signal } = application;
   const { tid, iqn, lun, volumeId, identity } = target;
   const { unit } = known;
   const expected = serialNumberOf(scsiIdOf(volumeId));
   if (unit && unit.lun !== lun)
     throw new StorageError('internal', `target ${iqn} has unit ${unit.lun}`, { retry: 'person' });
-  if (!unit && !(await client.tell(newUnit(tid, lun, path), signal, 'invalid request'))) {
-    if (isNew) await client.tell(deleteTarget(tid), signal, 'target active');
-    throw new StorageError('failed_precondition', `target ${iqn}: tgtd cannot open ${path}`);
-  }
+  if (!unit)
+    await addUnit(application).catch(async error => {
+      if (isNew) await client.tell(deleteTarget(tid), signal, 'target active');
+      throw error;
+    });
   if (unit && (!unit.online || unit.removable || unit.path !== path)) await client.ask(reopen(tid, lun, path), signal);
   if (unit?.serialNumber === expected) return expected;
   const values: [string, string][] = [
     ...identityOf(volumeId, identity),
-    ['thin_provisioning', target.thick ? '0' : '1'],
+    ['thin_provisioning', store.discards && !target.thick ? '1' : '0'],
   ];
   await client.ask(updateUnit(tid, lun, values), signal);
   const { portals } = target.daemon;
@@ -86,6 +90,28 @@ async function applyUnit(application: Application, known: KnownTarget, isNew: bo
     throw new StorageError('internal', `target ${iqn}: hosts see ${serialNumber ?? 'no NAA'} instead of ${expected}`);
   }
   return serialNumber;
+}
+
+async function addUnit({ daemon, client, target, path, store, signal }: Application): Promise<void> {
+  const { tid, iqn, lun } = target;
+  const add = async (): Promise<void> => {
+    const options = await store.prepare(daemon.folder);
+    if (!(await client.tell(newUnit(tid, lun, path, store.type, options), signal, 'invalid request')))
+      throw new StorageError('failed_precondition', `target ${iqn}: tgtd cannot open ${path}`);
+  };
+  const { maxUnits } = store;
+  if (maxUnits === undefined) return add();
+  // One at a time: each would find the last place free.
+  await locked(daemon.folder, signal, async () => {
+    const shown = parseTargets(await client.ask(showTargets(), signal));
+    const units = shown.flatMap(found => found.units).filter(unit => unit.path !== undefined).length;
+    if (units >= maxUnits)
+      throw new StorageError(
+        'resource_exhausted',
+        `tgtd of pool ${target.daemon.pool} serves ${units} volumes, and ${maxUnits} at most (maxUnits): unpublish some, or make new ones in another pool`,
+      );
+    await add();
+  });
 }
 
 async function applyAccounts(

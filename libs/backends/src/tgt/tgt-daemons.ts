@@ -118,7 +118,7 @@ async function stop(folder: DaemonFolder, signal: LeaseSignal): Promise<boolean>
       mayChange(signal);
       if (!(await isGone(id, EXIT_MS))) await kill(id);
     }
-    for (const name of ['daemon.json', 'state', 's.0', 's.0.lock']) {
+    for (const name of ['daemon.json', 'state', 'ceph.conf', 'keyring', 's.0', 's.0.lock']) {
       await rm(join(folder.path, name), { recursive: true, force: true });
     }
     return id !== undefined;

@@ -21,6 +21,7 @@ import { isTgtError, type TgtClient } from '#backends/tgt/tgt-client';
 import { locked, type RunningDaemon, TgtDaemons } from '#backends/tgt/tgt-daemons';
 import { deleteTarget, showTargets } from '#backends/tgt/tgt-request';
 import { parseTargets, type ShownTarget } from '#backends/tgt/tgt-show';
+import { FILES, type UnitStore } from '#backends/tgt/unit-store';
 import { isStorageError, StorageError } from '#platform/errors';
 import { type LeaseSignal, mayChange } from '#platform/lease-signal';
 
@@ -33,28 +34,31 @@ export interface TgtOptions {
   /** Where images are, and whether their pool is there. */
   volumes: Pick<BlockBackend, 'inspectImage' | 'pathOf'>;
   fences: HostFences;
+  store?: UnitStore;
 }
 
 /**
  * tgt behind the exporter port: iSCSI targets in user space. The daemon's life is in tgt-daemons.ts, its protocol in
  * tgt-request.ts, what makes accounts delicate in accounts.ts, and how a unit grows under I/O in grow-unit.ts.
  *
- * What a host may rely on: a write that was acknowledged is in the kernel's page cache, so it survives the end of tgtd; a
- * unit says that it has a volatile write cache, and a flush or a forced write is an fdatasync of the image.
+ * What a host may rely on: a write that was acknowledged is in the kernel's page cache, or at the cluster, so it survives the
+ * end of tgtd; a unit says that it has a volatile write cache, and a flush or a forced write is an fdatasync of the file.
  */
 export class TgtExporter implements Exporter {
   readonly #daemons: TgtDaemons;
+  readonly #store: UnitStore;
 
   constructor(private readonly options: TgtOptions) {
     this.#daemons = new TgtDaemons(options.folder);
+    this.#store = options.store ?? FILES;
   }
 
   async health(): Promise<void> {
-    this.#daemons.check();
+    this.#check();
   }
 
   async ensureDaemon(daemon: DaemonRef, signal: LeaseSignal): Promise<{ instance: string }> {
-    this.#daemons.check();
+    this.#check();
     return translated('start tgtd', signal, async () => {
       const { instance } = await this.#daemons.ensure(daemon, signal);
       return { instance };
@@ -77,7 +81,7 @@ export class TgtExporter implements Exporter {
       }
       const path = this.options.volumes.pathOf(target.image);
       checkPath(path);
-      return applyTarget({ daemon, client, target, logins, path, signal });
+      return applyTarget({ daemon, client, target, logins, path, store: this.#store, signal });
     });
   }
 
@@ -167,6 +171,13 @@ export class TgtExporter implements Exporter {
 
   /** Daemons go on: they are the data path. */
   close(): void {}
+
+  /** Whether daemons can be started here, and open such images. */
+  #check(): void {
+    this.#daemons.check();
+    const lacking = this.#store.lacking();
+    if (lacking !== undefined) throw new StorageError('unavailable', lacking, { retry: 'later' });
+  }
 
   /**
    * With the fence entered now and before each change that is asked for, and the lease asked after that. What was changed

@@ -55,7 +55,8 @@ export const bindInitiator = (tid: number, iqn: string) =>
   request('target', 'bind')({ tid, parameters: join([['initiator-name', iqn]]) });
 export const unbindInitiator = (tid: number, iqn: string) =>
   request('target', 'unbind')({ tid, parameters: join([['initiator-name', iqn]]) });
-export const newUnit = (tid: number, lun: number, path: string) =>
+/** @param options of the type, in its own words */
+export const newUnit = (tid: number, lun: number, path: string, type = 'rdwr', options?: string) =>
   request(
     'unit',
     'new',
@@ -64,7 +65,8 @@ export const newUnit = (tid: number, lun: number, path: string) =>
     lun,
     parameters: join([
       ['path', path],
-      ['bstype', 'rdwr'],
+      ['bstype', type],
+      ...(options === undefined ? [] : [['bsopts', options] as const]),
     ]),
   });
 /** In this order, and all of it between two commands of any session. Only the last value's error is reported. */

@@ -43,7 +43,7 @@ export interface Accepted {
   operationId: string;
   /** Ring it after the commit; absent when somebody else will dispatch it. */
   ring?: Ring;
-  /** The backend is known to be down: the caller is told so, and the work completes by itself when it is back. */
+  /** The backend, or the host of the pool, is known to be down: the caller is told so, and the work completes by itself when it is back. */
   circuitReason?: string;
 }
 
@@ -140,7 +140,8 @@ async function send(
     const row = byId.get(id);
     if (!row) return undefined;
     const accepted: Accepted = { operationId: id };
-    if (row.dispatchNo > 0) accepted.ring = { operationId: id, class: queueClass, dispatchNo: row.dispatchNo };
+    const { dispatchNo, host } = row;
+    if (dispatchNo > 0) accepted.ring = { operationId: id, class: queueClass, host, dispatchNo };
     if (row.circuitReason !== null) accepted.circuitReason = row.circuitReason;
     return accepted;
   });
@@ -162,5 +163,6 @@ const spanOf = (operation: NewOperation): OpenSpan =>
 interface AcceptedRow {
   id: string;
   dispatchNo: number;
+  host: string | null;
   circuitReason: string | null;
 }

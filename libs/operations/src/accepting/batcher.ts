@@ -27,8 +27,14 @@ interface Line<Item, Result> {
 export class Batcher<Item, Result> {
   private readonly lines = new Map<string, Line<Item, Result>>();
 
-  /** @param send takes items of one key; answers in their order */
-  constructor(private readonly send: (key: string, items: readonly Item[]) => Promise<readonly Result[]>) {}
+  /**
+   * @param send takes items of one key; answers in their order
+   * @param refused does what a batch was refused for, in a line of its own; without it each item is sent alone in its batch's line
+   */
+  constructor(
+    private readonly send: (key: string, items: readonly Item[]) => Promise<readonly Result[]>,
+    private readonly refused?: (item: Item) => Promise<Result>,
+  ) {}
 
   add(key: string, item: Item): Promise<Result> {
     let line = this.lines.get(key);
@@ -66,7 +72,11 @@ export class Batcher<Item, Result> {
       );
       for (const [n, entry] of entries.entries()) entry.resolve(results[n]!);
     } catch (error) {
-      if (entries.length > 1 && isRolledBack(error)) await Promise.all(entries.map(entry => this.flush(key, [entry])));
+      const { refused } = this;
+      if (refused && isRolledBack(error))
+        for (const { item, resolve, reject } of entries) refused(item).then(resolve, reject);
+      else if (entries.length > 1 && isRolledBack(error))
+        await Promise.all(entries.map(entry => this.flush(key, [entry])));
       else for (const entry of entries) entry.reject(error);
     }
   }

@@ -37,7 +37,7 @@ type Found = Omit<OperationDetail, 'events' | 'waitsFor' | 'steps' | 'actions' |
 const FIND = sql(
   'operation_find',
   `SELECT ${COLUMNS}, o.request, o.result, o.traceparent, o.fence::text AS fence, o.lease_owner AS "leaseOwner",
-          o.lease_until AS "leaseUntil", o.dispatch_no AS "dispatchNo", o.dispatched_at AS "dispatchedAt"
+          o.lease_until AS "leaseUntil", o.dispatch_no AS "dispatchNo", nullif(o.dispatched_at, 'infinity') AS "dispatchedAt"
      FROM trivet.operation o WHERE o.id = $1`,
 );
 const EVENTS = sql(
@@ -107,19 +107,22 @@ function possible({ state, cancelRequested }: Found, kind: OperationKind | undef
   return actions;
 }
 
+const SAID_OF_CALLS: ReadonlySet<string> = new Set(['slow_call', 'slow_call_ended', 'attempt']);
+
 /** Of the attempt that runs. */
 function slowness(events: readonly OperationEventRow[]): string | null {
-  const last = events.findLast(({ type }) => type === 'slow_call' || type === 'attempt');
+  const last = events.findLast(({ type }) => SAID_OF_CALLS.has(type));
   if (last?.type !== 'slow_call') return null;
   const { call, seconds } = last.detail;
   return `Its call ${String(call)} had not returned after ${String(seconds)} s. Large images take their time; if its pool is well and nothing moves, release it: another worker goes on.`;
 }
 
 function adviceOf(
-  { state, error, waitsForBackend, cancelRequested, attempt }: Found,
+  { state, error, waitsForBackend, waitsForHost, cancelRequested, attempt }: Found,
   events: readonly OperationEventRow[],
   kind: OperationKind | undefined,
 ): string | null {
+  if (waitsForHost) return `It goes on by itself once that host is back: ${waitsForHost}.`;
   if (waitsForBackend)
     return `It waits for its backend, which does not answer, and goes on by itself once a probe is answered: ${waitsForBackend.reason}.`;
   const resolved = events.findLast(({ type }) => type === 'resolved');

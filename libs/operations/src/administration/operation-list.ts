@@ -51,6 +51,8 @@ export interface OperationRow {
   finishedAt: Date | null;
   nextRunAt: Date | null;
   waitsForBackend: WaitsForBackend | null;
+  /** Why the storage host of its pool cannot do it now: it stays where it is until that is back. */
+  waitsForHost: string | null;
 }
 
 /** Its backend does not answer: it stays where it is until a probe is answered, whatever its own time was. */
@@ -62,7 +64,8 @@ export interface WaitsForBackend {
 export const COLUMNS = `o.tenant_id AS "tenantId", o.id, o.kind, o.class, o.state, o.resource_kind AS "resourceKind",
   o.resource_id AS "resourceId", o.resource_name AS "resourceName", o.backend_id AS "backendId", o.actor, o.step, o.attempt,
   o.crashes, o.error, o.cancel_requested_at IS NOT NULL AS "cancelRequested", o.created_at AS "createdAt",
-  o.started_at AS "startedAt", o.finished_at AS "finishedAt", CASE o.state WHEN 'pending' THEN o.next_run_at END AS "nextRunAt",
+  o.started_at AS "startedAt", o.finished_at AS "finishedAt", CASE o.state WHEN 'pending' THEN nullif(o.next_run_at, 'infinity') END AS "nextRunAt",
+  CASE WHEN o.host IS NOT NULL AND trivet.no_worker_has(o.state, o.lease_until) THEN trivet.host_silence(o.host, o.pool) END AS "waitsForHost",
   (SELECT json_build_object('reason', coalesce(c.detail, c.reason),
                             'nextProbeAt', greatest(now(), c.probed_at + interval '${PROBE_EVERY_MS} ms'))
      FROM trivet.backend_circuit c
@@ -72,7 +75,7 @@ export const COLUMNS = `o.tenant_id AS "tenantId", o.id, o.kind, o.class, o.stat
 /** What COLUMNS and filters read: a portion is kept for a moment, and the rest of a row is most of it. */
 const LOOKED_AT = `o.tenant_id, o.id, o.kind, o.class, o.state, o.resource_kind, o.resource_id, o.resource_name, o.backend_id, o.actor,
   o.step, o.attempt, o.crashes, o.error, o.cancel_requested_at, o.created_at, o.started_at, o.finished_at,
-  o.next_run_at, o.lease_until`;
+  o.next_run_at, o.lease_until, o.host, o.pool`;
 
 const STUCK = `(o.finished_at IS NULL AND o.error IS NOT NULL AND (o.state = 'needs_attention' OR o.attempt > 3))`;
 

@@ -8,10 +8,14 @@ import type { StorageError } from '#platform/errors';
 const POINT = sqlFile('operations', 'point');
 const FINISH = sqlFile('operations', 'finish');
 const RETRY = sqlFile('operations', 'retry');
-const WAKE = sql(
-  'wake',
-  'SELECT "operationId", "queueClass" AS class, "dispatchNo" FROM trivet.wake($1, $2, $3, $4, $5, $6)',
+const PASS_ON = sql(
+  'pass_on',
+  `SELECT "operationId", "queueClass" AS class, "dispatchNo",
+          (SELECT host FROM trivet.operation o WHERE o.id = "operationId" AND (o.tenant_id = ANY ($1::uuid[])) IS TRUE) AS host
+     FROM trivet.pass_on($1, $2, $3, $4, $5, $6)`,
 );
+/** A lock of an operation or of its resource is held for one commit. Who holds one for longer delays nobody else. */
+const SHARED_LOCK_MS = 100;
 
 interface Point {
   operation: LeasedOperation;
@@ -41,16 +45,18 @@ interface Retry {
 }
 
 /**
- * What a worker writes about the operations that it holds. Each statement carries the fences, and takes its whole
- * transaction with it when one of them is no longer ours. Points and ends of the same moment share a transaction.
+ * What a worker writes about the operations that it holds. Each statement carries the worker and the fences, and takes its whole
+ * transaction with it when one of them is no longer ours. Points and ends of the same moment share a transaction, those of
+ * several tenants too: the handlers' writes are seen by their own tenant alone, and what the engine writes by those of all of them.
  */
 export class FencedWrites {
-  private readonly points = new Batcher<Point, boolean>((_, points) => this.writePoints(points));
-  private readonly ends = new Batcher<End, string>((_, ends) => this.writeEnds(ends));
+  private readonly points = together<Point, boolean>((points, lockMs) => this.writePoints(points, lockMs));
+  private readonly ends = together<End, string>((ends, lockMs) => this.writeEnds(ends, lockMs));
 
   constructor(
     private readonly database: Database,
     private readonly doorbell: Doorbell,
+    private readonly workerId: string,
     private readonly cap: number,
   ) {}
 
@@ -59,15 +65,12 @@ export class FencedWrites {
    * @param read what the handler reads at its beginning, in the same transaction
    */
   async point(point: Point, read?: (tx: Tx) => Promise<void>): Promise<boolean> {
-    return read
-      ? (await this.writePoints([point], read))[0]!
-      : this.points.add(`${point.operation.tenantId}/${point.operation.kind}/${point.step}`, point);
+    return read ? (await this.writePoints([point], undefined, read))[0]! : this.points(point);
   }
 
   /** The state in which it ended: a success that a negation has overtaken is a cancellation. */
   finish(end: End): Promise<string> {
-    const { tenantId, backendId, class: queueClass, kind } = end.operation;
-    return this.ends.add(`${tenantId}/${backendId}/${queueClass}/${kind}/${end.state}`, end);
+    return this.ends(end);
   }
 
   /** Pending, or needs_attention. */
@@ -75,61 +78,90 @@ export class FencedWrites {
     const { tenantId, id, fence } = operation;
     const { writes, progress, error, delayMs, busyMs, step, park } = retry;
     const told = progress === undefined ? null : JSON.stringify(progress);
-    const params = [tenantId, id, fence, JSON.stringify(error), delayMs, busyMs, step, told, park];
+    const params = [tenantId, id, fence, this.workerId, JSON.stringify(error), delayMs, busyMs, step, told, park];
     const own = joined([{ operation, writes }]);
     const [[row], rings] = (
-      await this.database.withTenant(tenantId, tx => tx.commit(...own, [RETRY, params], this.wake([operation])))
+      await this.database.withTenant(tenantId, tx => tx.commit(...own, [RETRY, params], this.passOn([operation])))
     ).slice(-2) as [[{ state: string }], Ring[]];
     void this.doorbell.ring(rings);
     return row.state;
   }
 
-  private async writePoints(points: readonly Point[], read?: (tx: Tx) => Promise<void>): Promise<boolean[]> {
-    const { tenantId } = points[0]!.operation;
-    const cancelled = await this.database.withTenant(tenantId, async tx => {
-      await read?.(tx);
-      const [[row]] = (
-        await tx.commit(...joined(points), [
-          POINT,
-          [
-            ...fences(points),
-            points.map(({ step }) => step),
-            points.map(({ operation }) => JSON.stringify(operation.progress)),
-          ],
-        ])
-      ).slice(-1) as [[{ cancelled: string[] }]];
-      return row.cancelled;
-    });
+  private async writePoints(
+    points: readonly Point[],
+    lockMs?: number,
+    read?: (tx: Tx) => Promise<void>,
+  ): Promise<boolean[]> {
+    const steps = points.map(({ step }) => step);
+    const progress = points.map(({ operation }) => JSON.stringify(operation.progress));
+    const written = await this.write(points, [[POINT, [...this.fences(points), steps, progress]]], lockMs, read);
+    const [[{ cancelled }]] = written as [[{ cancelled: string[] }]];
     return points.map(({ operation }) => cancelled.includes(operation.id));
   }
 
-  private async writeEnds(ends: readonly End[]): Promise<string[]> {
-    const { tenantId } = ends[0]!.operation;
+  private async writeEnds(ends: readonly End[], lockMs?: number): Promise<string[]> {
     const finish: Write = [
       FINISH,
       [
-        ...fences(ends),
+        ...this.fences(ends),
         ends.map(({ state }) => state),
         ends.map(({ result }) => (result === undefined ? null : JSON.stringify(result))),
         ends.map(({ error }) => (error ? JSON.stringify(error) : null)),
       ],
     ];
-    const [[row], rings] = (
-      await this.database.withTenant(tenantId, tx =>
-        tx.commit(...joined(ends), finish, this.wake(ends.map(({ operation }) => operation))),
-      )
-    ).slice(-2) as [[{ states: Record<string, string> }], Ring[]];
+    const written = await this.write(ends, [finish, this.passOn(ends.map(({ operation }) => operation))], lockMs);
+    const [[{ states }], rings] = written as [[{ states: Record<string, string> }], Ring[]];
     void this.doorbell.ring(rings);
-    return ends.map(({ operation }) => row.states[operation.id]!);
+    return ends.map(({ operation }) => states[operation.id]!);
   }
 
-  /** Whom the ends of these operations, all of one line, make room for. */
-  private wake(operations: readonly LeasedOperation[]): Write {
-    const { tenantId, backendId, class: queueClass } = operations[0]!;
-    const resources = operations.flatMap(operation => operation.resources);
-    // A place beyond the cap is from a time when the cap was higher: nobody gets it any more.
-    const places = operations.map(({ place }) => place).filter(place => place <= this.cap);
-    return [WAKE, [tenantId, backendId, queueClass, resources, places, this.cap]];
+  /** What says that the leases are ours: the first parameters of each statement. */
+  private fences(items: readonly Fenced[]): unknown[] {
+    return [
+      items.map(({ operation }) => operation.tenantId),
+      items.map(({ operation }) => operation.id),
+      items.map(({ operation }) => operation.fence),
+      this.workerId,
+    ];
+  }
+
+  /** The handlers' writes, and then `last`, of which it gives the results. */
+  private async write(
+    items: readonly Fenced[],
+    last: readonly Write[],
+    lockMs?: number,
+    read?: (tx: Tx) => Promise<void>,
+  ): Promise<unknown[][]> {
+    const tenants = groupedBy(items, ({ operation }) => operation.tenantId);
+    if (tenants.size > 1) {
+      // In one order, so that no two such transactions wait for each other.
+      const parts = [...tenants].map(([tenantId, own]) => ({ tenantId, writes: joined(own) }));
+      parts.sort((a, b) => (a.tenantId < b.tenantId ? -1 : 1));
+      return this.database.ofTenants(parts, last, lockMs);
+    }
+    const [[tenantId, own]] = [...tenants] as [[string, Fenced[]]];
+    const results = await this.database.withTenant(
+      tenantId,
+      async tx => {
+        await read?.(tx);
+        return tx.commit(...joined(own), ...last);
+      },
+      lockMs,
+    );
+    return results.slice(-last.length);
+  }
+
+  /** Whom the ends of these operations make room for. */
+  private passOn(operations: readonly LeasedOperation[]): Write {
+    const params = [
+      operations.map(({ tenantId }) => tenantId),
+      operations.map(({ backendId }) => backendId),
+      operations.map(({ class: queueClass }) => queueClass),
+      operations.map(({ place }) => place),
+      operations.flatMap(({ resources }) => resources),
+      this.cap,
+    ];
+    return [PASS_ON, params];
   }
 }
 
@@ -138,25 +170,40 @@ interface Fenced {
   writes: readonly Write[];
 }
 
-const fences = (items: readonly Fenced[]) => [
-  items[0]!.operation.tenantId,
-  items.map(({ operation }) => operation.id),
-  items.map(({ operation }) => operation.fence),
-];
-
-/** The handlers' writes. What all of them do by the same set statement, it does once for all. */
-export function joined(items: readonly Fenced[]): Write[] {
-  const [first] = items;
-  const alike = items.every(
-    ({ writes }) => writes.length === first!.writes.length && writes.every(([s], n) => s === first!.writes[n]![0]),
+/**
+ * A line for all tenants, in which nobody waits for a lock for long. What the database refused there goes on in the line of its
+ * tenant: so nobody waits for another's row, or pays for his lost lease.
+ */
+function together<Item extends Fenced, Result>(
+  write: (items: readonly Item[], lockMs?: number) => Promise<readonly Result[]>,
+): (item: Item) => Promise<Result> {
+  const own = new Batcher<Item, Result>((_, items) => write(items));
+  const shared = new Batcher<Item, Result>(
+    (_, items) => write(items, SHARED_LOCK_MS),
+    item => own.add(item.operation.tenantId, item),
   );
-  const groups = alike ? [items] : items.map(item => [item]);
-  return groups.flatMap(group =>
+  return item => shared.add('', item);
+}
+
+/** The handlers' writes. What several of them do by the same set statements, is done once for all of these. */
+export function joined(items: readonly Fenced[]): Write[] {
+  const groups = groupedBy(items, ({ writes }) => writes.map(([{ name }]) => name).join());
+  return [...groups.values()].flatMap(group =>
     group[0]!.writes.flatMap(([statement], n): Write[] => {
       const rows = group.map(({ writes }) => writes[n]![1]);
       return statement.set ? [[statement, columns(rows)]] : rows.map(params => [statement, params]);
     }),
   );
+}
+
+function groupedBy<Item>(items: readonly Item[], key: (item: Item) => string): Map<string, Item[]> {
+  const groups = new Map<string, Item[]>();
+  for (const item of items) {
+    const group = groups.get(key(item));
+    if (group) group.push(item);
+    else groups.set(key(item), [item]);
+  }
+  return groups;
 }
 
 /** The tenant, and an array for each other parameter. */

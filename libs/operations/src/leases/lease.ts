@@ -14,11 +14,13 @@ const LEFT = sqlFile('operations', 'left');
 const HAND_BACK = sqlFile('operations', 'hand_back');
 /** A commit takes far less; a stop does not wait for one that hangs. */
 const HAND_BACK_AGAIN_MS = 500;
+const LOOK_AGAIN_MS = 500;
 
+/** $7: slow_call of one that has not returned yet, slow_call_ended of one that was told of and has. */
 const SLOW = sql(
   'slow_call',
   `INSERT INTO trivet.operation_event (tenant_id, operation_id, type, detail)
-   SELECT $1, id, 'slow_call', jsonb_build_object('call', $3::text, 'seconds', $4::int, 'worker', $5::text, 'fence', fence)
+   SELECT $1, id, $7, jsonb_build_object('call', $3::text, 'seconds', $4::int, 'worker', $5::text, 'fence', fence)
      FROM trivet.operation WHERE tenant_id = $1 AND id = $2 AND fence = $6 AND state = 'running'`,
 );
 
@@ -105,7 +107,7 @@ export class Lease {
 }
 
 /**
- * The leases of one worker process: claims, renews all in one UPDATE per interval, and notices what it has lost.
+ * The leases of one worker process: claims, renews all in one UPDATE per interval and after each connection, and notices what it has lost.
  * A worker that was stopped past its lease finds its writes refused by the fence; this only makes it notice sooner.
  */
 export class LeaseManager {
@@ -113,6 +115,8 @@ export class LeaseManager {
   private left: { operation: LeasedOperation; again: boolean }[] = [];
   private readonly claims = new Batcher<string, Lease | undefined>((_, ids) => this.claimAll(ids));
   private timer: NodeJS.Timeout | undefined;
+  private again: NodeJS.Timeout | undefined;
+  private stopListening = () => {};
   private renewing: Promise<void> | undefined;
 
   constructor(
@@ -122,6 +126,8 @@ export class LeaseManager {
     /** The kinds of operations that this worker knows. */
     private readonly kinds: readonly string[],
     private readonly onLost: (operation: LeasedOperation) => void,
+    /** What another host has is left to that. */
+    private readonly host = '',
   ) {}
 
   start(): void {
@@ -130,10 +136,27 @@ export class LeaseManager {
       void this.tellLeft();
     }, this.ttlMs / 3);
     this.timer.unref();
+    const listening = this.database.listen(
+      [],
+      () => {},
+      () => this.lookAtOnce(),
+    );
+    this.stopListening = () => void listening.stop();
   }
 
   stop(): void {
     clearInterval(this.timer);
+    clearTimeout(this.again);
+    this.stopListening();
+  }
+
+  /** After each connection: a standby that was promoted may not have leases that the old primary gave (ADR 30). */
+  private lookAtOnce(): void {
+    clearTimeout(this.again);
+    this.renew().catch(() => {
+      this.again = setTimeout(() => this.lookAtOnce(), LOOK_AGAIN_MS);
+      this.again.unref();
+    });
   }
 
   get size(): number {
@@ -152,7 +175,7 @@ export class LeaseManager {
 
   private async claimAll(operationIds: readonly string[]): Promise<(Lease | undefined)[]> {
     const sentAt = performance.now();
-    const params = [operationIds, this.workerId, this.ttlMs, this.kinds];
+    const params = [operationIds, this.workerId, this.ttlMs, this.kinds, this.host];
     const rows = await this.database.engine<LeasedOperation>(CLAIM, params);
     const taken = new Map(rows.map(row => [row.id, row]));
     return operationIds.map(id => {
@@ -160,6 +183,8 @@ export class LeaseManager {
       if (!operation) return undefined;
       // Rung twice at the same moment, it is still one lease.
       taken.delete(id);
+      // Claimed once more by the same process: the attempt before is over, whatever number it had (ADR 30).
+      this.drop(this.held.get(id));
       const lease = new Lease(operation, sentAt, this.ttlMs);
       this.held.set(id, lease);
       return lease;
@@ -200,6 +225,9 @@ export class LeaseManager {
   async tellLeft(): Promise<void> {
     const left = new Map<string, (typeof this.left)[number]>();
     for (const one of this.left.splice(0)) {
+      // Ours once more, under the same number: that one is not to be handed back (ADR 30).
+      const ours = this.held.get(one.operation.id);
+      if (ours && ours.operation !== one.operation && ours.operation.fence === one.operation.fence) continue;
       if (left.has(one.operation.id)) this.left.push(one);
       else left.set(one.operation.id, one);
     }
@@ -214,10 +242,14 @@ export class LeaseManager {
     }
   }
 
-  /** For people: nothing waits for it. */
-  tellSlow({ id, tenantId, kind, fence }: LeasedOperation, call: string, ms: number): void {
-    log.warn({ operationId: id, kind, call, seconds: ms / 1000 }, 'a call of an operation has not returned yet');
-    this.database.engine(SLOW, [tenantId, id, call, ms / 1000, this.workerId, fence]).catch((error: unknown) => {
+  /** For people: nothing waits for it. `ended`: it was told of before, and has returned. */
+  tellSlow({ id, tenantId, kind, fence }: LeasedOperation, call: string, ms: number, ended = false): void {
+    const seconds = Math.round(ms / 1000);
+    const what = { operationId: id, kind, call, seconds };
+    if (ended) log.info(what, 'a slow call of an operation has returned');
+    else log.warn(what, 'a call of an operation has not returned yet');
+    const type = ended ? 'slow_call_ended' : 'slow_call';
+    this.database.engine(SLOW, [tenantId, id, call, seconds, this.workerId, fence, type]).catch((error: unknown) => {
       log.debug({ operationId: id, err: error }, 'could not note a slow call');
     });
   }
@@ -253,12 +285,15 @@ export class LeaseManager {
       if (row && row.fence === lease.operation.fence) {
         if (row.renewed) lease.extend(sentAt);
         if (row.cancelled) lease.cancel();
-      } else if (this.held.get(lease.operation.id) === lease) {
-        this.held.delete(lease.operation.id);
-        this.onLost(lease.operation);
-        lease.lose();
-      }
+      } else if (this.held.get(lease.operation.id) === lease) this.drop(lease);
     }
+  }
+
+  private drop(lease: Lease | undefined): void {
+    if (!lease) return;
+    this.held.delete(lease.operation.id);
+    this.onLost(lease.operation);
+    lease.lose();
   }
 }
 

@@ -14,6 +14,8 @@ export interface PeriodicTask {
    */
   readonly everyMs: number;
   readonly scope: TaskScope;
+  /** Of the appliance, and about pools: of several hosts each has a worker that does it, for the pools of that host. */
+  readonly ofHost?: true;
   /** What a run may take before it is aborted and reported; else RUN_MS. */
   readonly boundMs?: number;
   /**

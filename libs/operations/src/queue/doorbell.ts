@@ -19,23 +19,33 @@ export interface Doorbell {
   close(): Promise<void>;
 }
 
-export const queueName = (queueClass: QueueClass): string => `operations-${queueClass}`;
+/** @param host whose workers alone hear of it; null: any worker */
+export const queueName = (queueClass: QueueClass, host: string | null = null): string =>
+  `operations-${queueClass}${host === null ? '' : `@${host}`}`;
 
 export class BullDoorbell implements Doorbell {
-  private readonly queues: Record<QueueClass, Queue>;
+  private readonly queues = new Map<string, Queue>();
   private readonly connection;
   private lastWarning = 0;
   private readonly turn = new Turn<Ring, boolean>(rings => this.send(rings));
 
-  constructor(url: string, prefix: string) {
-    const { Queue } = bullmq();
+  constructor(
+    url: string,
+    private readonly prefix: string,
+  ) {
     this.connection = connectRedis(url, 'ring', () => {});
-    const queue = (queueClass: QueueClass) => {
-      const made = new Queue(queueName(queueClass), { connection: this.connection, prefix, skipVersionCheck: true });
-      made.on('error', () => {});
-      return made;
-    };
-    this.queues = Object.fromEntries(QUEUE_CLASSES.map(name => [name, queue(name)])) as Record<QueueClass, Queue>;
+    for (const queueClass of QUEUE_CLASSES) this.queue(queueName(queueClass, null));
+  }
+
+  private queue(name: string): Queue {
+    let queue = this.queues.get(name);
+    if (!queue) {
+      const { Queue } = bullmq();
+      queue = new Queue(name, { connection: this.connection, prefix: this.prefix, skipVersionCheck: true });
+      queue.on('error', () => {});
+      this.queues.set(name, queue);
+    }
+    return queue;
   }
 
   async ring(rings: readonly Ring[]): Promise<boolean> {
@@ -53,10 +63,8 @@ export class BullDoorbell implements Doorbell {
       }, RING_TIMEOUT_MS);
     });
     try {
-      const adds = QUEUE_CLASSES.map(queueClass => {
-        const jobs = toJobs(rings.filter(ring => ring.class === queueClass));
-        return jobs.length > 0 ? this.queues[queueClass].addBulk(jobs) : undefined;
-      });
+      const byQueue = Map.groupBy(rings, ring => queueName(ring.class, ring.host ?? null));
+      const adds = [...byQueue].map(([name, told]) => this.queue(name).addBulk(toJobs(told)));
       await Promise.race([Promise.all(adds), late]);
       return true;
     } catch (error) {
@@ -77,7 +85,7 @@ export class BullDoorbell implements Doorbell {
   async close(): Promise<void> {
     // close() waits for a connection that may never come.
     await Promise.race([
-      Promise.all(Object.values(this.queues).map(queue => queue.close().catch(() => {}))),
+      Promise.all([...this.queues.values()].map(queue => queue.close().catch(() => {}))),
       new Promise(resolve => setTimeout(resolve, RING_TIMEOUT_MS).unref()),
     ]);
     this.connection.disconnect();

@@ -63,7 +63,7 @@ export class Runner {
     doorbell: Doorbell,
     cap: number,
   ) {
-    this.fenced = new FencedWrites(database, doorbell, cap);
+    this.fenced = new FencedWrites(database, doorbell, leases.workerId, cap);
   }
 
   /** Never throws: what goes wrong is written down, or found by the reconciler after the lease. */
@@ -218,6 +218,7 @@ export class Runner {
   ): Promise<void> {
     const { operation } = attempt;
     const point = { operation, writes: [...attempt.taken(), ...writes], step };
+    attempt.lease.signal.throwIfAborted();
     const cancelled = await attempt.committing(this.fenced.point(point, read));
     await failpoint(`${operation.kind}:${step}:point`);
     if (cancelled && !attempt.lease.undoing) throw new Cancelled();
@@ -230,6 +231,7 @@ export class Runner {
   ): Promise<string> {
     const { lease, operation, handler } = attempt;
     await failpoint(`${operation.kind}:end:before`);
+    lease.signal.throwIfAborted();
     this.leases.release(lease);
     let result: Json | undefined;
     const writes = collect(writer => {
@@ -258,6 +260,7 @@ export class Runner {
     const park = error.retry !== 'later' || (error.kind === 'internal' && operation.attempt >= DEFECT_LIMIT);
     if (error instanceof HostFenceOvertaken) await this.catchUp(error);
     const busyMs = error.kind === 'timeout' ? attempt.lease.horizonLeftMs() : 0;
+    lease.signal.throwIfAborted();
     this.leases.release(lease);
     const state = await this.fenced.retry(operation, {
       writes: attempt.taken(),

@@ -60,26 +60,30 @@ describe('what an error of a call says of its backend', () => {
   });
 });
 
-it('tells of a long call that does not return, less and less often, and no more when it has', async () => {
+it('tells of a long call that does not return, less and less often, and once more when it has', async () => {
   vi.useFakeTimers();
   try {
-    const told: number[] = [];
+    const told: [number, boolean][] = [];
     const operation = { id: 'one', tenantId: 't', backendId: 'b', kind: 'test.work' } as LeasedOperation;
     const leases = {
       ttlMs: 60_000,
       ensure: async () => {},
-      tellSlow: (_: LeasedOperation, call: string, ms: number) => told.push(call === 'stage' ? ms : Number.NaN),
+      tellSlow: (_: LeasedOperation, call: string, ms: number, ended = false) =>
+        told.push([call === 'stage' ? ms : Number.NaN, ended]),
     } as unknown as LeaseManager;
     const lease = new Lease(operation, performance.now(), 60_000_000);
     const context = new LeasedContext(lease, leases, { answered: () => {} } as unknown as Circuits, []);
     const { promise, resolve } = Promise.withResolvers<void>();
     const call = context.long('stage', () => promise);
     await vi.advanceTimersByTimeAsync(SLOW_MS * 99);
-    expect(told).toEqual([SLOW_MS, SLOW_MS * 10]);
+    const [first, second] = [SLOW_MS, SLOW_MS * 10].map(ms => [ms, false]);
+    expect(told).toEqual([first, second]);
     resolve();
     await call;
     await vi.advanceTimersByTimeAsync(SLOW_MS * 10);
-    expect(told).toHaveLength(2);
+    expect(told).toEqual([first, second, [SLOW_MS * 99, true]]);
+    await context.long('quick', async () => {});
+    expect(told).toHaveLength(3);
   } finally {
     vi.useRealTimers();
   }

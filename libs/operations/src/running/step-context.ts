@@ -104,15 +104,21 @@ export class LeasedContext implements StepContext {
   /** It is renewed for as long as it takes: a call that never returns is seen by people, who release the operation. */
   private async watched<T>(method: string, result: Promise<T>): Promise<T> {
     let timer: NodeJS.Timeout | undefined;
+    let isTold = false;
+    const began = performance.now();
     const tell = (afterMs: number, saidMs = 0) => {
       timer = setTimeout(() => {
+        isTold = true;
         this.leases.tellSlow(this.operation, method, afterMs);
         tell(afterMs * 10, afterMs);
       }, afterMs - saidMs);
       timer.unref();
     };
     tell(SLOW_MS);
-    return result.finally(() => clearTimeout(timer));
+    return result.finally(() => {
+      clearTimeout(timer);
+      if (isTold) this.leases.tellSlow(this.operation, method, performance.now() - began, true);
+    });
   }
 
   /** What an error says about the backend's circuit. */

@@ -275,7 +275,7 @@ describe('of the whole appliance', () => {
   it('is claimed, and given back with what became of it', async () => {
     const tasks = started([shared(async () => {})]);
     await pass(0);
-    expect(asked('task_keep_only')).toEqual([[['shared']]]);
+    expect(asked('task_keep_only')).toEqual([[['shared'], []]]);
     expect(asked('task_claim')).toMatchObject([['shared', 'me', 0, 3 * HOUR + 300_000, expect.anything()]]);
     expect(asked('task_end')).toEqual([['shared', 'me', 0, null]]);
     expect(tasks.states()).toEqual([]);

@@ -1,5 +1,5 @@
 import type { PeriodicTask, TaskState } from '#operations/periodic/periodic-task';
-import { TaskClaims } from '#operations/workers/task-claims';
+import { TaskClaims, type TaskHost } from '#operations/workers/task-claims';
 import { TaskLoop } from '#operations/workers/task-loop';
 import type { Database } from '#platform/database/database';
 
@@ -8,6 +8,7 @@ export interface PeriodicOptions {
   workerId: string;
   /** No task comes more often. */
   leastMs: number;
+  host?: TaskHost;
   /** Resolves when the worker is in the list of workers. */
   registered(): Promise<void>;
 }
@@ -18,10 +19,11 @@ export class PeriodicTasks {
 
   constructor(
     private readonly tasks: readonly PeriodicTask[],
-    { database, workerId, leastMs, registered }: PeriodicOptions,
+    { database, workerId, leastMs, registered, host }: PeriodicOptions,
   ) {
-    const shared = tasks.filter(({ scope }) => scope === 'appliance').map(({ name }) => name);
-    const claims = new TaskClaims(database, workerId, registered, shared);
+    const shared = tasks.filter(({ scope }) => scope === 'appliance');
+    const [names, ofHost] = [shared, shared.filter(task => task.ofHost)].map(some => some.map(({ name }) => name));
+    const claims = new TaskClaims(database, workerId, registered, names!, ofHost, host);
     this.loops = new Map(
       tasks.map(task => [task.name, new TaskLoop(task, leastMs, task.scope === 'appliance' ? claims : undefined)]),
     );

@@ -1,11 +1,13 @@
 import type { Ring } from '#operations/operation';
 import { type PeriodicTask, WOKEN } from '#operations/periodic/periodic-task';
 import type { Doorbell } from '#operations/queue/doorbell';
+import { LOST_AFTER_MS } from '#operations/workers/worker-directory';
 import type { Database } from '#platform/database/database';
 import { sqlFile } from '#platform/database/sql';
 import { redispatchTotal } from '#platform/metrics/metrics';
 
 const DUE = sqlFile('operations', 'due');
+const FAIR_CAP = sqlFile('operations', 'fair_cap');
 
 /** Of each class, of new ones and of those that are rung again: eight times as many in a round at most. */
 const SHARE = 100;
@@ -29,15 +31,18 @@ export class Reconciler implements PeriodicTask {
     private readonly doorbell: Doorbell,
     /** Takes what it has room for; the rest is due again. */
     private readonly runHere: (rings: readonly Ring[]) => void,
-    private readonly options: { roundMs: number; cap: number; kinds: readonly string[] },
+    private readonly options: { roundMs: number; cap: number; kinds: readonly string[]; host?: string },
   ) {}
 
   async run(): Promise<'calm' | undefined> {
+    const { cap, roundMs } = this.options;
+    await this.database.engine(FAIR_CAP, [cap, roundMs, LOST_AFTER_MS]);
     const rings = await this.database.engine<Ring & { again: boolean }>(DUE, [
-      this.options.cap,
-      this.options.roundMs * ROUNDS_TO_REDISPATCH,
+      cap,
+      roundMs * ROUNDS_TO_REDISPATCH,
       SHARE,
       this.options.kinds,
+      this.options.host ?? '',
     ]);
     if (rings.length === 0) return 'calm';
     const unanswered = rings.filter(ring => ring.again);

@@ -32,7 +32,19 @@ const END = sql(
      FROM relaxed WHERE name = $1 AND worker_id = $2`,
 );
 /** What this release does not do any more would be late for ever. */
-const KEEP_ONLY = sql('task_keep_only', 'DELETE FROM trivet.periodic_task WHERE name <> ALL ($1)');
+const KEEP_ONLY = sql(
+  'task_keep_only',
+  `DELETE FROM trivet.periodic_task
+    WHERE name <> ALL ($1)
+      AND NOT (split_part(name, '@', 1) = ANY ($2) AND split_part(name, '@', 2) IN (SELECT h.name FROM trivet.storage_host h))`,
+);
+
+/** Where a worker is. */
+export interface TaskHost {
+  readonly name: string;
+  /** There are others. */
+  readonly isOneOfSeveral: boolean;
+}
 
 /** Tasks that one worker does for the whole appliance, and how they do. */
 export class TaskClaims {
@@ -44,13 +56,16 @@ export class TaskClaims {
     private readonly workerId: string,
     private readonly registered: () => Promise<void>,
     private readonly names: readonly string[],
+    /** Those of them that each host has one of. */
+    private readonly ofHost: readonly string[] = [],
+    private readonly host?: TaskHost,
   ) {}
 
   /** held: another worker does it. recent: somebody did it less than `leastMs` ago. */
   async claim(task: string, leastMs: number, lateAfterMs: number): Promise<'ours' | 'held' | 'recent'> {
     await this.prepared();
     const [row] = await this.database.engine<{ ours: boolean; held: boolean }>(CLAIM, [
-      task,
+      this.rowOf(task),
       this.workerId,
       leastMs,
       lateAfterMs,
@@ -62,12 +77,17 @@ export class TaskClaims {
 
   /** @param durationMs null: it did not succeed */
   async end(task: string, durationMs: number | null, error: string | null): Promise<void> {
-    await this.database.engine(END, [task, this.workerId, durationMs, error]);
+    await this.database.engine(END, [this.rowOf(task), this.workerId, durationMs, error]);
+  }
+
+  /** One host alone has rows as ever. */
+  private rowOf(task: string): string {
+    return this.host?.isOneOfSeveral && this.ofHost.includes(task) ? `${task}@${this.host.name}` : task;
   }
 
   private prepared(): Promise<unknown> {
     this.ready ??= this.registered()
-      .then(() => this.database.engine(KEEP_ONLY, [this.names]))
+      .then(() => this.database.engine(KEEP_ONLY, [this.names.filter(name => this.rowOf(name) === name), this.ofHost]))
       .catch(error => {
         this.ready = undefined;
         throw error;

@@ -19,6 +19,33 @@ export interface WorkerView {
   seenAt: Date;
 }
 
+/** What a host can work on, as its workers see it. */
+export interface Reach {
+  /** Whose file systems it has. */
+  pools: { backend: string; name: string; path: string }[];
+  /** Whose file systems it has, too, although another host is their home. */
+  foreign: { backend: string; name: string; path: string; home: string }[];
+  /** Programs that export volumes of those. */
+  exporters: string[];
+  /** Where those are reached. */
+  portals: string[];
+}
+
+/** A machine that workers run on. */
+export interface StorageHostView extends Reach {
+  name: string;
+  state: 'up' | 'down';
+  release: string;
+  workers: number;
+  /** Pools of all tenants, shares included. */
+  homeOf: number;
+  /** Decimal. */
+  memoryFree: string;
+  /** Operations that are held until it is back. */
+  waiting: number;
+  seenAt: Date;
+}
+
 export interface TaskView {
   name: string;
   scope: TaskScope;
@@ -50,6 +77,12 @@ const WORKERS = sql(
   `SELECT id, host, pid, version, concurrency, running, started_at AS "startedAt", seen_at AS "seenAt", seen_ms AS "seenMs"
      FROM trivet.list_workers()`,
 );
+const STORAGE_HOSTS = sql(
+  'storage_hosts_list',
+  `SELECT name, release, reach, memory_free_bytes::text AS "memoryFree", workers, home_of AS "homeOf", waiting,
+          seen_at AS "seenAt", silent_ms AS "silentMs"
+     FROM trivet.list_storage_hosts()`,
+);
 const TASKS = sql(
   'tasks_list',
   `SELECT name, scope, worker_id AS "workerId", succeeded_at AS "lastSuccessAt", duration_ms AS "durationMs", error,
@@ -80,6 +113,20 @@ export class WorkerDirectory {
   async list(): Promise<WorkerView[]> {
     const rows = await this.database.call<Omit<WorkerView, 'state'> & { seenMs: number }>(WORKERS, []);
     return rows.map(({ seenMs, ...row }) => ({ ...row, state: seenMs > LOST_AFTER_MS ? 'lost' : 'up' }));
+  }
+
+  async storageHosts(): Promise<StorageHostView[]> {
+    const rows = await this.database.call<
+      Omit<StorageHostView, 'state' | keyof Reach> & { reach: Partial<Reach>; silentMs: number }
+    >(STORAGE_HOSTS, []);
+    return rows.map(({ reach, silentMs, ...row }) => ({
+      ...row,
+      state: silentMs > LOST_AFTER_MS ? 'down' : 'up',
+      pools: reach.pools ?? [],
+      foreign: reach.foreign ?? [],
+      portals: reach.portals ?? [],
+      exporters: reach.exporters ?? [],
+    }));
   }
 
   /** What workers that are up do by themselves, and this gateway. */

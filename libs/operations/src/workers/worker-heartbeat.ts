@@ -1,4 +1,3 @@
-import { hostname } from 'node:os';
 import type { PeriodicTask, TaskState } from '#operations/periodic/periodic-task';
 import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
@@ -18,12 +17,16 @@ const BESIDE = sql('workers_beside', 'SELECT id, pid FROM trivet.worker WHERE ho
 export interface Beating {
   id: string;
   version: string;
+  /** Its host's name. */
+  host: string;
   /** Of operations that it knows. */
   kinds: readonly string[];
   concurrency: number;
   /** Operations that run now. */
   running(): number;
   tasks(): readonly TaskState[];
+  /** After each beat. */
+  beaten?(): Promise<void>;
 }
 
 /**
@@ -44,10 +47,11 @@ export class Heartbeat implements PeriodicTask {
 
   async run(): Promise<void> {
     if (!this.hasBeaten) await this.replaceOne();
-    const { id, version, kinds, concurrency, running, tasks } = this.worker;
-    const beat = [id, hostname(), process.pid, version, concurrency, running(), JSON.stringify(tasks()), kinds];
+    const { id, version, host, kinds, concurrency, running, tasks, beaten } = this.worker;
+    const beat = [id, host, process.pid, version, concurrency, running(), JSON.stringify(tasks()), kinds];
     await this.database.engine(BEAT, beat);
     this.hasBeaten = true;
+    await beaten?.();
   }
 
   /**
@@ -55,7 +59,7 @@ export class Heartbeat implements PeriodicTask {
    * container of the same name has, is back with its next beat.
    */
   private async replaceOne(): Promise<void> {
-    const rows = await this.database.engine<{ id: string; pid: number }>(BESIDE, [hostname()]);
+    const rows = await this.database.engine<{ id: string; pid: number }>(BESIDE, [this.worker.host]);
     for (const { id } of rows.filter(({ pid }) => pid === process.pid || !isAlive(pid)))
       if ((await this.database.engine(GONE, [id])).length > 0) return;
   }

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 import type { Worker as BullWorker } from 'bullmq';
 import { type Handler, HandlerRegistry } from '#operations/definitions/handler';
 import { LeaseManager } from '#operations/leases/lease';
-import { QUEUE_CLASSES, type QueueClass } from '#operations/operation';
+import { type LeasedOperation, QUEUE_CLASSES, type QueueClass } from '#operations/operation';
 import type { PeriodicTask } from '#operations/periodic/periodic-task';
 import { bullmq } from '#operations/queue/bullmq';
 import {
@@ -21,6 +22,7 @@ import { Lookout } from '#operations/workers/lookout';
 import { operationRetention } from '#operations/workers/operation-retention';
 import { PeriodicTasks } from '#operations/workers/periodic-tasks';
 import { Reconciler } from '#operations/workers/reconciler';
+import type { StorageHost } from '#operations/workers/storage-host';
 import { Heartbeat } from '#operations/workers/worker-heartbeat';
 import { connectRedis } from '#platform/connections/redis';
 import type { Database } from '#platform/database/database';
@@ -50,6 +52,8 @@ export interface WorkerOptions {
   reconcileMs: number;
   concurrency: number;
   tenantCap: number;
+  /** Whose pools it works on; without one it is on a machine of its name, which has none. */
+  host?: StorageHost;
   /** Of the program, for people. */
   version?: string;
   /** Beside those of the engine itself. */
@@ -69,23 +73,25 @@ export class OperationWorker {
   private readonly doorbell: Doorbell;
   private readonly running = new Set<Promise<void>>();
   private readonly closers: (() => Promise<unknown>)[] = [];
-  private readonly consumers = new Map<QueueClass, BullWorker>();
+  private readonly consumers = new Map<QueueClass, BullWorker[]>();
   /** Each class has its own: a flood of copies never stands before a bucket's creation. */
   private readonly limits: ReadonlyMap<QueueClass, ConcurrencyLimit>;
   private readonly heartbeat: Heartbeat;
   private accepting = true;
+  private hearsOwnQueues = false;
   private unheardAt = 0;
 
   constructor(private readonly options: WorkerOptions) {
     const { database, redis, redisPrefix } = options;
+    const host = options.host?.name ?? hostname();
     this.handlers = new HandlerRegistry(options.handlers);
     this.limits = new Map(QUEUE_CLASSES.map(name => [name, new ConcurrencyLimit(options.concurrency)]));
     this.doorbell = redis === 'none' ? new NotifyDoorbell(database) : new BullDoorbell(redis, redisPrefix);
     const circuits = new Circuits(database, options.probeBackend);
     const kinds = this.handlers.all().map(({ kind }) => kind);
-    this.leases = new LeaseManager(database, this.id, options.leaseMs, kinds, operation => {
-      log.warn({ operationId: operation.id, kind: operation.kind }, 'lease not renewed: it ended before');
-    });
+    const late = ({ id: operationId, kind }: LeasedOperation) =>
+      log.warn({ operationId, kind }, 'lease not renewed: it ended before');
+    this.leases = new LeaseManager(database, this.id, options.leaseMs, kinds, late, host);
     this.runner = new Runner(database, this.handlers, this.leases, circuits, this.doorbell, options.tenantCap);
     const told = new ToldChanges(database);
     this.closers.push(() => told.stop());
@@ -94,10 +100,12 @@ export class OperationWorker {
     this.heartbeat = new Heartbeat(database, {
       id: this.id,
       version: options.version ?? '',
+      host,
       kinds,
       concurrency: options.concurrency,
       running: () => this.leases.size,
       tasks: () => [...this.pulse.states(), ...this.tasks.states()],
+      beaten: () => this.beatOfHost(),
     });
     const reconciler = new Reconciler(
       database,
@@ -105,9 +113,14 @@ export class OperationWorker {
       rings => {
         for (const ring of rings) this.runIfRoom(ring.class, ring.operationId);
       },
-      { roundMs: options.reconcileMs, cap: options.tenantCap, kinds },
+      { roundMs: options.reconcileMs, cap: options.tenantCap, kinds, host },
     );
-    const periodic = { database, workerId: this.id, registered: () => this.pulse.first(this.heartbeat.name) };
+    const periodic = {
+      database,
+      workerId: this.id,
+      host: options.host,
+      registered: () => this.pulse.first(this.heartbeat.name),
+    };
     this.pulse = new PeriodicTasks([this.heartbeat, pauses], { ...periodic, leastMs: 0 });
     const lookout = new Lookout(database, task => this.tasks.wake(task));
     const own = [lookout, reconciler, circuits, operationRetention(database)];
@@ -117,21 +130,28 @@ export class OperationWorker {
   start(): void {
     this.leases.start();
     if (this.options.redis === 'none') this.listenToPostgres();
-    else this.listenToRedis();
+    else this.listenToRedis(null);
     this.pulse.start();
     this.tasks.start();
+  }
+
+  /** What its host has is rung for at queues of its own as soon as there are other hosts. */
+  private async beatOfHost(): Promise<void> {
+    const { host, redis } = this.options;
+    await host?.beat();
+    if (!host?.isOneOfSeveral || redis === 'none' || this.hearsOwnQueues || !this.accepting) return;
+    this.hearsOwnQueues = true;
+    this.listenToRedis(host.name);
   }
 
   /** Without Redis there is nothing to hold back: a ring that means nothing costs one claim. */
   private pausable(queueClass: QueueClass): Pausable {
     return {
-      pause: () =>
-        void this.consumers
-          .get(queueClass)
-          ?.pause(true)
-          .catch(() => {}),
+      pause: () => {
+        for (const consumer of this.consumers.get(queueClass) ?? []) void consumer.pause(true).catch(() => {});
+      },
       resume: () => {
-        if (this.accepting) void this.consumers.get(queueClass)?.resume();
+        if (this.accepting) for (const consumer of this.consumers.get(queueClass) ?? []) void consumer.resume();
       },
     };
   }
@@ -149,8 +169,9 @@ export class OperationWorker {
   /**
    * A job is a ring, and is done when it has been heard: what it names begins as soon as there is room, and lives in
    * Postgres from then on. So a worker that is full holds one job back, and leaves the others to whoever has room.
+   * @param host whose queues; null: those of all workers
    */
-  private listenToRedis(): void {
+  private listenToRedis(host: string | null): void {
     const { redis, redisPrefix } = this.options;
     const { Worker } = bullmq();
     for (const [queueClass, limit] of this.limits) {
@@ -161,7 +182,7 @@ export class OperationWorker {
           limit.during(this.run(operationId));
         }
       };
-      const worker = new Worker(queueName(queueClass), async job => hear(job.data as RingJob), {
+      const worker = new Worker(queueName(queueClass, host), async job => hear(job.data as RingJob), {
         connection,
         prefix: redisPrefix,
         concurrency: 1,
@@ -171,7 +192,7 @@ export class OperationWorker {
         runRetryDelay: CONSUMER_RETRY_MS,
       });
       worker.on('error', error => this.unheard(queueClass, error));
-      this.consumers.set(queueClass, worker);
+      this.consumers.set(queueClass, [...(this.consumers.get(queueClass) ?? []), worker]);
       this.closers.push(async () => {
         await Promise.race([worker.close(true), new Promise(resolve => setTimeout(resolve, 1_000).unref())]);
         connection.disconnect();
@@ -210,7 +231,7 @@ export class OperationWorker {
     this.accepting = false;
     for (const limit of this.limits.values()) limit.open();
     // What is still in Redis belongs to the other workers.
-    for (const consumer of this.consumers.values()) void consumer.pause(true).catch(() => {});
+    for (const consumer of [...this.consumers.values()].flat()) void consumer.pause(true).catch(() => {});
     const stopped = this.tasks.stop();
     const left = new Promise(resolve => setTimeout(resolve, deadlineMs).unref());
     await Promise.race([Promise.allSettled([...this.running, stopped]), left]);

@@ -64,6 +64,19 @@ const flag = z
   .default('0')
   .transform(value => value === '1');
 
+/** One with addresses of both protocols has a comma within its brackets: `[v2:10.0.0.5:3300,v1:10.0.0.5:6789]`. */
+function splitMonitors(text: string): string[] {
+  const monitors = [''];
+  let depth = 0;
+  for (const letter of text) {
+    if (letter === '[') depth++;
+    if (letter === ']') depth--;
+    if (letter === ',' && depth === 0) monitors.push('');
+    else monitors.push(monitors.pop() + letter);
+  }
+  return monitors.map(monitor => monitor.trim());
+}
+
 /**
  * Every setting of every process. Only what starts with TRIVET_ is ours; COSI_ENDPOINT is the specification's, and no
  * setting of ours may begin with COSI_. docs/settings.md lists them for people.
@@ -115,6 +128,33 @@ export const configSchema = z.strictObject({
   /** How long a reader of changed blocks may read nothing. */
   // Connections are given some times longer, and no timer is.
   TRIVET_CBT_STALL_MS: duration(120_000, { max: 86_400_000 }),
+  /** Where connectors of clusters come in, over mutual TLS. */
+  TRIVET_CLUSTER_LISTEN: z.union([z.literal('none'), listen]).default('none'),
+  /** Of a connector: the gateways' TRIVET_CLUSTER_LISTEN. */
+  TRIVET_GATEWAYS: z
+    .string()
+    .transform(text => text.split(',').map(address => address.trim()))
+    .pipe(z.array(listen).min(1))
+    .optional(),
+  /** Of a connector: which endpoints it serves, and where. */
+  TRIVET_CONNECTOR_SOCKETS: z
+    .string()
+    .transform(text => text.split(',').map(socket => socket.trim().split('=')))
+    .pipe(
+      z.array(
+        z
+          .tuple([
+            z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'expected endpoint=unix:///path/name.sock'),
+            unixEndpoint,
+          ])
+          .transform(([endpoint, path]) => ({ endpoint, path })),
+      ),
+    )
+    .optional(),
+  TRIVET_CONNECTOR_SOCKET_GROUP: z.string().optional(),
+  TRIVET_CONNECTOR_LISTEN: listen.default({ host: '127.0.0.1', port: 8748 }),
+  /** Of a connector that has no certificate yet. */
+  TRIVET_JOIN_TOKEN_FILE: z.string().min(1).optional(),
   TRIVET_WORKER_METRICS_LISTEN: listen.default({ host: '127.0.0.1', port: 8746 }),
   TRIVET_HOME: z.string().default('.trivet'),
   TRIVET_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace']).default('info'),
@@ -150,6 +190,24 @@ export const configSchema = z.strictObject({
   TRIVET_ISCSI_PORTALS: portals.optional(),
   /** Sockets of tgtd: a short path. run/tgt in TRIVET_HOME when absent. */
   TRIVET_TGT_DIR: z.string().startsWith('/', 'expected an absolute path').optional(),
+  /** Of a Ceph cluster for block volumes; `migrate` registers it as the backend `ceph`, with one pool of that name. */
+  TRIVET_RBD_MONITORS: z.string().transform(splitMonitors).optional(),
+  TRIVET_RBD_USER: z.string().default('trivet'),
+  TRIVET_RBD_KEY_FILE: z.string().optional(),
+  TRIVET_RBD_POOL: z.string().optional(),
+  TRIVET_RBD_DATA_POOL: z.string().optional(),
+  TRIVET_RBD_CAPACITY_BYTES: z.coerce.number().int().positive().optional(),
+  /** `address:port` each. */
+  TRIVET_RBD_PORTALS: z
+    .string()
+    .transform(text => text.split(',').map(portal => portal.trim()))
+    .pipe(z.array(z.string().regex(/^(\[[0-9a-fA-F:.]+\]|[^:\s]+):\d{1,5}$/, 'expected address:port')))
+    .optional(),
+  /** The machine that a worker works on, as other hosts know it; its name when absent. */
+  TRIVET_HOST: z
+    .string()
+    .regex(/^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/, 'expected letters, digits, dots, dashes and underscores')
+    .optional(),
   TRIVET_LEASE_MS: duration(15_000),
   TRIVET_RECONCILE_MS: duration(2_000),
   /** Twice the cap of a tenant: one whose backend is deaf must leave places for the others. */

@@ -241,6 +241,41 @@ describe('listening', () => {
     });
     expect(heard).not.toContain('test_channel too late');
   });
+
+  it('has one connection for all, each hears its own, and who leaves silences nobody else', async () => {
+    const heard: string[] = [];
+    const connected: string[] = [];
+    const listen = (name: string, channels: string[]) =>
+      database.listen(
+        channels,
+        (channel, payload) => heard.push(`${name}: ${channel} ${payload}`),
+        () => connected.push(name),
+      );
+    const connections = async () =>
+      (await own.query("SELECT FROM pg_stat_activity WHERE datname = current_database() AND query ~ '^(UN)?LISTEN'"))
+        .length;
+    const notify = async (payload: string) => {
+      for (const channel of ['test_channel', 'test_other'])
+        await database.call(sql('test_notify_channel', 'SELECT pg_notify($1, $2)'), [channel, payload]);
+    };
+    const one = listen('one', ['test_channel']);
+    await until('the first listens', () => one.connected());
+    const both = listen('both', ['test_channel', 'test_other']);
+    const none = listen('none', []);
+    await until('all listen', () => both.connected() && none.connected());
+    expect([connected, await connections()]).toEqual([['one', 'both', 'none'], 1]);
+    await notify('first');
+    await until('all have heard', () => heard.length === 3);
+    expect(heard.sort()).toEqual(['both: test_channel first', 'both: test_other first', 'one: test_channel first']);
+    await both.stop();
+    await own.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ~ '^(UN)?LISTEN'");
+    await until('they are back', () => connected.length === 5);
+    await notify('second');
+    await until('it hears again', () => heard.length === 4);
+    expect([heard.at(-1), connected.slice(3).sort()]).toEqual(['one: test_channel second', ['none', 'one']]);
+    await Promise.all([one.stop(), none.stop()]);
+    await until('the connection is gone', async () => (await connections()) === 0);
+  });
 });
 
 describe('a connection on which nothing comes', () => {

@@ -1,10 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Client, Pool, PoolClient } from 'pg';
+import type { Pool, PoolClient } from 'pg';
 import { DataSource, type MigrationInterface } from 'typeorm';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { copyOut } from '#platform/database/copy-out';
 import { DatabaseClient, ofAddress } from '#platform/database/database-client';
-import type { Statement } from '#platform/database/sql';
+import { Notifications } from '#platform/database/notifications';
+import { type Statement, sql } from '#platform/database/sql';
 import { StorageError } from '#platform/errors';
 import { isUuid } from '#platform/uuid';
 
@@ -43,6 +44,17 @@ export interface Tx {
 
 export type Write = readonly [Statement, readonly unknown[]];
 
+export interface TenantWrites {
+  tenantId: string;
+  writes: readonly Write[];
+}
+
+const AS_TENANT = sql('as_tenant', "SELECT set_config('trivet.tenant', $1::uuid::text, true)");
+const AS_TENANTS = sql(
+  'as_tenants',
+  "SELECT set_config('trivet.tenant', '', true), set_config('trivet.tenants', $1::uuid[]::text, true)",
+);
+
 /**
  * The only door to Postgres. Tables of a tenant are reached through `withTenant` or through a function that takes the
  * tenant; row security is forced, so that without one every table is empty.
@@ -51,6 +63,8 @@ export type Write = readonly [Statement, readonly unknown[]];
  * builder neither prepares statements nor says SKIP LOCKED in a data-modifying CTE.
  */
 export class Database {
+  private readonly notifications = new Notifications(() => poolOf(this.app).options);
+
   private constructor(
     private readonly app: DataSource,
     private readonly engineSource: DataSource | undefined,
@@ -70,10 +84,29 @@ export class Database {
     return new Database(app, engine || undefined);
   }
 
-  /** Runs `work` in a transaction that sees one tenant. Serialisation failures and deadlocks are tried again. */
-  async withTenant<T>(tenantId: string, work: (tx: Tx) => Promise<T>): Promise<T> {
+  /**
+   * Runs `work` in a transaction that sees one tenant. Serialisation failures and deadlocks are tried again.
+   * @param lockMs how long it waits for a lock; absent: as long as all do
+   */
+  async withTenant<T>(tenantId: string, work: (tx: Tx) => Promise<T>, lockMs?: number): Promise<T> {
     if (!isUuid(tenantId)) throw new StorageError('internal', 'a tenant id that is no uuid');
-    return transaction(poolOf(this.app), `BEGIN; SET LOCAL trivet.tenant = '${tenantId}'`, work);
+    return transaction(poolOf(this.app), `BEGIN; SET LOCAL trivet.tenant = '${tenantId}'${bounded(lockMs)}`, work);
+  }
+
+  /**
+   * Writes of several tenants, each seen by its own alone, and then `last`, in one transaction and one round trip. What is last sees
+   * what the engine role sees, operations and circuits, and of those tenants only.
+   * @param lockMs as of `withTenant`
+   */
+  async ofTenants(parts: readonly TenantWrites[], last: readonly Write[], lockMs?: number): Promise<unknown[][]> {
+    const tenants = [...new Set(parts.map(({ tenantId }) => tenantId))];
+    const own = parts.flatMap(({ tenantId, writes }): Write[] =>
+      writes.length === 0 ? [] : [[AS_TENANT, [tenantId]], ...writes],
+    );
+    const results = await transaction(poolOf(this.app), `BEGIN${bounded(lockMs)}`, tx =>
+      tx.commit(...own, [AS_TENANTS, [tenants]], ...last),
+    );
+    return results.slice(own.length + 1);
   }
 
   /** One statement as the application role without a tenant: only for functions that take the tenant themselves. */
@@ -87,54 +120,8 @@ export class Database {
     return run<Row>(poolOf(this.engineSource), statement, params);
   }
 
-  /**
-   * A connection of its own that hears `channels`. It reconnects by itself and then calls `onConnect`: LISTEN is active
-   * by then, so reading again whatever is waited for cannot miss an end (invariant E6).
-   */
-  listen(channels: readonly string[], onNotify: (channel: string, payload: string) => void, onConnect: () => void) {
-    const pool = poolOf(this.app);
-    let client: Client | undefined;
-    let stopped = false;
-    const connect = async (attempt: number): Promise<void> => {
-      if (stopped) return;
-      const next = new DatabaseClient(pool.options);
-      let given = false;
-      // A connection that ends while LISTEN is under way says so twice; one that follows is enough.
-      const retry = () => {
-        if (given) return;
-        given = true;
-        if (client === next) client = undefined;
-        next.removeAllListeners('notification');
-        next.end().catch(() => {});
-        if (!stopped) setTimeout(() => void connect(attempt + 1), Math.min(2_000, 50 * 2 ** attempt)).unref();
-      };
-      next.once('error', retry);
-      try {
-        await next.connect();
-        for (const channel of channels) await next.query(`LISTEN ${channel}`);
-      } catch {
-        return retry();
-      }
-      if (stopped) {
-        await next.end().catch(() => {});
-        return;
-      }
-      client = next;
-      attempt = 0;
-      next.once('end', retry);
-      next.on('notification', message => onNotify(message.channel, message.payload ?? ''));
-      onConnect();
-    };
-    void connect(0);
-    return {
-      connected: () => client !== undefined,
-      stop: async () => {
-        stopped = true;
-        client?.removeAllListeners('end');
-        await client?.end().catch(() => {});
-      },
-    };
-  }
+  /** Hears `channels`, over the one connection of the process that listens: see Notifications. */
+  readonly listen: Notifications['listen'] = (...hearer) => this.notifications.listen(...hearer);
 
   async close(): Promise<void> {
     await this.app.destroy();
@@ -205,6 +192,9 @@ export function source(
     },
   });
 }
+
+const bounded = (lockMs: number | undefined): string =>
+  lockMs === undefined ? '' : `; SET LOCAL lock_timeout = ${lockMs}`;
 
 const poolOf = (dataSource: DataSource): Pool => (dataSource.driver as unknown as PostgresDriver).master as Pool;
 

@@ -108,10 +108,11 @@ const there = ({ table, counts, pool, bytes }: Counted): string =>
   `SELECT '${table}' AS kind, r.backend_id, ${of(pool, 'r')} AS pool, count(*) AS things, sum(${of(bytes, 'r')})::numeric AS bytes
             FROM trivet.${table} r WHERE r.tenant_id = p_tenant AND (${of(counts, 'r')}) GROUP BY 2, 3`;
 
-const RECOUNT = `
+/** @param also what later migrations count, as `there` says it */
+export const recount = (also: readonly string[] = []): string => `
 -- Adds to a tenant's tallies what they lack, and says it. Both are read by one statement, so that whoever changes something
 -- meanwhile is in both or in none, and waits for nothing. What it says is a defect, or was there before tallies were.
-CREATE FUNCTION trivet.recount(p_tenant uuid)
+CREATE OR REPLACE FUNCTION trivet.recount(p_tenant uuid)
 RETURNS TABLE (kind text, backend_id uuid, pool text, things bigint, bytes numeric)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -123,7 +124,7 @@ BEGIN
   FOR lacking IN
     SELECT kind, backend_id, pool, coalesce(h.things, 0) - coalesce(t.things, 0) AS things,
            coalesce(h.bytes, 0) - coalesce(t.bytes, 0) AS bytes
-      FROM (${COUNTED.map(there).join('\n            UNION ALL ')}) AS h
+      FROM (${[...COUNTED.map(there), ...also].join('\n            UNION ALL ')}) AS h
       FULL JOIN (SELECT kind, backend_id, pool, sum(things)::bigint AS things, sum(bytes) AS bytes
                    FROM trivet.tally WHERE tenant_id = p_tenant GROUP BY 1, 2, 3) AS t USING (kind, backend_id, pool)
      WHERE (coalesce(h.things, 0), coalesce(h.bytes, 0)) <> (coalesce(t.things, 0), coalesce(t.bytes, 0))
@@ -147,7 +148,7 @@ export class Tallies1797210000010 implements Migration {
   };
 
   async up(runner: QueryRunner): Promise<void> {
-    for (const statement of [TALLY, ...COUNTED.map(counting), RECOUNT]) await runner.query(statement);
+    for (const statement of [TALLY, ...COUNTED.map(counting), recount()]) await runner.query(statement);
   }
 
   async down(runner: QueryRunner): Promise<void> {

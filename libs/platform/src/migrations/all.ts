@@ -32,6 +32,15 @@ import { OldestRelease1797210000090 } from '#platform/migrations/0035-oldest-rel
 import { LostCommits1797210000100 } from '#platform/migrations/0036-lost-commits';
 import { WhatIsDue1797210000110 } from '#platform/migrations/0037-what-is-due';
 import { ToldChanges1797210000120 } from '#platform/migrations/0038-told-changes';
+import { FairCap1797210000130 } from '#platform/migrations/0039-fair-cap';
+import { EndsOfSeveralTenants1797210000140 } from '#platform/migrations/0040-ends-of-several-tenants';
+import { ChangeUpkeep1797210000160 } from '#platform/migrations/0042-change-upkeep';
+import { Tombstones1797210000170 } from '#platform/migrations/0043-tombstones';
+import { AuditPlaces1797210000185 } from '#platform/migrations/0044-audit-places';
+import { ChangeUpkeepRead1797210000180 } from '#platform/migrations/0044-change-upkeep-read';
+import { StorageHosts1797210000250 } from '#platform/migrations/0051-storage-hosts';
+import { OperationsOfPool1797210000260 } from '#platform/migrations/0052-operations-of-pool';
+import { Clusters1797210000300 } from '#platform/migrations/0056-clusters';
 import type { Migration } from '#platform/migrations/locks';
 
 /** In their order. */
@@ -70,4 +79,13 @@ export const MIGRATIONS = [
   LostCommits1797210000100,
   WhatIsDue1797210000110,
   ToldChanges1797210000120,
+  FairCap1797210000130,
+  EndsOfSeveralTenants1797210000140,
+  ChangeUpkeep1797210000160,
+  Tombstones1797210000170,
+  ChangeUpkeepRead1797210000180,
+  AuditPlaces1797210000185,
+  StorageHosts1797210000250,
+  OperationsOfPool1797210000260,
+  Clusters1797210000300,
 ] satisfies readonly (new () => Migration)[];

@@ -85,11 +85,11 @@ export class BackendTester {
   private async block(tenantId: string, backendId: string): Promise<BackendCheck[]> {
     const store = await this.parts.blocks.open(tenantId, backendId, { fresh: true });
     const pools = await store.volumes.inspectPools(AbortSignal.timeout(TEST_MS));
-    const checks = pools.map(({ name, state, reason, totalBytes, usedBytes, clone }): BackendCheck => {
+    const checks = pools.map(({ name, state, reason, noRoom, totalBytes, usedBytes, clone }): BackendCheck => {
       const how = clone === 'reflink' ? 'clones share blocks' : 'clones copy data';
       const detail =
         state === 'up' ? `${usedBytes} of ${totalBytes} bytes used, ${how}` : (reason ?? 'down for an unknown reason');
-      return { name: `pool ${name}`, ok: state === 'up', detail };
+      return { name: `pool ${name}`, ok: state === 'up' && noRoom === undefined, detail: noRoom ?? detail };
     });
     if (pools.length === 0) checks.push({ name: 'pools', ok: false, detail: 'it has no pools' });
     checks.push(

@@ -26,7 +26,12 @@ const FORGET = [
   // With a cut it is in its volume's chain of changes, and leaves that first.
   forget('snapshot', 'g.cut IS NOT NULL'),
   forget('snapshot_group', refers('snapshot s', 's.tenant_id = g.tenant_id AND s.snapshot_group_id = g.id')),
-  forget('volume', refers('snapshot s', 's.tenant_id = g.tenant_id AND s.volume_id = g.id')),
+  // The bytes of its steps are counted by its pool: they go before it.
+  forget(
+    'volume',
+    `${refers('snapshot s', 's.tenant_id = g.tenant_id AND s.volume_id = g.id')}
+       OR ${refers('change_step c', 'c.tenant_id = g.tenant_id AND c.volume_id = g.id')}`,
+  ),
 ];
 
 /** Rows of what is gone are kept as long as the operations that tell its story, 30 days, and then removed. */

@@ -5,6 +5,7 @@ import { uuidv7 } from '#platform/uuid';
 import { DEFAULT_TENANT } from '#tenancy/credentials/login-name';
 import { COSI_ENDPOINT_NAME, CSI_ENDPOINT_NAME } from '#tenancy/endpoints/endpoint-names';
 import { localBackend } from '#tenancy/setup/local-backend';
+import { rbdBackend } from '#tenancy/setup/rbd-backend';
 import { addFirstUser, FIRST_ADMIN, FIRST_CSP_USER } from '#tenancy/users/first-user';
 
 export { COSI_ENDPOINT_NAME, DEFAULT_TENANT };
@@ -133,6 +134,12 @@ export function backendsOf(config: Config): BackendDefinition[] {
   }
   const local = localBackend(config);
   if (local) backends.push(local);
+  const rbd = rbdBackend(config);
+  if (rbd) {
+    const { TRIVET_RBD_KEY_FILE: key } = config;
+    if (!key) throw new ConfigError('TRIVET_RBD_KEY_FILE: required with TRIVET_RBD_MONITORS');
+    backends.push({ ...rbd, credentials: { key: readSecretFile('TRIVET_RBD_KEY_FILE', key) } });
+  }
   return backends;
 }
 

@@ -104,6 +104,7 @@ const HISTORY = [
   portion('access', "state = 'gone'"),
   portion('bucket', "state = 'gone'"),
   portion('snapshot', "state = 'gone' AND (cut IS NULL OR image_gone_at IS NOT NULL)"),
+  portion('change_upkeep'),
   portion('snapshot_group', "state = 'gone'"),
   portion('volume', "state = 'gone'"),
   portion('snapshot_session_member'),

@@ -4,61 +4,32 @@ import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import { isStorageError } from '#platform/errors';
 import { createLogger } from '#platform/logging/log';
+import {
+  type AuditedPool,
+  endAudit,
+  FIRST_IMAGE,
+  type ImagePlace,
+  keepAuditPlace,
+  REST,
+  readAuditedPools,
+  timeAgo,
+} from '#storage/block/drift/audit-place';
 import { Findings } from '#storage/block/drift/findings';
+import { AUDIT_PORTION, auditImages, bounded } from '#storage/block/drift/image-audit';
 import { eachBlockBackend, type RegisteredBlockBackend } from '#storage/block/pools/block-backends';
-import { readPools } from '#storage/block/pools/pool-store';
+import { poolsElsewhere } from '#storage/block/pools/pool-homes';
 import { acceptReplay } from '#storage/block/publications/replay';
-import { imageBytes } from '#storage/block/volumes/image-size';
 import { KEPT } from '#storage/block/volumes/snapshot-conditions';
 import type { BlockDirectory } from '#storage/shared/backend-directory';
 
 const log = createLogger('block-drift');
 
-const CALL_MS = 10_000;
 const BATCH = 500;
+/** Then others have their turn, and a worker that stops is not waited for. Between two portions. */
+const ROUND_MS = 60_000;
 /** One that hangs costs a call's time, and meanwhile another one has its turn; more would come before hosts' own calls. */
 const BACKENDS_AT_ONCE = 2;
 
-const IMAGES = sql(
-  'block_audit_images',
-  `SELECT 'volume' AS kind, id, size_bytes::text AS "sizeBytes", allocated_bytes::text AS "allocatedBytes", state, name, pool,
-          folder, condition ->> 'type' AS condition,
-          tid IS NOT NULL AND EXISTS (SELECT FROM trivet.publication p
-                                       WHERE p.tenant_id = v.tenant_id AND p.volume_id = v.id) AS published
-     FROM trivet.volume v
-    WHERE tenant_id = $1 AND backend_id = $2 AND pool = $3 AND id > $4 AND state IN ('ready', 'binned')
-      AND active_operation IS NULL
-    ORDER BY id LIMIT $5`,
-);
-const SNAPSHOTS = sql(
-  'block_audit_snapshots',
-  `SELECT 'snapshot' AS kind, id, size_bytes::text AS "sizeBytes", NULL AS "allocatedBytes", state, name, pool, folder,
-          condition ->> 'type' AS condition, false AS published
-     FROM trivet.snapshot
-    WHERE tenant_id = $1 AND backend_id = $2 AND pool = $3 AND id > $4 AND state = 'ready' AND active_operation IS NULL
-    ORDER BY id LIMIT $5`,
-);
-/** Only of what is still as it was looked up: an expansion may have come and gone since. */
-const CONDITION = (table: 'volume' | 'snapshot') =>
-  sql(
-    `block_audit_condition_${table}`,
-    `UPDATE trivet.${table} SET condition = $3, updated_at = now()
-      WHERE tenant_id = $1 AND id = $2 AND active_operation IS NULL AND state IN ('ready', 'binned')
-        AND size_bytes = $4 AND (condition IS NULL OR condition ->> 'type' = 'lost')
-     RETURNING id`,
-  );
-const SET_CONDITION = { volume: CONDITION('volume'), snapshot: CONDITION('snapshot') };
-const UNCHANGED_IN = (table: 'volume' | 'snapshot') =>
-  sql(
-    `block_audit_unchanged_${table}`,
-    `SELECT FROM trivet.${table} WHERE tenant_id = $1 AND id = $2 AND active_operation IS NULL AND size_bytes = $3`,
-  );
-const UNCHANGED = { volume: UNCHANGED_IN('volume'), snapshot: UNCHANGED_IN('snapshot') };
-const ALLOCATED = sql(
-  'block_audit_allocated',
-  `UPDATE trivet.volume v SET allocated_bytes = seen.bytes FROM unnest($2::uuid[], $3::bigint[]) AS seen (id, bytes)
-    WHERE v.tenant_id = $1 AND v.id = seen.id`,
-);
 /** Rows under whose name an image may be there, whatever becomes of them. */
 const KNOWN = sql(
   'block_audit_known',
@@ -77,20 +48,6 @@ const EXPORTED = sql(
     WHERE v.tenant_id = $1 AND v.backend_id = $2 AND v.pool = $3 AND v.tid IS NOT NULL
       AND v.state IN ('ready', 'deleting')`,
 );
-
-interface AuditedImage {
-  kind: 'volume' | 'snapshot';
-  id: string;
-  sizeBytes: string;
-  /** As it is known; null of a snapshot. */
-  allocatedBytes: string | null;
-  state: string;
-  name: string;
-  pool: string;
-  folder: string;
-  condition: string | null;
-  published: boolean;
-}
 
 interface ExportedRow {
   volumeId: string;
@@ -112,99 +69,80 @@ export class BlockDriftCheck implements PeriodicTask {
   readonly scope = 'appliance';
   readonly boundMs = 3_600_000;
   readonly after = 'pools';
+  readonly ofHost = true;
+  /** When the round began that is under way: what was audited since has had its turn. */
+  private round: string | undefined;
+  private isFirst = true;
 
   constructor(
     private readonly database: Database,
     private readonly blocks: BlockDirectory,
     readonly everyMs: number,
+    /** Whose pools alone are compared; absent: all. */
+    private readonly host?: string,
+    private readonly portion = AUDIT_PORTION,
   ) {}
 
-  async run(signal: AbortSignal): Promise<void> {
+  async run(signal: AbortSignal): Promise<'more' | undefined> {
+    const until = performance.now() + ROUND_MS;
+    this.round ??= await this.beginRound();
+    let isMore = false;
     const visit = async (backend: RegisteredBlockBackend): Promise<void> => {
       const { tenantId, backendId } = backend;
       const store = await this.blocks.open(tenantId, backendId);
-      const pools = await this.database.withTenant(tenantId, tx => readPools(tx, tenantId, backendId));
-      for (const { name, state, portals } of pools) {
+      const elsewhere = await poolsElsewhere(this.database, backend, this.host);
+      for (const pool of await readAuditedPools(this.database, backend, this.round!)) {
         if (signal.aborted) return;
-        // A pool that is down says nothing about what it holds.
-        if (state === 'down') continue;
-        const findings = new Findings(this.database, backend, name);
+        if (elsewhere.has(pool.name)) continue;
+        if (performance.now() >= until) {
+          isMore = true;
+          return;
+        }
         try {
-          await this.images(backend, store, name, findings, signal);
-          await this.orphans(backend, store, name, findings, signal);
-          if (portals.length > 0)
-            await this.targets(backend, store, { tenantId, pool: name, portals }, findings, signal);
-          await findings.forgetOthers();
+          if (!(await this.audit(backend, store, pool, until, signal))) isMore = true;
         } catch (error) {
           if (signal.aborted) return;
           if (!isStorageError(error)) throw error;
-          // The first call without an answer ends it.
-          log.warn({ pool: name, err: error.toJSON() }, 'this pool cannot be audited now');
+          // The first call without an answer ends it; the next round goes on there.
+          log.warn({ pool: pool.name, err: error.toJSON() }, 'this pool cannot be audited now');
         }
       }
     };
     await eachBlockBackend(this.database, visit, { atOnce: BACKENDS_AT_ONCE });
+    if (isMore && !signal.aborted) return 'more';
+    this.round = undefined;
+    return undefined;
   }
 
-  private async images(
-    { tenantId, backendId }: RegisteredBlockBackend,
-    { volumes }: BlockStore,
-    pool: string,
-    findings: Findings,
+  /** A worker that starts does not repeat what another one has just ended. */
+  private async beginRound(): Promise<string> {
+    const ago = this.isFirst ? this.everyMs / 2 : 0;
+    this.isFirst = false;
+    return timeAgo(this.database, ago);
+  }
+
+  /** From where the audit of this pool was left, image by image in portions. False: the time is over. */
+  private async audit(
+    backend: RegisteredBlockBackend,
+    store: BlockStore,
+    { name, portals, place: left }: AuditedPool,
+    until: number,
     signal: AbortSignal,
-  ): Promise<void> {
-    for (const statement of [IMAGES, SNAPSHOTS]) {
-      for (let after = '00000000-0000-0000-0000-000000000000'; ; ) {
-        const rows = await this.database.withTenant(tenantId, tx =>
-          tx.query<AuditedImage>(statement, [tenantId, backendId, pool, after, BATCH]),
-        );
-        const allocated = new Map<string, bigint>();
-        for (const row of rows) {
-          if (signal.aborted) return;
-          const { kind, id, folder } = row;
-          const found = await volumes.inspectImage({ kind, id, folder, pool }, bounded(signal));
-          const known = row.allocatedBytes;
-          if (found.state === 'present' && known !== null && found.allocatedBytes !== BigInt(known))
-            allocated.set(id, found.allocatedBytes);
-          const lost = lostMessage(row, found);
-          const isNews = lost ? row.condition === null : row.condition === 'lost';
-          if (isNews && !(await this.mark(tenantId, backendId, row, lost))) continue;
-          if (lost) await findings.add('lost_image', `${kind} ${row.name}`, lost);
-          const larger = largerMessage(row, found);
-          if (larger && (await this.isAsItWas(tenantId, row)))
-            await findings.add('larger_image', `${kind} ${row.name}`, larger);
-        }
-        if (allocated.size > 0) {
-          const seen = [tenantId, [...allocated.keys()], [...allocated.values()].map(String)];
-          await this.database.withTenant(tenantId, tx => tx.query(ALLOCATED, seen));
-        }
-        if (rows.length < BATCH) break;
-        after = rows.at(-1)!.id;
-      }
-    }
-  }
-
-  /** An expansion may have come and gone since it was looked up. */
-  private async isAsItWas(tenantId: string, { kind, id, sizeBytes }: AuditedImage): Promise<boolean> {
-    const rows = await this.database.withTenant(tenantId, tx => tx.query(UNCHANGED[kind], [tenantId, id, sizeBytes]));
-    return rows.length > 0;
-  }
-
-  /** False: it changed meanwhile, and the next round looks again. */
-  private async mark(
-    tenantId: string,
-    backendId: string,
-    row: AuditedImage,
-    lost: string | undefined,
   ): Promise<boolean> {
-    const condition = lost === undefined ? null : JSON.stringify({ type: 'lost', message: lost, at: new Date() });
-    const values = [tenantId, row.id, condition, row.sizeBytes];
-    const marked = await this.database.withTenant(tenantId, tx => tx.query(SET_CONDITION[row.kind], values));
-    if (marked.length === 0) return false;
-    if (lost) log.error({ [row.kind]: row.name, id: row.id }, lost);
-    else log.info({ [row.kind]: row.name, id: row.id }, 'its image is back');
-    // Withheld, or served again.
-    if (row.published) await acceptReplay(this.database, tenantId, { volumeId: row.id, name: row.name, backendId });
+    const { tenantId } = backend;
+    const pass = left ?? { ...FIRST_IMAGE, began: await timeAgo(this.database, 0) };
+    const findings = new Findings(this.database, backend, name, pass.began);
+    for (let place: ImagePlace = pass; place.kind !== 'rest'; ) {
+      place =
+        (await auditImages(this.database, backend, store.volumes, name, findings, place, signal, this.portion)) ?? REST;
+      await keepAuditPlace(this.database, backend, name, { ...place, began: pass.began });
+      if (performance.now() >= until) return false;
+    }
+    await this.orphans(backend, store, name, findings, signal);
+    if (portals.length > 0) await this.targets(backend, store, { tenantId, pool: name, portals }, findings, signal);
+    if (signal.aborted) return false;
+    await findings.forgetOthers();
+    await endAudit(this.database, backend, name, pass.began);
     return true;
   }
 
@@ -292,20 +230,4 @@ async function isStillThere(
 ): Promise<boolean> {
   if (kind === 'temporary') return true;
   return (await volumes.inspectImage({ kind, id, folder, pool }, bounded(signal))).state === 'present';
-}
-
-const bounded = (signal: AbortSignal): AbortSignal => AbortSignal.any([signal, AbortSignal.timeout(CALL_MS)]);
-
-function lostMessage(row: AuditedImage, found: Awaited<ReturnType<BlockStore['volumes']['inspectImage']>>) {
-  if (found.state === 'absent')
-    return `the image of ${row.kind} ${row.name} (${row.id}) is missing in pool ${row.pool}`;
-  if (found.sizeBytes < imageBytes(BigInt(row.sizeBytes)))
-    return `the image of ${row.kind} ${row.name} (${row.id}) has ${found.sizeBytes} bytes instead of ${row.sizeBytes}`;
-  return undefined;
-}
-
-function largerMessage(row: AuditedImage, found: Awaited<ReturnType<BlockStore['volumes']['inspectImage']>>) {
-  if (found.state === 'absent' || found.sizeBytes <= imageBytes(BigInt(row.sizeBytes))) return undefined;
-  const fact = `the image of ${row.kind} ${row.name} (${row.id}) has ${found.sizeBytes} bytes, and ${row.sizeBytes} were promised`;
-  return row.kind === 'volume' ? `${fact}: expand it to ${found.sizeBytes} bytes to use them` : fact;
 }

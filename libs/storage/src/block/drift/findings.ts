@@ -17,22 +17,20 @@ const ADD = sql(
 const FORGET = sql(
   'finding_forget',
   `DELETE FROM trivet.finding
-    WHERE tenant_id = $1 AND backend_id = $2 AND pool = $3 AND kind = ANY ($4) AND subject <> ALL ($5)`,
+    WHERE tenant_id = $1 AND backend_id = $2 AND pool = $3 AND kind = ANY ($4) AND last_seen < $5::timestamptz`,
 );
 
-/** What one pass over a pool finds; what an earlier pass found and this one does not is forgotten. */
+/** What one pass over a pool finds, which began then; what an earlier pass found and this one does not is forgotten. */
 export class Findings {
-  private readonly seen: string[] = [];
-
   constructor(
     private readonly database: Database,
     private readonly place: { tenantId: string; backendId: string },
     private readonly pool: string,
+    private readonly began: string,
   ) {}
 
   async add(kind: FindingKind, subject: string, message: string): Promise<void> {
     const { tenantId, backendId } = this.place;
-    this.seen.push(subject);
     const [row] = await this.database.withTenant(tenantId, tx =>
       tx.query<{ new: boolean }>(ADD, [tenantId, backendId, kind, subject, this.pool, message]),
     );
@@ -42,7 +40,7 @@ export class Findings {
   async forgetOthers(): Promise<void> {
     const { tenantId, backendId } = this.place;
     await this.database.withTenant(tenantId, tx =>
-      tx.query(FORGET, [tenantId, backendId, this.pool, FINDING_KINDS, this.seen]),
+      tx.query(FORGET, [tenantId, backendId, this.pool, FINDING_KINDS, this.began]),
     );
   }
 }

@@ -19,6 +19,7 @@ import {
 } from '#storage/block/groups/snapshot-group-store';
 import { lockVolumeGroup } from '#storage/block/groups/volume-groups';
 import { requireRoom } from '#storage/block/pools/pool-capacity';
+import { requireOneHost } from '#storage/block/pools/pool-homes';
 import { requireDeletable } from '#storage/block/snapshots/delete-snapshot';
 import {
   findSnapshotsOfGroup,
@@ -65,7 +66,9 @@ export class SnapshotGroups {
         throw new StorageError('aborted', `${resource} is being deleted; try again when it is gone`, { resource });
       if (existing) return { value: existing.id, join: existing.activeOperation ?? undefined };
       const volumes = await usableMembers(tx, caller, volumeGroup);
-      for (const pool of new Set(volumes.map(volume => volume.pool))) await requireRoom(tx, caller, pool, 'more');
+      const pools = volumes.map(volume => volume.pool);
+      await requireOneHost(tx, caller, pools);
+      for (const pool of new Set(pools)) await requireRoom(tx, caller, pool, 'more');
       const id = uuidv7();
       await insertSnapshotGroup(tx, caller, { ...request, id, operationId });
       const { description } = request;

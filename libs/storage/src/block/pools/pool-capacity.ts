@@ -17,6 +17,7 @@ export type PoolOwner = Pick<BlockCaller, 'tenantId' | 'backendId'>;
 export type Purpose = 'new' | 'more';
 
 interface Room {
+  tenant: string;
   backend: string;
   backendState: BackendState;
   /** Of a share: whom the pool belongs to, together with the other shares. */
@@ -32,7 +33,7 @@ const ROOM = sql(
   'pool_capacity',
   `SELECT p.state, p.reason, p.total_bytes::text AS "totalBytes", p.used_bytes::text AS "usedBytes",
           coalesce((SELECT ratio FROM trivet.pool_thin_ratio(b.shared_from, p.name)), p.thin_ratio) AS "thinRatio", b.name AS backend, b.effective_state AS "backendState",
-          b.shared_from AS "sharedFrom"
+          b.shared_from AS "sharedFrom", (SELECT t.name FROM trivet.tenant t WHERE t.id = p.tenant_id) AS tenant
      FROM trivet.pool p
      JOIN trivet.backend b ON b.tenant_id = p.tenant_id AND b.id = p.backend_id
     WHERE p.tenant_id = $1 AND p.backend_id = $2 AND p.name = $3
@@ -120,6 +121,7 @@ export async function reserve(
       given,
       sizeBytes,
       ratio: room.thinRatio,
+      tenant: sharedFrom === null ? room.tenant : 'appliance',
       shared: sharedFrom !== null,
     }),
     { resource: `pool ${pool}` },
@@ -164,14 +166,16 @@ function noRoom(at: {
   given: bigint;
   sizeBytes: bigint;
   ratio: number;
+  /** Whose the pool is. */
+  tenant: string;
   shared: boolean;
 }): string {
-  const { pool, limit, own, left, given, sizeBytes, ratio, shared } = at;
+  const { pool, limit, own, left, given, sizeBytes, ratio, tenant, shared } = at;
   return (
     `insufficient storage space: ${sizeBytes} bytes were asked for, and pool ${pool} can promise ${left} more${given > 0n ? ' with the recycle bin emptied' : ''}: ` +
     `it promises at most ${limit} bytes${shared ? ' to all who share it' : ''}, ${ratio} times its size, ` +
     `and ${own} are promised${shared ? ' to this tenant' : ''}; ${own > 0n ? 'delete volumes, or raise' : 'raise'} ` +
-    `its thin ratio (trivet pool thin ${pool} RATIO${shared ? ' --tenant appliance' : ''})`
+    `its thin ratio (trivet pool thin ${pool} RATIO --tenant ${tenant})`
   );
 }
 

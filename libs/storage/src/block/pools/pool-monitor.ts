@@ -1,11 +1,14 @@
 import type { BlockBackendKind, PoolConfig, PoolStatus } from '#backends/block-backend';
 import type { PeriodicTask } from '#operations/periodic/periodic-task';
+import type { StorageHost } from '#operations/workers/storage-host';
+import type { Reach } from '#operations/workers/worker-directory';
 import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import { aboutPool, StorageError } from '#platform/errors';
 import { unleased } from '#platform/lease-signal';
 import { createLogger } from '#platform/logging/log';
 import { eachBlockBackend, type RegisteredBlockBackend } from '#storage/block/pools/block-backends';
+import { claimPool } from '#storage/block/pools/pool-homes';
 import type { BlockDirectory } from '#storage/shared/backend-directory';
 
 const log = createLogger('pools');
@@ -42,20 +45,30 @@ const BACKENDS_AT_ONCE = 16;
 /**
  * Writes down what each pool says of itself: accepting a volume looks there, and asks no backend. A pool whose folder is
  * empty and has no row yet is taken into use; one that had a marker before and has none now is down (invariant F2).
+ * Of several hosts each looks after its own: the first one that finds a pool's marker is its home from then on.
  */
 export class PoolMonitor implements PeriodicTask {
   readonly name = 'pools';
   readonly everyMs = 5_000;
   readonly scope = 'worker';
   readonly boundMs = 900_000;
+  /** What the round that is under way has found. */
+  private reach: Reach = noReach();
+  /** Pools of other hosts that are here as well: told once. */
+  private readonly contested = new Set<string>();
+  private isFirst = true;
 
   constructor(
     private readonly database: Database,
     private readonly blocks: BlockDirectory,
     private readonly kindOf: (kind: string) => BlockBackendKind,
+    private readonly host?: StorageHost,
+    /** Ends the process: another host has a pool that this one would take for its own. */
+    private readonly refuse: (reason: string) => void = () => {},
   ) {}
 
   async run(signal: AbortSignal): Promise<void> {
+    this.reach = noReach();
     await eachBlockBackend(
       this.database,
       async backend => {
@@ -69,39 +82,91 @@ export class PoolMonitor implements PeriodicTask {
       },
       { atOnce: BACKENDS_AT_ONCE, sharedFirst: true },
     );
+    if (signal.aborted) return;
+    if (this.host) {
+      this.host.reach = this.reach;
+      // Another one that starts now sees what is here.
+      if (this.isFirst) await this.host.beat();
+    }
+    this.isFirst = false;
   }
 
-  private async look(
-    { tenantId, backendId, kind, config }: RegisteredBlockBackend,
-    signal: AbortSignal,
-  ): Promise<void> {
+  private async look(backend: RegisteredBlockBackend, signal: AbortSignal): Promise<void> {
+    const { tenantId, backendId, kind, config } = backend;
     const { volumes } = await this.blocks.open(tenantId, backendId);
+    const { exporter } = config as { exporter?: { kind?: string } };
     const blockKind = this.kindOf(kind);
-    const configured = blockKind.pools(blockKind.parseConfig(config));
+    const parsed = blockKind.parseConfig(config);
+    const configured = blockKind.pools(parsed);
     const bounded = () => AbortSignal.any([signal, AbortSignal.timeout(INSPECT_MS)]);
     const seen = await volumes.inspectPools(bounded());
     for (const [position, pool] of configured.entries()) {
       let status = seen.find(({ name }) => name === pool.name);
       if (!status) continue;
-      const known = await this.known(tenantId, backendId, pool.name);
+      const { uuid: known, home } = await this.known(tenantId, backendId, pool.name);
+      // A dead host's targets of a cluster may still be served: its pools stay its own until it can be fenced (ADR 33).
+      if (home !== undefined && blockKind.isOfCluster && this.isElsewhere(pool, home)) continue;
+      if (this.isElsewhere(pool, home)) {
+        if (status.state === 'down' || status.uuid !== known || !(await this.takeOver(backend, pool))) continue;
+      }
       if (known !== undefined && status.uuid !== undefined && status.uuid !== known)
         status = {
           ...status,
           state: 'down',
           reason: `another pool of ours (${status.uuid}) is there instead of ${known}`,
         };
-      if (status.state === 'down' && status.uuid === undefined && known === undefined)
-        status = await volumes.preparePool(pool.name, unleased(bounded(), INSPECT_MS)).catch(() => status!);
+      if (status.state === 'down' && status.uuid === undefined && known === undefined) {
+        if (this.mayPrepare(pool, home))
+          status = await volumes.preparePool(pool.name, unleased(bounded(), INSPECT_MS)).catch(() => status!);
+        else if (home === undefined) status = { ...status, reason: NOBODY };
+      }
+      if (status.state === 'up' && home === undefined && !(await this.takeOver(backend, pool))) continue;
+      if (status.state === 'up') this.note(backendId, pool, exporter?.kind);
       await this.write(tenantId, backendId, pool, position, status);
     }
   }
 
-  /** The marker that it had before. */
-  private async known(tenantId: string, backendId: string, name: string): Promise<string | undefined> {
+  private isElsewhere(pool: PoolConfig, home: string | undefined): boolean {
+    const owner = home ?? pool.host;
+    return this.host !== undefined && owner !== undefined && owner !== this.host.name;
+  }
+
+  /** An empty folder may be there on each of several hosts: whose disk it is one of them is told, by its name. */
+  private mayPrepare(pool: PoolConfig, home: string | undefined): boolean {
+    return !this.host?.isOneOfSeveral || (home ?? pool.host) === this.host.name;
+  }
+
+  /** Its file system is here. False: another host has it, and keeps it until a person says otherwise. */
+  private async takeOver(place: RegisteredBlockBackend, pool: PoolConfig): Promise<boolean> {
+    if (!this.host) return true;
+    const { name } = this.host;
+    const { home, isShared } = await claimPool(this.database, name, place, pool.name);
+    if (home === name) return true;
+    if (!pool.within) this.reach.foreign.push({ backend: place.backendId, name: pool.name, path: pool.path, home });
+    const why = `pool ${pool.name} at ${pool.path} is on storage host ${home}, and this one, ${name}, has its file system, too`;
+    const help = `unmount it on one of them, or set TRIVET_HOST=${home} if this machine is to be that host`;
+    if (isShared && this.isFirst) this.refuse(`${why}; ${help}`);
+    else if (!this.contested.has(pool.path))
+      log.error({ pool: pool.name, home, host: name }, `${why}: it is left alone; ${help}`);
+    this.contested.add(pool.path);
+    return false;
+  }
+
+  private note(backendId: string, pool: PoolConfig, exporter: string | undefined): void {
+    // Shares lie in a pool that is here, too, and may be thousands.
+    if (pool.within) return;
+    this.reach.pools.push({ backend: backendId, name: pool.name, path: pool.path });
+    if (exporter !== undefined && exporter !== 'none' && !this.reach.exporters.includes(exporter))
+      this.reach.exporters.push(exporter);
+    for (const portal of pool.portals) if (!this.reach.portals.includes(portal)) this.reach.portals.push(portal);
+  }
+
+  /** The marker that it had before, and whose it is. */
+  private async known(tenantId: string, backendId: string, name: string) {
     const [row] = await this.database.withTenant(tenantId, tx =>
-      tx.query<{ uuid: string | null }>(KNOWN, [tenantId, backendId, name]),
+      tx.query<{ uuid: string | null; home: string | null }>(KNOWN, [tenantId, backendId, name]),
     );
-    return row?.uuid ?? undefined;
+    return { uuid: row?.uuid ?? undefined, home: row?.home ?? undefined };
   }
 
   private async write(
@@ -140,4 +205,12 @@ const bareReason = (pool: string, reason: string | undefined): string | undefine
   return reason?.startsWith(said) ? reason.slice(said.length) : reason;
 };
 
-const KNOWN = sql('pool_known', 'SELECT uuid FROM trivet.pool WHERE tenant_id = $1 AND backend_id = $2 AND name = $3');
+const KNOWN = sql(
+  'pool_known',
+  `SELECT (SELECT uuid FROM trivet.pool WHERE tenant_id = $1 AND backend_id = $2 AND name = $3) AS uuid,
+          (SELECT host FROM trivet.pool_home WHERE tenant_id = $1 AND backend_id = $2 AND pool = $3) AS home`,
+);
+
+const NOBODY = 'no storage host has taken it into use: name one in the registration of its backend';
+
+const noReach = (): Reach => ({ pools: [], foreign: [], exporters: [], portals: [] });

@@ -51,7 +51,9 @@ const NEEDS_NONE = sql(
 const EXPORTING_POOLS = sql(
   'replay_exporting_pools',
   `SELECT name AS pool, portals FROM trivet.pool
-    WHERE tenant_id = $1 AND backend_id = $2 AND state = 'up' AND portals <> '{}'`,
+    WHERE tenant_id = $1 AND backend_id = $2 AND state = 'up' AND portals <> '{}'
+      AND NOT EXISTS (SELECT FROM trivet.pool_home h
+                       WHERE h.tenant_id = $1 AND h.backend_id = $2 AND h.pool = pool.name AND h.host <> $3)`,
 );
 /** Whose targets they are, published or not; of any backend of the tenant, since a daemon is known by tenant and pool. */
 const OWNERS = sql(
@@ -98,6 +100,8 @@ export class ExportSupervisor implements PeriodicTask {
     private readonly database: Database,
     private readonly blocks: BlockDirectory,
     private readonly patienceMs = PATIENCE_MS,
+    /** Whose pools alone it looks after; absent: all. */
+    private readonly host?: string,
   ) {}
 
   async run(signal: AbortSignal): Promise<'calm' | undefined> {
@@ -121,7 +125,7 @@ export class ExportSupervisor implements PeriodicTask {
       this.database,
       async ({ tenantId, backendId }) => {
         const pools = await this.database.withTenant(tenantId, tx =>
-          tx.query<Omit<DaemonRef, 'tenantId'>>(EXPORTING_POOLS, [tenantId, backendId]),
+          tx.query<Omit<DaemonRef, 'tenantId'>>(EXPORTING_POOLS, [tenantId, backendId, this.host ?? null]),
         );
         found.push(...pools.map(pool => ({ backendId, daemon: { tenantId, ...pool } })));
       },

@@ -10,6 +10,7 @@ import { createLogger } from '#platform/logging/log';
 import { isUuid } from '#platform/uuid';
 import { eachBlockBackend, type RegisteredBlockBackend } from '#storage/block/pools/block-backends';
 import { reserve } from '#storage/block/pools/pool-capacity';
+import { poolsElsewhere } from '#storage/block/pools/pool-homes';
 import { protectByGroup } from '#storage/block/protection/protect';
 import { deleteVolume } from '#storage/block/volumes/delete-volume';
 import { deletionOf } from '#storage/block/volumes/volume-deletion';
@@ -121,6 +122,7 @@ export class RecycleBin implements PeriodicTask {
   readonly scope = 'appliance';
   readonly calm = WOKEN_SELDOM;
   readonly after = 'pools';
+  readonly ofHost = true;
   /** By where the pool is: when volumes last left its bin before their time. */
   private readonly relievedAt = new Map<string, number>();
 
@@ -129,6 +131,8 @@ export class RecycleBin implements PeriodicTask {
     private readonly blocks: BlockDirectory,
     private readonly kindOf: (kind: string) => BlockBackendKind,
     private readonly pace = { settleMs: SETTLE_MS, portion: PORTION },
+    /** Whose pools alone are relieved; absent: all. */
+    private readonly host?: string,
   ) {}
 
   /** Begins the removal of what is due; the operations do it. */
@@ -144,7 +148,9 @@ export class RecycleBin implements PeriodicTask {
       const crowded = await this.database.withTenant(tenantId, tx =>
         tx.query<CrowdedPool>(CROWDED, [tenantId, backendId, FULL_SHARE]),
       );
-      for (const pool of crowded) if (!signal.aborted) await this.relieve(backend, pool, signal);
+      const elsewhere = await (crowded.length > 0 ? poolsElsewhere(this.database, backend, this.host) : new Set());
+      for (const pool of crowded)
+        if (!signal.aborted && !elsewhere.has(pool.name)) await this.relieve(backend, pool, signal);
       if (due.length + crowded.length > 0) isCalm = false;
     });
     return isCalm ? 'calm' : undefined;

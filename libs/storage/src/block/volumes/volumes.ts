@@ -7,6 +7,7 @@ import { uuidv7 } from '#platform/uuid';
 import type { BlockDependencies } from '#storage/block/block-dependencies';
 import type { BlockCaller, VolumeChanges, VolumeRequest, VolumeView } from '#storage/block/block-storage';
 import { reserve } from '#storage/block/pools/pool-capacity';
+import { requireOneHost } from '#storage/block/pools/pool-homes';
 import { choosePool, readPools } from '#storage/block/pools/pool-store';
 import { protect, protectByGroup } from '#storage/block/protection/protect';
 import { cloneVolume } from '#storage/block/volumes/clone-volume';
@@ -101,7 +102,10 @@ export class Volumes {
       const sizeBytes = request.sizeBytes ?? source?.sizeBytes ?? DEFAULT_VOLUME_BYTES;
       // What is cloned as it is keeps its size, also one from before sizes were whole blocks.
       if (image || sizeBytes !== source?.sizeBytes) checkSize(sizeBytes, kind.capabilities);
-      if (source) checkCloneSize(source, sizeBytes, pool);
+      if (source) {
+        checkCloneSize(source, sizeBytes, pool);
+        await requireOneHost(tx, caller, [source.image.pool, pool]);
+      }
       const still = source && (await requireStill(tx, caller, source));
       const { folder, thick } = request;
       const origin = keptOrigin(request.source, source?.volume?.id);
@@ -210,7 +214,7 @@ export class Volumes {
     // What can be no name of an image is none.
     const image = isVolume
       ? undefined
-      : await findImage(this.parts, caller, imported, request.pool).catch(unlessInvalid);
+      : await findImage(this.parts, caller, imported, request.pool).catch(unlessNoName);
     if (image && !isStorageError(image)) return this.create(caller, { ...request, source: { image: imported } });
     return { value: await this.get(caller, await importVolume(this.parts, caller, imported, request)) };
   }
@@ -240,8 +244,8 @@ export class Volumes {
   }
 }
 
-const unlessInvalid = (error: unknown): undefined => {
-  if (!isStorageError(error) || error.kind !== 'invalid_argument') throw error;
+const unlessNoName = (error: unknown): undefined => {
+  if (!isStorageError(error) || error.kind !== 'invalid_argument' || error.field !== 'image') throw error;
 };
 
 /** What the repeat leaves open is as it was chosen then. */

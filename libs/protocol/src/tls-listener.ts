@@ -1,5 +1,4 @@
-import type { Socket } from 'node:net';
-import { createServer, type Server } from 'node:tls';
+import { createServer, type Server, type TLSSocket, type TlsOptions } from 'node:tls';
 
 export interface TlsListener {
   /** Its certificate may be changed at any time, for new connections. */
@@ -12,12 +11,12 @@ const HANDSHAKE_MS = 10_000;
 
 /** HTTP/2 over TLS and nothing else, as gRPC wants (ALPN `h2`). Rejects with the socket's error. */
 export async function listenTls(
-  pair: { cert: string; key: string },
+  options: Pick<TlsOptions, 'cert' | 'key' | 'ca' | 'requestCert' | 'rejectUnauthorized' | 'secureOptions'>,
   { host, port }: { host: string; port: number },
-  onConnection: (connection: Socket) => void,
+  onConnection: (connection: TLSSocket) => void,
 ): Promise<TlsListener> {
   const server = createServer(
-    { ...pair, ALPNProtocols: ['h2'], minVersion: 'TLSv1.2', handshakeTimeout: HANDSHAKE_MS },
+    { ...options, ALPNProtocols: ['h2'], minVersion: 'TLSv1.2', handshakeTimeout: HANDSHAKE_MS },
     connection => {
       // Without ALPN nothing was agreed on, and TLS alone does not refuse it.
       if (connection.alpnProtocol === 'h2') onConnection(connection);

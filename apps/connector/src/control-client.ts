@@ -1,0 +1,62 @@
+import { Client, credentials, type MethodDefinition, type ServiceError } from '@grpc/grpc-js';
+import { loadSync } from '@grpc/proto-loader';
+import { protoPath } from 'grpc-health-check';
+import type { Listen } from '#platform/config/config';
+import { ENROLMENT, GATEWAY_NAME } from '#protocol/enrolment';
+
+const CALL_MS = 3_000;
+
+const health = loadSync(protoPath, { enums: String, defaults: true })['grpc.health.v1.Health'] as unknown as {
+  Check: MethodDefinition<{ service: string }, { status: string }>;
+};
+
+/** By which a connector is known; before it has joined, by nothing. */
+export interface Credentials {
+  authority: string;
+  key?: string;
+  certificate?: string;
+}
+
+/** What is for a gateway itself. */
+export class ControlClient {
+  private readonly client: Client;
+
+  constructor({ host, port }: Listen, { authority, key, certificate }: Credentials) {
+    const [own, chain] = key && certificate ? [Buffer.from(key), Buffer.from(certificate)] : [null, null];
+    const secured = credentials.createSsl(Buffer.from(authority), own, chain);
+    this.client = new Client(host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`, secured, {
+      'grpc.ssl_target_name_override': GATEWAY_NAME,
+      'grpc.use_local_subchannel_pool': 1,
+      'grpc.max_reconnect_backoff_ms': CALL_MS,
+    });
+  }
+
+  async join(token: string, request: string, release: string): Promise<string> {
+    return (await this.call(ENROLMENT.Join, { token, request, release })).certificate;
+  }
+
+  async renew(request: string, release: string): Promise<string> {
+    return (await this.call(ENROLMENT.Renew, { request, release })).certificate;
+  }
+
+  async report(release: string): Promise<void> {
+    await this.call(ENROLMENT.Report, { release });
+  }
+
+  async isReady(): Promise<boolean> {
+    return (await this.call(health.Check, { service: '' })).status === 'SERVING';
+  }
+
+  close(): void {
+    this.client.close();
+  }
+
+  private call<Request, Reply>(method: MethodDefinition<Request, Reply>, request: Request): Promise<Reply> {
+    const { path, requestSerialize, responseDeserialize } = method;
+    const options = { deadline: Date.now() + CALL_MS };
+    return new Promise((resolve, reject) => {
+      const done = (error: ServiceError | null, reply?: Reply) => (error ? reject(error) : resolve(reply!));
+      this.client.makeUnaryRequest(path, requestSerialize, responseDeserialize, request, options, done);
+    });
+  }
+}

@@ -1,0 +1,136 @@
+import { type ConnectionOptions, checkServerIdentity, connect, type TLSSocket } from 'node:tls';
+import type { Listen } from '#platform/config/config';
+import type { Logger } from '#platform/logging/log';
+import { GATEWAY_NAME } from '#protocol/enrolment';
+import { ControlClient } from './control-client.js';
+import type { Identity } from './identity.js';
+
+const CHECK_MS = 2_000;
+/** Unanswered so often a gateway is dead, though its host says nothing: what goes through it ends. */
+const DEAD_AFTER = 3;
+const CONNECT_MS = 5_000;
+const KEEPALIVE_MS = 10_000;
+
+type Health = 'ready' | 'unknown' | 'not_ready';
+
+/** One address, and how it answers. */
+export class Gateway {
+  readonly tunnels = new Set<TLSSocket>();
+  health: Health = 'unknown';
+  private control: ControlClient | undefined;
+  private misses = 0;
+
+  constructor(
+    readonly address: Listen,
+    private readonly identity: () => Identity,
+    private readonly log: Logger,
+  ) {}
+
+  /** undefined: it does not answer, or does not serve that name. Else it has spoken. */
+  connect(name: string): Promise<TLSSocket | undefined> {
+    const { key, certificate, authority } = this.identity();
+    const options: ConnectionOptions = {
+      ...this.address,
+      servername: name,
+      key,
+      cert: certificate,
+      ca: authority,
+      ALPNProtocols: ['h2'],
+      minVersion: 'TLSv1.3',
+      // All gateways have that name, whatever is asked for.
+      checkServerIdentity: (_, presented) => checkServerIdentity(GATEWAY_NAME, presented),
+    };
+    return new Promise(resolve => {
+      const socket = connect(options);
+      socket.setNoDelay(true);
+      socket.setKeepAlive(true, KEEPALIVE_MS);
+      const late = setTimeout(() => socket.destroy(), CONNECT_MS);
+      socket.on('error', () => {});
+      const refused = () => {
+        clearTimeout(late);
+        resolve(undefined);
+      };
+      socket.once('close', refused);
+      socket.once('data', first => {
+        socket.pause();
+        socket.unshift(first);
+        clearTimeout(late);
+        socket.off('close', refused);
+        resolve(socket);
+      });
+    });
+  }
+
+  /** With the certificate of now. */
+  get client(): ControlClient {
+    this.control ??= new ControlClient(this.address, this.identity());
+    return this.control;
+  }
+
+  /** There is another certificate. */
+  refresh(): void {
+    this.control?.close();
+    this.control = undefined;
+  }
+
+  async check(): Promise<void> {
+    const before = this.health;
+    try {
+      this.health = (await this.client.isReady()) ? 'ready' : 'not_ready';
+      this.misses = 0;
+    } catch {
+      this.health = 'not_ready';
+      if (++this.misses >= DEAD_AFTER) for (const tunnel of this.tunnels) tunnel.destroy();
+    }
+    const { host, port } = this.address;
+    if (this.health !== before)
+      this.log.info({ gateway: `${host}:${port}`, health: this.health }, 'a gateway has changed');
+  }
+
+  close(): void {
+    this.refresh();
+    for (const tunnel of this.tunnels) tunnel.destroy();
+  }
+}
+
+const RANK: Readonly<Record<Health, number>> = { ready: 0, unknown: 1, not_ready: 2 };
+
+/** All addresses of the appliance. */
+export class Gateways {
+  private readonly all: readonly Gateway[];
+  private timer: NodeJS.Timeout | undefined;
+  private checking: Promise<unknown> | undefined;
+
+  constructor(addresses: readonly Listen[], identity: () => Identity, log: Logger) {
+    this.all = addresses.map(address => new Gateway(address, identity, log));
+  }
+
+  /** The ready ones first, those with least to carry before the others. One that is not ready may be so by now. */
+  inOrder(): Gateway[] {
+    return [...this.all].sort((a, b) => RANK[a.health] - RANK[b.health] || a.tunnels.size - b.tunnels.size);
+  }
+
+  get isReady(): boolean {
+    return this.all.some(({ health }) => health === 'ready');
+  }
+
+  async start(): Promise<void> {
+    const round = () => {
+      this.checking ??= Promise.all(this.all.map(gateway => gateway.check())).finally(() => {
+        this.checking = undefined;
+      });
+      return this.checking;
+    };
+    await round();
+    this.timer = setInterval(() => void round(), CHECK_MS);
+  }
+
+  refresh(): void {
+    for (const gateway of this.all) gateway.refresh();
+  }
+
+  stop(): void {
+    clearInterval(this.timer);
+    for (const gateway of this.all) gateway.close();
+  }
+}

@@ -1,0 +1,31 @@
+import type { Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
+import type { Gateway, Gateways } from './gateways.js';
+
+/**
+ * Carries one connection of a sidecar to one gateway, byte by byte: metadata, deadlines, cancellation, windows and goodbyes of HTTP/2 are
+ * between caller and gateway. Nothing is sent before the gateway has spoken, so another one may be tried until then, and never
+ * afterwards: when a gateway ends, so does the connection, and its calls are UNAVAILABLE to whoever waits for them.
+ */
+export async function carry(local: Socket, gateways: Gateways, name: string): Promise<void> {
+  local.on('error', () => {});
+  for (const gateway of gateways.inOrder()) {
+    if (local.destroyed) return;
+    const remote = await gateway.connect(name);
+    if (remote) return join(local, remote, gateway);
+  }
+  local.destroy();
+}
+
+function join(local: Socket, remote: TLSSocket, gateway: Gateway): void {
+  gateway.tunnels.add(remote);
+  remote.once('close', () => {
+    gateway.tunnels.delete(remote);
+    // What it said last still reaches the caller.
+    local.destroySoon();
+  });
+  local.once('close', () => remote.destroySoon());
+  if (local.destroyed) return void remote.destroy();
+  local.pipe(remote);
+  remote.pipe(local);
+}

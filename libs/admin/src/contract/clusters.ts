@@ -1,0 +1,100 @@
+import { z } from 'zod';
+import { id, name, ofTenant, pageOf, paging, reason, time } from '#admin/contract/common';
+import { route } from '#admin/contract/route';
+
+const tag = 'clusters';
+const ofCluster = ofTenant.extend({ cluster: name });
+const one = { tenant: '{tenant}', cluster: '{cluster}' };
+const label = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'expected 1 to 63 of a-z, 0-9 and -, a letter or digit first');
+const endpoints = z
+  .array(name)
+  .nullable()
+  .meta({ description: 'Names of the endpoints that it may ask for; null: any of the tenant' });
+
+export const cluster = z
+  .object({
+    id,
+    name,
+    endpoints,
+    release: z.string().meta({ description: 'Of its connector' }),
+    state: z.enum(['active', 'revoked']),
+    certificateSerial: z.string().meta({ description: 'Of the certificate that was signed last, hexadecimal' }),
+    certificateUntil: time.meta({ description: 'When that one ends; its connector renews it long before' }),
+    seenAt: time.meta({ description: 'When its connector was heard of last' }),
+    revokedAt: time.nullable(),
+    createdAt: time,
+  })
+  .meta({ id: 'Cluster' });
+export type ClusterReply = z.output<typeof cluster>;
+
+export const clusterRoutes = {
+  list: route({
+    id: 'listClusters',
+    method: 'GET',
+    path: '/tenants/{tenant}/clusters',
+    tag,
+    summary: 'Kubernetes clusters whose connectors carry the sockets of a tenant',
+    access: { scope: 'tenant', role: 'viewer' },
+    params: ofTenant,
+    query: z.strictObject({ ...paging }),
+    status: 200,
+    reply: pageOf(cluster),
+    examples: [{ name: 'all', params: { tenant: '{tenant}' } }],
+  }),
+  createJoinToken: route({
+    id: 'createJoinToken',
+    method: 'POST',
+    path: '/tenants/{tenant}/clusters/join-tokens',
+    tag,
+    summary: 'Make what lets one cluster in, once',
+    access: { scope: 'tenant', role: 'admin' },
+    params: ofTenant,
+    body: z.strictObject({
+      cluster: label.meta({ description: 'How the cluster that joins will be called' }),
+      endpoints: z.array(name).min(1).max(100).optional().meta({
+        description: 'Names of the endpoints that it may ask for; absent: any of the tenant, those of later, too',
+      }),
+      expiresInMinutes: z.int().min(1).max(10_080).default(60),
+    }),
+    status: 201,
+    reply: z
+      .object({
+        id,
+        cluster: name,
+        endpoints,
+        expiresAt: time,
+        token: z.string().meta({ description: 'The secret; shown this once' }),
+      })
+      .meta({ id: 'JoinToken' }),
+    secret: true,
+    refusals: [409],
+    examples: [{ name: 'for an hour', params: { tenant: '{tenant}' }, body: { cluster: 'prod' } }],
+  }),
+  get: route({
+    id: 'getCluster',
+    method: 'GET',
+    path: '/tenants/{tenant}/clusters/{cluster}',
+    tag,
+    summary: 'One cluster',
+    access: { scope: 'tenant', role: 'viewer' },
+    params: ofCluster,
+    status: 200,
+    reply: cluster,
+    examples: [{ name: 'one', params: one }],
+  }),
+  revoke: route({
+    id: 'revokeCluster',
+    method: 'POST',
+    path: '/tenants/{tenant}/clusters/{cluster}/revoke',
+    tag,
+    summary: 'Let a cluster in no more; its open connections end within 5 s',
+    access: { scope: 'tenant', role: 'admin' },
+    params: ofCluster,
+    body: z.strictObject({ reason: reason.optional() }),
+    status: 200,
+    reply: cluster,
+    examples: [{ name: 'one', params: one, body: { reason: 'its nodes are gone' } }],
+  }),
+};

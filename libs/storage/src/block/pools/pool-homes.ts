@@ -1,0 +1,58 @@
+import type { Database, Tx } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
+import { StorageError } from '#platform/errors';
+
+const CLAIM = sql('pool_claim', 'SELECT home, alive FROM trivet.claim_pool($1, $2, $3, $4)');
+const ELSEWHERE = sql(
+  'pools_elsewhere',
+  'SELECT pool FROM trivet.pool_home WHERE tenant_id = $1 AND backend_id = $2 AND host <> $3',
+);
+const HOMES = sql(
+  'pool_homes',
+  `SELECT DISTINCT host FROM trivet.pool_home WHERE tenant_id = $1 AND backend_id = $2 AND pool = ANY ($3)`,
+);
+
+interface Place {
+  tenantId: string;
+  backendId: string;
+}
+
+/**
+ * Makes the pool this host's own unless it is another one's already.
+ * @returns whose it is; isShared: that host lives and says that it has the file system, too
+ */
+export async function claimPool(
+  database: Database,
+  host: string,
+  { tenantId, backendId }: Place,
+  pool: string,
+): Promise<{ home: string; isShared: boolean }> {
+  const claim = [host, tenantId, backendId, pool];
+  const [row] = await database.engine<{ home: string; alive: boolean | null }>(CLAIM, claim);
+  return { home: row!.home, isShared: row!.home !== host && row!.alive === true };
+}
+
+/** @param host undefined: of a worker that is on none, which works on all */
+export async function poolsElsewhere(
+  database: Database,
+  { tenantId, backendId }: Place,
+  host: string | undefined,
+): Promise<ReadonlySet<string>> {
+  if (host === undefined) return new Set();
+  const rows = await database.withTenant(tenantId, tx =>
+    tx.query<{ pool: string }>(ELSEWHERE, [tenantId, backendId, host]),
+  );
+  return new Set(rows.map(({ pool }) => pool));
+}
+
+/** What one operation works on must be on one host. */
+export async function requireOneHost(tx: Tx, { tenantId, backendId }: Place, pools: readonly string[]): Promise<void> {
+  const distinct = [...new Set(pools)];
+  if (distinct.length < 2) return;
+  const rows = await tx.query<{ host: string }>(HOMES, [tenantId, backendId, distinct]);
+  if (rows.length > 1)
+    throw new StorageError(
+      'failed_precondition',
+      `pools ${distinct.join(', ')} are on different storage hosts (${rows.map(({ host }) => host).join(', ')})`,
+    );
+}

@@ -1,0 +1,146 @@
+import { type Database, isUniqueViolation } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
+import { StorageError } from '#platform/errors';
+import { uuidv7 } from '#platform/uuid';
+import { type Actor, auditWrite } from '#tenancy/audit-log/audit-log';
+import type { Authority, ClusterId } from '#tenancy/clusters/authority';
+import type { SignedCertificate } from '#tenancy/clusters/certificates';
+import { CLUSTER_COLUMNS, type ClusterView, clusterEntry, isThere } from '#tenancy/clusters/clusters';
+import { hashOfToken, isToken } from '#tenancy/credentials/secret-tokens';
+
+const FIND_TOKEN = sql(
+  'join_token_find',
+  `SELECT tenant_id AS "tenantId", tenant_name AS "tenantName", tenant_state AS "tenantState", id,
+          cluster_name AS "clusterName"
+     FROM trivet.find_join_token($1)`,
+);
+const USE_TOKEN = sql(
+  'join_token_use',
+  `UPDATE trivet.cluster_join_token SET used_at = now()
+    WHERE tenant_id = $1 AND id = $2 AND used_at IS NULL AND expires_at > now() RETURNING endpoints`,
+);
+const ENROL = sql(
+  'cluster_enrol',
+  `INSERT INTO trivet.cluster (tenant_id, id, name, endpoints, release, certificate_serial, certificate_until)
+   VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING ${CLUSTER_COLUMNS}`,
+);
+const FIND = sql(
+  'cluster_find',
+  `SELECT c.id, c.name, c.endpoints, c.revoked_at AS "revokedAt", t.name AS "tenantName", t.state AS "tenantState"
+     FROM trivet.cluster c JOIN trivet.tenant t ON t.id = c.tenant_id WHERE c.tenant_id = $1 AND c.id = $2`,
+);
+const RENEW = sql(
+  'cluster_renew',
+  `UPDATE trivet.cluster SET release = $3, certificate_serial = $4, certificate_until = $5, seen_at = now()
+    WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL RETURNING ${CLUSTER_COLUMNS}`,
+);
+const SEE = sql(
+  'cluster_see',
+  'UPDATE trivet.cluster SET release = $3, seen_at = now() WHERE tenant_id = $1 AND id = $2',
+);
+const SERVING = sql('clusters_serving', 'SELECT id FROM trivet.serving_clusters($1::uuid[], $2::uuid[])');
+
+export interface FoundCluster {
+  id: string;
+  name: string;
+  /** Names; null: any of the tenant. */
+  endpoints: string[] | null;
+  revokedAt: Date | null;
+  tenantName: string;
+  tenantState: string;
+}
+
+interface FoundToken {
+  tenantId: string;
+  tenantName: string;
+  tenantState: string;
+  id: string;
+  clusterName: string;
+}
+
+/** Entries about what a cluster did itself. */
+const door = (address: string): Actor => ({ kind: 'system', name: 'clusters', address });
+
+const refused = (message: string): StorageError => new StorageError('permission_denied', message, { retry: 'never' });
+
+/** How clusters come in: by a join token once, and by their certificate from then on. */
+export class ClusterEnrolment {
+  constructor(
+    private readonly database: Database,
+    private readonly authority: Authority,
+  ) {}
+
+  /** A token that is not known, used or over: `permission_denied`; none of these is told from another. */
+  async join(secret: string, request: string, release: string, address: string): Promise<SignedCertificate> {
+    const unknown = 'this join token is not known, was used already, or is over: ask for another one';
+    const [token] = isToken(secret) ? await this.database.call<FoundToken>(FIND_TOKEN, [hashOfToken(secret)]) : [];
+    if (token?.tenantState !== 'active') throw refused(unknown);
+    const tenant = { id: token.tenantId, name: token.tenantName };
+    const clusterId = uuidv7();
+    // Before the token is used up: a request that cannot be signed costs nobody a token.
+    const signed = await this.authority.signCluster(request, { tenantId: tenant.id, clusterId });
+    const enrolled = await this.database
+      .withTenant(tenant.id, async tx => {
+        const [used] = await tx.query<{ endpoints: string[] | null }>(USE_TOKEN, [tenant.id, token.id]);
+        if (!used) return false;
+        const { serial, until } = signed;
+        const values = [tenant.id, clusterId, token.clusterName, used.endpoints, release, serial, until];
+        const [made] = await tx.query<ClusterView>(ENROL, values);
+        await tx.commit(auditWrite(door(address), clusterEntry(tenant, made!, 'join')));
+        return true;
+      })
+      .catch(error => {
+        throw isUniqueViolation(error) ? isThere(tenant, token.clusterName) : error;
+      });
+    if (enrolled) return signed;
+    const who = { tenantId: tenant.id, clusterName: token.clusterName };
+    await this.noteRefusal(who, address, 'a join token that was used already, or is over');
+    throw refused(unknown);
+  }
+
+  /** For whoever has come in by a certificate of this cluster. Revoked: `permission_denied`. */
+  async renew(of: ClusterId, request: string, release: string, address: string): Promise<SignedCertificate> {
+    const found = await this.find(of);
+    const signed = found && (await this.authority.signCluster(request, of));
+    const isDone =
+      signed &&
+      (await this.database.withTenant(of.tenantId, async tx => {
+        const values = [of.tenantId, of.clusterId, release, signed.serial, signed.until];
+        const [row] = await tx.query<ClusterView>(RENEW, values);
+        if (!row) return false;
+        const tenant = { id: of.tenantId, name: found.tenantName };
+        await tx.commit(auditWrite(door(address), clusterEntry(tenant, row, 'renew')));
+        return true;
+      }));
+    if (!isDone) throw refused('this cluster was revoked');
+    return signed;
+  }
+
+  /** The cluster lives, and its connector is of this release. */
+  async see({ tenantId, clusterId }: ClusterId, release: string): Promise<void> {
+    await this.database.withTenant(tenantId, tx => tx.query(SEE, [tenantId, clusterId, release]));
+  }
+
+  async find({ tenantId, clusterId }: ClusterId): Promise<FoundCluster | undefined> {
+    const [row] = await this.database.withTenant(tenantId, tx => tx.query<FoundCluster>(FIND, [tenantId, clusterId]));
+    return row;
+  }
+
+  /** Which of these are still let in: neither revoked nor of a tenant that is suspended. */
+  async serving(of: readonly ClusterId[]): Promise<ReadonlySet<string>> {
+    const lists = [of.map(({ tenantId }) => tenantId), of.map(({ clusterId }) => clusterId)];
+    const rows = await this.database.call<{ id: string }>(SERVING, lists);
+    return new Set(rows.map(({ id }) => id));
+  }
+
+  /** An entry about who came with something that the authority has signed or made, and was not let in. */
+  async noteRefusal(
+    { tenantId, clusterId, clusterName }: { tenantId: string; clusterId?: string; clusterName?: string },
+    address: string,
+    reason: string,
+  ): Promise<void> {
+    const subject = { kind: 'cluster', id: clusterId, name: clusterName };
+    const entry = { tenantId, action: 'cluster.refuse', subject, reason };
+    await this.database.withTenant(tenantId, tx => tx.commit(auditWrite(door(address), entry)));
+  }
+}

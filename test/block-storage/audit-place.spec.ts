@@ -1,0 +1,66 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { BlockBackend, BlockStore } from '#backends/block-backend';
+import { StorageError } from '#platform/errors';
+import { BlockDriftCheck } from '#storage/block/drift/block-drift';
+import { BlockHouse } from '#test/block-storage/block-house';
+
+/** The audit goes on where it was left, whatever process does it. */
+const PORTION = 2;
+const VOLUMES = 7;
+const HOUR = 3_600_000;
+
+let house: BlockHouse;
+let ids: string[];
+beforeAll(async () => {
+  house = await BlockHouse.create();
+  const made: string[] = [];
+  for (let n = 0; n < VOLUMES; n++) made.push((await house.volume(`audited-${n}`)).id);
+  ids = made.sort();
+});
+afterAll(() => house?.close());
+
+/** Which images are inspected; the store does not answer for one of them, and says of another that it is not there. */
+function storeOf(inspected: string[], { silent, absent }: { silent?: string; absent?: string }): BlockStore {
+  const { volumes } = house.store;
+  const inspectImage: BlockBackend['inspectImage'] = async (image, signal) => {
+    inspected.push(image.id);
+    if (image.id === silent) throw new StorageError('unavailable', 'the store does not answer');
+    return image.id === absent ? { state: 'absent' } : volumes.inspectImage(image, signal);
+  };
+  const get = (_: BlockBackend, name: keyof BlockBackend) =>
+    name === 'inspectImage' ? inspectImage : (volumes[name] as () => unknown).bind(volumes);
+  return { ...house.store, volumes: new Proxy(volumes, { get: get as never }) };
+}
+
+/** As a worker that has just started. */
+async function audited(faults: { silent?: string; absent?: string } = {}, everyMs = 0): Promise<string[]> {
+  const inspected: string[] = [];
+  const store = storeOf(inspected, faults);
+  const check = new BlockDriftCheck(house.parts.database, { open: async () => store }, everyMs, undefined, PORTION);
+  await check.run(AbortSignal.timeout(20_000));
+  return inspected;
+}
+const lost = async () =>
+  (
+    await house.testDatabase.query<{ subject: string }>("SELECT subject FROM trivet.finding WHERE kind = 'lost_image'")
+  ).map(({ subject }) => subject);
+
+it('ends at the first call without an answer, and begins there again after a restart', async () => {
+  expect(await audited({ silent: ids[3], absent: ids[0] })).toEqual(ids.slice(0, 4));
+  const [first] = await lost();
+  // The portion of the silent one once more, and what was found in the part before stays found.
+  expect(await audited({ silent: ids[6] })).toEqual(ids.slice(2, 7));
+  expect(await lost()).toEqual([first]);
+  expect(await audited()).toEqual(ids.slice(6));
+  expect(await lost()).toEqual([first]);
+  // The next pass finds its image.
+  expect(await audited()).toEqual(ids);
+  expect(await lost()).toEqual([]);
+});
+
+it('is not repeated by a worker that starts when another one has just ended it', async () => {
+  await audited();
+  expect(await audited({}, HOUR)).toEqual([]);
+  await house.testDatabase.query("UPDATE trivet.pool SET audited_at = audited_at - interval '1 hour'");
+  expect(await audited({}, HOUR)).toEqual(ids);
+});
