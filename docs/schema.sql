@@ -2559,12 +2559,15 @@ CREATE OR REPLACE FUNCTION trivet.note_lost_operations(p_lost jsonb)
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 BEGIN
+  PERFORM pg_advisory_xact_lock(hashtextextended('trivet.note_lost_operations', 0));
   RETURN QUERY
   WITH lost AS MATERIALIZED (
     SELECT lost.*, t.name AS tenant_name
       FROM jsonb_to_recordset(p_lost) AS lost (tenant uuid, id uuid, kind text, name text, "acceptedAt" text)
       JOIN trivet.tenant t ON t.id = lost.tenant AND t.state <> 'draining'
      WHERE NOT EXISTS (SELECT FROM trivet.operation o WHERE o.id = lost.id)
+       AND NOT EXISTS (SELECT FROM trivet.audit_entry a
+                        WHERE a.tenant_id = lost.tenant AND a.action = 'operation.lose' AND a.subject_id = lost.id::text)
   ), entry AS (
     INSERT INTO trivet.audit_entry (tenant_id, tenant_name, actor_kind, actor, action, subject_kind, subject_id, subject_name, after)
     SELECT tenant, tenant_name, 'system', 'database', 'operation.lose', 'operation', id::text, name,

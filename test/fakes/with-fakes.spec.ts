@@ -25,11 +25,11 @@ describe('the backends of an appliance of tests', () => {
 
   it('are of kinds that a process knows only from tests', async () => {
     const known = () => [objectBackendKinds(), blockBackendKinds()].map(kinds => kinds.map(({ kind }) => kind));
-    expect(known()).toEqual([['rgw'], ['reflink']]);
+    expect(known()).toEqual([['rgw'], ['reflink', 'rbd']]);
     await import('#test/fakes/kinds');
     expect(known()).toEqual([
       ['rgw', 'fake'],
-      ['reflink', 'fake-block'],
+      ['reflink', 'rbd', 'fake-block'],
     ]);
   });
 });

@@ -20,7 +20,7 @@ const nouns = [...Object.keys(TABLE.nouns), ...Object.keys(TABLE.nouns).map(noun
 
 /** `trivet tenant list`; a noun that something else than a word follows is no command. */
 const named = SOURCES.flatMap(source => filesOf(join(PACKAGE_ROOT, source))).flatMap(file =>
-  [...readFileSync(file, 'utf8').matchAll(/\btrivet ([a-z]+)(?: ([a-z]+|`|"|'))?/g)]
+  [...readFileSync(file, 'utf8').matchAll(/\btrivet ([a-z]+(?:-[a-z]+)*)(?: ([a-z]+(?:-[a-z]+)*|`|"|'))?/g)]
     .filter(([, noun, verb]) => nouns.includes(noun!) && verb !== undefined)
     .map(([, noun, verb]) => ({ file, words: [noun!, ...(/[a-z]/.test(verb!) ? [verb!] : [])] })),
 );

@@ -8,7 +8,7 @@
  * again. Only an application that began after that takes the note away.
  *
  *   changes/<tid>.<fence>.<pid>.<start time>          the target's name
- *   changes/<tid>.<fence>.<pid>.<start time>.late     its writer was overtaken
+ *   changes/<tid>.<fence>.<pid>.<start time>.late     its writer was overtaken, or came after somebody interrupted
  */
 import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -55,7 +55,7 @@ export class OpenChanges {
     await rm(join(this.folder, note), { force: true });
   }
 
-  /** Its writer was overtaken. A folder that is gone is that of a daemon that is gone, with all that it held. */
+  /** The target is to be applied. A folder that is gone is that of a daemon that is gone, with all that it held. */
   async markLate(note: string): Promise<void> {
     const path = join(this.folder, note);
     await rename(path, `${path}${LATE}`).catch((error: NodeJS.ErrnoException) => {

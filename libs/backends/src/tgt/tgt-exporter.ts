@@ -90,7 +90,7 @@ export class TgtExporter implements Exporter {
     await this.options.fences.enter(target.iqn, fence);
     // Whatever is applied later opens the image as it is then.
     if (!(await this.#daemons.find(target.daemon))) return;
-    await this.#onTarget(target, 'resize', fence, signal, async (daemon, client) => {
+    await this.#onTarget(target, 'resize', fence, signal, async (daemon, client, doubt) => {
       const found = await this.options.volumes.inspectImage(image, signal);
       if (found.state === 'absent') {
         throw new StorageError('failed_precondition', `${image.kind} ${image.id}: its image is missing`);
@@ -109,7 +109,9 @@ export class TgtExporter implements Exporter {
         wantsChap: known.accounts.length > 0,
       };
       await growUnit(daemon, client, visited, { path, sizeBytes: found.sizeBytes }, signal);
+      // Somebody was interrupted before us: who else is let in, a visitor of theirs perhaps, an application finds out.
       if (known.settled) await states.settle(target.tid, { ...known.settled, path });
+      else doubt();
     });
   }
 
@@ -181,14 +183,14 @@ export class TgtExporter implements Exporter {
 
   /**
    * With the fence entered now and before each change that is asked for, and the lease asked after that. What was changed
-   * too late before is looked for first: see open-changes.ts.
+   * too late before is looked for first: see open-changes.ts. `doubt` leaves the target to the next application.
    */
   async #onTarget<T>(
     target: TargetRef,
     doing: string,
     fence: string,
     signal: LeaseSignal,
-    work: (daemon: RunningDaemon, client: TgtClient) => Promise<T>,
+    work: (daemon: RunningDaemon, client: TgtClient, doubt: () => void) => Promise<T>,
   ): Promise<T> {
     const enter = async (): Promise<void> => {
       await this.options.fences.enter(target.iqn, fence);
@@ -201,15 +203,19 @@ export class TgtExporter implements Exporter {
       const late = await changes.late(target.tid);
       if (late.length > 0) await new TargetStates(daemon.folder.state).unsettle(target.tid);
       const note = await changes.open(target, fence);
+      let isDoubtful = false;
+      const doubt = () => {
+        isDoubtful = true;
+      };
       let result: T;
       try {
-        result = await work(daemon, daemon.client.guarded(enter));
+        result = await work(daemon, daemon.client.guarded(enter), doubt);
       } finally {
         const overtaken = await this.options.fences.enter(target.iqn, fence).then(
           () => false,
           () => true,
         );
-        await (overtaken ? changes.markLate(note) : changes.close(note));
+        await (overtaken || isDoubtful ? changes.markLate(note) : changes.close(note));
       }
       for (const { note } of late) await changes.close(note);
       return result;

@@ -82,6 +82,17 @@ export async function visit<T>(
     sessions.push(session);
     return new Visit(session, lun, come);
   };
+  const leave = async (): Promise<void> => {
+    signal.removeEventListener('abort', end);
+    end();
+    const left = AbortSignal.timeout(CLEAN_UP_MS);
+    await endConnections(client, tid, [initiator], found => found === initiator, left);
+    if (!chap) return;
+    await locked(daemon.folder, left, async () => {
+      await client.tell(unbindAccount(tid, chap.user), left, 'no user');
+      await client.tell(deleteAccount(chap.user), left, 'no user');
+    });
+  };
   try {
     if (chap) {
       await account(async () => {
@@ -91,22 +102,15 @@ export async function visit<T>(
     }
     await client.ask(bindInitiator(tid, initiator), signal);
     signal.addEventListener('abort', end, { once: true });
-    return await work(await come());
+    const result = await work(await come());
+    // Who could not leave says so: the target is looked at once more.
+    await leave();
+    return result;
   } catch (error) {
+    await leave().catch(() => {});
     if (isStorageError(error)) throw error;
     const kind = signal.aborted ? 'timeout' : 'unavailable';
     throw new StorageError(kind, `target ${iqn}: ${(error as Error).message}`, { cause: error });
-  } finally {
-    signal.removeEventListener('abort', end);
-    end();
-    const left = AbortSignal.timeout(CLEAN_UP_MS);
-    await endConnections(client, tid, [initiator], found => found === initiator, left).catch(() => {});
-    if (chap) {
-      await locked(daemon.folder, left, async () => {
-        await client.tell(unbindAccount(tid, chap.user), left, 'no user');
-        await client.tell(deleteAccount(chap.user), left, 'no user');
-      }).catch(() => {});
-    }
   }
 }
 

@@ -1,7 +1,7 @@
 import type { QueryRunner } from 'typeorm';
 import type { Migration } from '#platform/migrations/locks';
 
-const LOST = `
+export const NOTE_LOST = `
 -- A gateway misses operations that it has acknowledged: this database was promoted, or put back, without its last transactions
 -- (P1). Each is in the audit log of its tenant. Target ids that were given in those transactions are not given
 -- again: hosts tell disks apart by them (I1). Of a tenant that is being removed nobody waits for anything. Gives those that it noted.
@@ -36,7 +36,7 @@ export class LostCommits1797210000100 implements Migration {
   readonly locks: Migration['locks'] = {};
 
   async up(runner: QueryRunner): Promise<void> {
-    await runner.query(LOST);
+    await runner.query(NOTE_LOST);
   }
 
   async down(runner: QueryRunner): Promise<void> {

@@ -38,6 +38,7 @@ import { ChangeUpkeep1797210000160 } from '#platform/migrations/0042-change-upke
 import { Tombstones1797210000170 } from '#platform/migrations/0043-tombstones';
 import { AuditPlaces1797210000185 } from '#platform/migrations/0044-audit-places';
 import { ChangeUpkeepRead1797210000180 } from '#platform/migrations/0044-change-upkeep-read';
+import { LostOnce1797210000190 } from '#platform/migrations/0045-lost-once';
 import { StorageHosts1797210000250 } from '#platform/migrations/0051-storage-hosts';
 import { OperationsOfPool1797210000260 } from '#platform/migrations/0052-operations-of-pool';
 import { Clusters1797210000300 } from '#platform/migrations/0056-clusters';
@@ -85,6 +86,7 @@ export const MIGRATIONS = [
   Tombstones1797210000170,
   ChangeUpkeepRead1797210000180,
   AuditPlaces1797210000185,
+  LostOnce1797210000190,
   StorageHosts1797210000250,
   OperationsOfPool1797210000260,
   Clusters1797210000300,
