@@ -50,7 +50,7 @@ const roundLater = async () => {
 const placedOf = async (ids: readonly string[]) =>
   (await house.testDatabase.query('SELECT FROM trivet.operation WHERE id = ANY ($1) AND place IS NOT NULL', [ids]))
     .length;
-const due = () => house.database.engine<Ring>(DUE, [CAP, 60_000, 100, KINDS]);
+const due = () => house.database.engine<Ring>(DUE, [CAP, 60_000, 100, KINDS, 'h']);
 
 describe('the fair cap', () => {
   it('is the tenant cap while workers have room for all who have places', async () => {
