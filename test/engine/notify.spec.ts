@@ -43,3 +43,20 @@ it('is sent once, by the end of an operation that is waited for, and says the op
     { channel: 'marker', payload: '' },
   ]);
 });
+
+it('tells who listens that its connection went away before it is back', async () => {
+  const told: string[] = [];
+  const listening = house.database.listen(
+    ['trivet_lost'],
+    () => {},
+    () => told.push('connected'),
+    () => told.push('lost'),
+  );
+  await until('it listens', () => told.length === 1);
+  await house.testDatabase.query(
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%LISTEN trivet_lost%' AND pid <> pg_backend_pid()",
+  );
+  await until('it listens again', () => told.length === 3);
+  expect(told).toEqual(['connected', 'lost', 'connected']);
+  await listening.stop();
+});

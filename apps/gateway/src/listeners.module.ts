@@ -15,7 +15,7 @@ import { EndpointSockets } from './endpoint-sockets.js';
 import { DOORS_CALM, GatewayTasks } from './gateway-tasks.js';
 import { certificateOf, interfaceHealth } from './interface-health.js';
 
-/** grpc.health.v1 and Probe say what /readyz said last, asked this often when nobody else asks. */
+/** grpc.health.v1 and Probe say what /readyz said last; asked so often while it is not ready, and at once when the database goes away. */
 const HEALTH_FOLLOWS_MS = 1_000;
 
 /** What the admin API is told of this gateway, and what all of its doors need. */
@@ -55,9 +55,8 @@ export class ListenersModule implements OnApplicationBootstrap {
     tasks.begin({
       name: 'readiness',
       everyMs: HEALTH_FOLLOWS_MS,
-      run: async () => {
-        await health.readiness();
-      },
+      calm: DOORS_CALM,
+      run: async () => ((await health.readiness()).ready ? 'calm' : undefined),
     });
     bindLateTasks(async () => ({
       late: tasks.states().filter(({ silentMs, lateAfterMs }) => silentMs > lateAfterMs).length,

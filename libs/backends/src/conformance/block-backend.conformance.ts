@@ -93,9 +93,10 @@ export class BlockBackendBench {
   }
 
   async clean(): Promise<void> {
-    for (const image of this.made.splice(0)) {
+    for (const image of [...this.made]) {
       await this.backend.discardStages(image, this.nextFence(), soon());
       await this.backend.removeImage(image, this.nextFence(), soon());
+      this.made.shift();
     }
   }
 }

@@ -38,6 +38,8 @@ const NOT_TAKEN = sql('not_taken', `UPDATE trivet.operation SET place = NULL WHE
 /** BullMQ's own 15 s would leave a class to the reconciler for that long after each connection that Redis closed. */
 const CONSUMER_RETRY_MS = 1_000;
 const UNHEARD_EVERY_MS = 10_000;
+/** A worker that waits is rung for; BullMQ's own 5 s only ask again whether the connection lives, for each class. */
+const QUIET_SECONDS = 20;
 
 export interface WorkerOptions {
   database: Database;
@@ -190,6 +192,7 @@ export class OperationWorker {
         maxStalledCount: 1_000_000,
         skipVersionCheck: true,
         runRetryDelay: CONSUMER_RETRY_MS,
+        drainDelay: QUIET_SECONDS,
       });
       worker.on('error', error => this.unheard(queueClass, error));
       this.consumers.set(queueClass, [...(this.consumers.get(queueClass) ?? []), worker]);

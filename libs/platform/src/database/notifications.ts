@@ -8,6 +8,7 @@ interface Hearer {
   channels: readonly string[];
   onNotify: (channel: string, payload: string) => void;
   onConnect: () => void;
+  onLose: () => void;
   /** Its channels are listened to over the connection that there is. */
   hears: boolean;
 }
@@ -33,13 +34,15 @@ export class Notifications {
   /**
    * @param channels none: it only hears of connections
    * @param onConnect after each connection, when LISTEN is active: reading again whatever is waited for then misses no end (invariant E6)
+   * @param onLose it hears nothing from now on
    */
   listen(
     channels: readonly string[],
     onNotify: (channel: string, payload: string) => void,
     onConnect: () => void,
+    onLose: () => void = () => {},
   ): Listening {
-    const hearer: Hearer = { channels, onNotify, onConnect, hears: false };
+    const hearer: Hearer = { channels, onNotify, onConnect, onLose, hears: false };
     this.hearers.add(hearer);
     if (this.client) void this.hear(this.client);
     else if (!this.lose && !this.retry) void this.connect(0);
@@ -54,7 +57,11 @@ export class Notifications {
     const lose = () => {
       if (this.lose !== lose) return;
       this.lose = this.client = undefined;
-      for (const hearer of this.hearers) hearer.hears = false;
+      for (const hearer of this.hearers) {
+        if (!hearer.hears) continue;
+        hearer.hears = false;
+        hearer.onLose();
+      }
       next.removeAllListeners('notification');
       next.end().catch(() => {});
       if (this.hearers.size === 0) return;

@@ -7,7 +7,7 @@ export type ToldSubject = 'doors' | 'queues';
 
 /**
  * What people change is told to all processes by its commit (trivet.tell_changed), so that who follows it need not look all the
- * time. While `isConnected` says no, nothing is told; after each connection everything may have changed.
+ * time. While `isConnected` says no, nothing is told; with each connection that comes or goes everything may have changed.
  */
 export class ToldChanges {
   private readonly hearers: { subject: ToldSubject; hear: () => void }[] = [];
@@ -17,6 +17,7 @@ export class ToldChanges {
     this.listener = database.listen(
       [CHANNEL],
       (_, told) => this.tell(told),
+      () => this.tell(undefined),
       () => this.tell(undefined),
     );
   }
