@@ -134,8 +134,11 @@ engineFigures.gauges(
 /** Gives the engine's gauges their source. */
 export const bindEngineFigures = (read: () => Promise<EngineFigures>): void => engineFigures.bind(read);
 
-/** Of the event loop's lag, in ms. By default it is looked at a hundred times a second, whether anything happens or not. */
-const LAG_EVERY_MS = 100;
+/**
+ * Of the event loop's lag, in ms. By default it is looked at a hundred times a second, whether anything happens or not; the alert is
+ * about a second, which nobody misses who looks twice in it.
+ */
+const LAG_EVERY_MS = 500;
 
 let processMetrics = false;
 
