@@ -6,7 +6,8 @@ const LEVELS = 24;
 const COMPARED = { limit: 100, because: 'once an hour all that is counted is compared with what counts it' };
 const ASKED = { limit: 20, because: 'buckets that are due are asked for, a portion of each tenant' };
 const FEW = { limit: 4, because: 'all that have a condition are read, which are few' };
-const SEARCHED = { limit: 20, because: 'part of a name is looked for in all names of the tenant' };
+/** Of a tenant with 10,000 volumes 21 ms, at 1,000,000 volumes; an index of all parts of names would cost each creation. */
+const SEARCHED = { limit: 300, because: 'part of a name is looked for in all names of the tenant' };
 const ENDED = {
   limit: 100,
   because: 'index entries of operations that ended a moment ago are walked through until a vacuum',
