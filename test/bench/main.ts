@@ -11,6 +11,7 @@ import { benchFairness } from '#test/bench/fairness';
 import { benchIdle } from '#test/bench/idle';
 import type { BenchOptions, Figure } from '#test/bench/measure';
 import { benchMemory } from '#test/bench/memory';
+import { benchRbd } from '#test/bench/rbd';
 import { benchScale } from '#test/bench/scale';
 
 const LEGS: Record<string, (options: BenchOptions) => Promise<Figure[]>> = {
@@ -21,6 +22,7 @@ const LEGS: Record<string, (options: BenchOptions) => Promise<Figure[]>> = {
   admin: benchAdmin,
   fairness: benchFairness,
   idle: benchIdle,
+  rbd: benchRbd,
   memory: benchMemory,
   scale: benchScale,
 };

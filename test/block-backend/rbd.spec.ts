@@ -244,6 +244,23 @@ describe.skipIf(!rbd)('rbd', () => {
       }
     });
 
+    it('the caps of one of two pools it names those alone, and the other pool is up', async () => {
+      const { cluster, cephPool } = harness;
+      const second = await cluster.makePool();
+      const { user, key } = await cluster.makeUser([cephPool]);
+      const pools = [poolOf('pool', cephPool), poolOf('second', second)];
+      const config = rbdConfig.parse({ monitors: cluster.monitors, user, pools, exporter: { kind: 'none' } });
+      const other = new RbdBackend(config, key, OWNER);
+      try {
+        expect(await other.inspectPools(soon())).toMatchObject([
+          { name: 'pool', state: 'up' },
+          { name: 'second', state: 'down', reason: expect.stringContaining(`lacks osd 'profile rbd pool=${second}'`) },
+        ]);
+      } finally {
+        other.close();
+      }
+    });
+
     it('monitors it gives up in bounded time', async () => {
       const user = await harness.cluster.makeUser([harness.cephPool]);
       await fails(poolWith(user, ['[v2:127.0.0.1:1/0]']), 'unavailable', /no monitor|cannot be reached/);

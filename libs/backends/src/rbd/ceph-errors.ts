@@ -1,5 +1,6 @@
 /** What a cluster answers, as StorageErrors. `doing` is for people, e.g. `grow volume 0190…`; nothing here is secret. */
 import { CephError, CephGone } from '#backends/rbd/ceph-process';
+import { cephPoolsOf, type RbdPoolConfig } from '#backends/rbd/rbd-config';
 import { type ErrorKind, isStorageError, StorageError } from '#platform/errors';
 
 /** The CSP driver looks for these words (docs/callers.md#statuses). */
@@ -8,7 +9,7 @@ export const NO_SPACE = 'insufficient storage space';
 export interface CephClient {
   user: string;
   /** Those that it is to be allowed. */
-  cephPools: readonly string[];
+  pools: readonly Pick<RbdPoolConfig, 'cephPool' | 'dataPool'>[];
 }
 
 const KINDS: Readonly<Record<string, ErrorKind>> = {
@@ -34,8 +35,18 @@ const WORDS: Readonly<Record<string, string>> = {
   ESHUTDOWN: 'this client is on the blocklist of the cluster',
 };
 
-export const capsOf = ({ cephPools }: CephClient): string =>
-  `mon 'profile rbd' osd '${cephPools.map(pool => `profile rbd pool=${pool}`).join(', ')}'`;
+const osdCaps = (cephPools: readonly string[]): string =>
+  `osd '${cephPools.map(pool => `profile rbd pool=${pool}`).join(', ')}'`;
+
+/** All of them, as `ceph auth caps` takes them. */
+const capsOf = ({ pools }: CephClient): string => `mon 'profile rbd' ${osdCaps(pools.flatMap(cephPoolsOf))}`;
+
+/** An image's call may have been refused at its data pool; a call for keys goes to the pool that was asked. */
+function lacking({ cephPool, syscall }: CephError, { pools }: CephClient): string {
+  if (cephPool === undefined) return '';
+  const asked = syscall.startsWith('rbd_') ? pools.find(pool => pool.cephPool === cephPool) : undefined;
+  return ` and lacks ${osdCaps(asked ? cephPoolsOf(asked) : [cephPool])}`;
+}
 
 export function cephError(error: unknown, doing: string, client: CephClient): StorageError {
   if (isStorageError(error)) return error;
@@ -46,9 +57,11 @@ export function cephError(error: unknown, doing: string, client: CephClient): St
   if (error.isConnecting) return notConnected(error, client);
   const kind = KINDS[code] ?? 'internal';
   if (kind === 'permission_denied')
-    return new StorageError(kind, `${doing}: client.${client.user} may not; it needs the caps ${capsOf(client)}`, {
-      cause: error,
-    });
+    return new StorageError(
+      kind,
+      `${doing}: client.${client.user} may not${lacking(error, client)}; it needs the caps ${capsOf(client)}`,
+      { cause: error },
+    );
   return new StorageError(kind, `${doing}: ${WORDS[code] ?? `${code} (${error.syscall})`}`, { cause: error });
 }
 

@@ -32,7 +32,11 @@ export class CephError extends Error {
   readonly code: string;
   readonly syscall: string;
 
-  constructor({ message, code = 'EIO', syscall = '' }: CephFailure) {
+  /** @param cephPool the pool that was asked, where it was one */
+  constructor(
+    { message, code = 'EIO', syscall = '' }: CephFailure,
+    readonly cephPool?: string,
+  ) {
     super(message);
     this.code = code;
     this.syscall = syscall;
@@ -51,6 +55,7 @@ export interface CephIdentity {
 }
 
 interface Waiting {
+  cephPool: string | undefined;
   resolve(result: unknown): void;
   reject(error: Error): void;
 }
@@ -106,7 +111,7 @@ export class CephProcess {
       const waiting = child.waiting.get(answer.id);
       child.waiting.delete(answer.id);
       if (child.waiting.size === 0) rest(child);
-      if (answer.error) waiting?.reject(new CephError(answer.error));
+      if (answer.error) waiting?.reject(new CephError(answer.error, waiting.cephPool));
       else waiting?.resolve(answer.result);
     });
     const gone = () => {
@@ -129,8 +134,9 @@ export class CephProcess {
   #send(child: Child, method: CephMethod, args: readonly unknown[]): Promise<unknown> {
     this.#lastId += 1;
     const id = this.#lastId;
+    const cephPool = method === 'connect' || method === 'command' ? undefined : (args[0] as string);
     return new Promise((resolve, reject) => {
-      child.waiting.set(id, { resolve, reject });
+      child.waiting.set(id, { cephPool, resolve, reject });
       child.process.ref();
       child.process.channel?.ref();
       child.process.send({ id, method, args } satisfies CephOrder, error => {

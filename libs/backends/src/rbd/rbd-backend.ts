@@ -12,7 +12,7 @@ import { Lane } from '#backends/lane';
 import type { ApplianceIdentity } from '#backends/object-backend';
 import { type CephClient, cephError, timedOut } from '#backends/rbd/ceph-errors';
 import { CephProcess } from '#backends/rbd/ceph-process';
-import { cephPoolsOf, type RbdConfig } from '#backends/rbd/rbd-config';
+import type { RbdConfig } from '#backends/rbd/rbd-config';
 import { cutTogether } from '#backends/rbd/rbd-cut';
 import { growImage } from '#backends/rbd/rbd-grow';
 import { RbdImages } from '#backends/rbd/rbd-images';
@@ -44,7 +44,7 @@ export class RbdBackend implements BlockBackend {
     const { user, monitors, pools } = config;
     this.#ceph = new CephProcess({ user, key, monitors });
     this.#pools = new RbdPools(pools, this.#ceph, owner);
-    this.#client = { user, cephPools: pools.flatMap(cephPoolsOf) };
+    this.#client = { user, pools };
   }
 
   async health(signal: AbortSignal): Promise<void> {

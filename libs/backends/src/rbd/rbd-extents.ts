@@ -18,7 +18,7 @@ import type { ApplianceIdentity } from '#backends/object-backend';
 import { RangeBuilder } from '#backends/range-builder';
 import { type CephClient, cephError, codeOf } from '#backends/rbd/ceph-errors';
 import { CephProcess } from '#backends/rbd/ceph-process';
-import { cephPoolsOf, type RbdConfig } from '#backends/rbd/rbd-config';
+import type { RbdConfig } from '#backends/rbd/rbd-config';
 import { RbdImages } from '#backends/rbd/rbd-images';
 import { type Difference, differenceOf, type Level, lineageOf } from '#backends/rbd/rbd-lineage';
 import { describeImage } from '#backends/rbd/rbd-names';
@@ -46,7 +46,7 @@ export class RbdExtents implements ExtentSource {
   ) {
     this.#ceph = new CephProcess({ user, key, monitors });
     this.#pools = new RbdPools(pools, this.#ceph, owner);
-    this.#client = { user, cephPools: pools.flatMap(cephPoolsOf) };
+    this.#client = { user, pools };
   }
 
   async methodOf(pool: string, signal: AbortSignal): Promise<'extents'> {
