@@ -398,6 +398,7 @@ describe('alert rules', () => {
       'trivet_oldest_pending_seconds',
       'trivet_queues_paused',
       'trivet_workers',
+      'trivet_storage_hosts',
       'trivet_pools',
       'trivet_ready',
     ])
