@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { AdminHouse } from '#test/admin/admin-house';
 import { poolsSeen } from '#test/admin/resource-calls';
@@ -348,6 +349,32 @@ describe.skipIf(!chromiumPath())('administration in the page', () => {
     await row.getByRole('button', { name: 'Resume' }).click();
     await dialog.getByRole('button', { name: 'Resume' }).click();
     await row.getByText('active').waitFor();
+  });
+
+  it('shows storage hosts, and what to do about those that are silent', async () => {
+    await house.query(
+      `INSERT INTO trivet.storage_host (name, named, machine, release, seen_at)
+       SELECT name, true, name, '1.2.3', now() - interval '1 minute' FROM unnest(ARRAY['node-full', 'node-empty']) AS name`,
+    );
+    await house.query("INSERT INTO trivet.pool_home VALUES ($1, $2, 'away', 'node-full')", [
+      house.acme.id,
+      house.acme.backends.local,
+    ]);
+    const visitor = await visit();
+    const { page } = visitor;
+    await visitor.logIn(house.root.viewer, '/workers');
+    const table = page.getByRole('table', { name: 'Storage hosts' });
+    const row = (text: string | RegExp) => table.getByRole('row').filter({ hasText: text });
+    await row('node-full').getByText('Start its worker again').waitFor();
+    expect(await row('node-full').textContent()).toMatch(/down.*TRIVET_HOST=node-full.*1\.2\.3/);
+    expect(await row('node-empty').textContent()).toMatch(/down.*forgotten after a day/);
+    const own = row(hostname());
+    expect(await own.textContent()).toContain('up');
+    expect(await own.textContent()).not.toMatch(/Start its worker|forgotten/);
+    await house.query("SELECT trivet.storage_host_beat('node-full', true, 'node-full', '1.2.4', NULL, 0)");
+    await row(/node-full.*up.*1\.2\.4/).waitFor();
+    await house.query("DELETE FROM trivet.pool_home WHERE host = 'node-full'");
+    await house.query("DELETE FROM trivet.storage_host WHERE name LIKE 'node-%'");
   });
 
   it('lets nobody outside of a tenant see it', async () => {

@@ -101,6 +101,11 @@ describe('docker-compose.yml', () => {
     expect(() => loadConfig(required, { ...environmentOf(service), TRIVET_MISTYPED: '1' })).toThrow(/TRIVET_MISTYPED/);
   });
 
+  it('lets the worker have the name of its storage host from outside, and none without', () => {
+    expect(compose.services.worker!.environment!.TRIVET_HOST).toMatch(/^\$\{TRIVET_HOST:-\}$/);
+    expect(loadConfig(DAEMONS, environmentOf(compose.services.worker!)).TRIVET_HOST).toBeUndefined();
+  });
+
   it.each(ours)(
     '%s gets no secret in its environment, and the engine role only where operations run or are shown',
     (name, service) => {

@@ -129,8 +129,8 @@ describe('systemd units', () => {
     expect(unit.one('KillMode')).toBe('process');
     expect(unit.one('RuntimeDirectoryPreserve')).toBe('yes');
     expect(unit.one('ProtectSystem')).toBe('strict');
-    const commented = offered().slice(0, 2);
-    expect(commented.map(([name]) => name)).toEqual(['TRIVET_POOLS', 'TRIVET_ISCSI_PORTALS']);
+    const commented = offered().slice(0, 3);
+    expect(commented.map(([name]) => name)).toEqual(['TRIVET_POOLS', 'TRIVET_ISCSI_PORTALS', 'TRIVET_HOST']);
     const own = pairs(unit.all('Environment')).map(([name, value]) => [name, expand(value)]);
     const config = accepted('worker', Object.fromEntries([...shared, ...own, ...commented]));
     expect(config.TRIVET_POOLS!.map(({ path }) => path)).toEqual(all('ReadWritePaths'));
@@ -138,7 +138,7 @@ describe('systemd units', () => {
   });
 
   it('have what logins by OpenID Connect need, once a line is no comment any more', () => {
-    const commented = offered().slice(2);
+    const commented = offered().slice(3);
     expect(commented.map(([name]) => name)).toEqual([
       'TRIVET_PUBLIC_URL',
       'TRIVET_OIDC_ISSUER',
@@ -176,7 +176,7 @@ interface Container {
   name: string;
   image: string;
   args: string[];
-  env: { name: string; value?: string }[];
+  env: { name: string; value?: string; valueFrom?: { fieldRef: { fieldPath: string } } }[];
   ports?: { containerPort: number }[];
   volumeMounts: { name: string; mountPath: string }[];
   securityContext: { readOnlyRootFilesystem: boolean; allowPrivilegeEscalation: boolean };
@@ -293,6 +293,15 @@ describe('Kubernetes manifests', () => {
     }
   });
 
+  it('let workers work for the node that they are on, whatever their pods are called', () => {
+    const fields = podOf('worker').containers[0]!.env.flatMap(({ name, valueFrom }) =>
+      valueFrom ? [[name, valueFrom.fieldRef.fieldPath]] : [],
+    );
+    expect(fields).toEqual([['TRIVET_HOST', 'spec.nodeName']]);
+    const env = { TRIVET_HOST: 'ip-10-0-0-1.eu-central-1.compute.internal' };
+    expect(loadConfig([], env)).toMatchObject(env);
+  });
+
   it('lead readers of changed blocks to the TLS door of any pod, by the name that sessions give them', () => {
     const [, service] = documents('service.yaml');
     expect(documents('gateway.yaml')[0].spec.template.metadata.labels).toMatchObject(service.spec.selector);
@@ -389,6 +398,7 @@ describe('alert rules', () => {
       'trivet_oldest_pending_seconds',
       'trivet_queues_paused',
       'trivet_workers',
+      'trivet_storage_hosts',
       'trivet_pools',
       'trivet_ready',
     ])

@@ -10,6 +10,7 @@ import { DataTable } from '../parts/data-table';
 import { To } from '../parts/links';
 import { Empty, Loaded, Page, Section } from '../parts/page';
 import { StateBadge } from '../parts/state-badge';
+import { StorageHosts } from './storage-hosts';
 
 const EVERY_MS = 5_000;
 const CLASSES = {
@@ -25,6 +26,7 @@ export function WorkersPage() {
       <Stack gap="md">
         <Queues />
         <Workers />
+        <StorageHosts />
         <Tasks />
       </Stack>
     </Page>

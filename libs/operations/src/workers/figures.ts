@@ -42,7 +42,13 @@ const WORKERS = sql(
   `SELECT (SELECT count(*) FROM trivet.worker WHERE seen_at > now() - $1 * interval '1 ms')::int AS up,
           (SELECT count(*) FROM trivet.worker WHERE seen_at <= now() - $1 * interval '1 ms')::int AS lost,
           (SELECT count(*) FROM trivet.queue WHERE paused)::int AS "pausedQueues",
-          (SELECT count(*) FROM trivet.operation o WHERE ${WAITS_FOR_NOBODY})::int AS "unknownKinds"`,
+          (SELECT count(*) FROM trivet.operation o WHERE ${WAITS_FOR_NOBODY})::int AS "unknownKinds",
+          h."storageHosts", h."waitingForHost"
+     FROM (SELECT json_build_object('up', count(*) FILTER (WHERE silent_ms <= $1),
+                                    'down', count(*) FILTER (WHERE silent_ms > $1 AND home_of > 0),
+                                    'gone', count(*) FILTER (WHERE silent_ms > $1 AND home_of = 0)) AS "storageHosts",
+                  coalesce(sum(waiting), 0)::int AS "waitingForHost"
+             FROM trivet.list_storage_hosts()) AS h`,
 );
 const LATE = sql(
   'late_tasks',

@@ -10,6 +10,16 @@ export interface WorkerFigures {
   pausedQueues: number;
   /** Operations of kinds that no worker that is up knows. */
   unknownKinds: number;
+  /** Machines that workers run on. A label holds no name: `trivet storage-host list` says which they are. */
+  storageHosts: {
+    up: number;
+    /** Silent, and the home of pools. */
+    down: number;
+    /** Silent without a pool: forgotten after a day. */
+    gone: number;
+  };
+  /** Operations that are held until a storage host is back. */
+  waitingForHost: number;
 }
 
 const figures = new FigureSource<WorkerFigures>(registry);
@@ -22,6 +32,17 @@ figures.gauge(
   'trivet_operations_unknown',
   'Operations that have waited for a minute, of kinds that no worker that is up knows.',
   f => f.unknownKinds,
+);
+figures.gauges(
+  'trivet_storage_hosts',
+  'Storage hosts, by state: up; down, silent with pools; gone, silent without.',
+  'state',
+  f => f.storageHosts,
+);
+figures.gauge(
+  'trivet_operations_waiting_for_storage_host',
+  'Operations that are held until a silent storage host is back.',
+  f => f.waitingForHost,
 );
 figures.gauge('trivet_queues_paused', 'Classes of operations that somebody paused.', f => f.pausedQueues);
 

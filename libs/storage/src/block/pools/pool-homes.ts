@@ -9,7 +9,8 @@ const ELSEWHERE = sql(
 );
 const HOMES = sql(
   'pool_homes',
-  `SELECT DISTINCT host FROM trivet.pool_home WHERE tenant_id = $1 AND backend_id = $2 AND pool = ANY ($3)`,
+  `SELECT pool, host FROM trivet.pool_home WHERE tenant_id = $1 AND backend_id = $2 AND pool = ANY ($3)
+    ORDER BY pool COLLATE "C"`,
 );
 
 interface Place {
@@ -45,14 +46,12 @@ export async function poolsElsewhere(
   return new Set(rows.map(({ pool }) => pool));
 }
 
-/** What one operation works on must be on one host. */
+/** What one operation works on must be on one host. A pool that nobody has found yet is on none. */
 export async function requireOneHost(tx: Tx, { tenantId, backendId }: Place, pools: readonly string[]): Promise<void> {
   const distinct = [...new Set(pools)];
   if (distinct.length < 2) return;
-  const rows = await tx.query<{ host: string }>(HOMES, [tenantId, backendId, distinct]);
-  if (rows.length > 1)
-    throw new StorageError(
-      'failed_precondition',
-      `pools ${distinct.join(', ')} are on different storage hosts (${rows.map(({ host }) => host).join(', ')})`,
-    );
+  const homes = await tx.query<{ pool: string; host: string }>(HOMES, [tenantId, backendId, distinct]);
+  if (new Set(homes.map(({ host }) => host)).size < 2) return;
+  const where = homes.map(({ pool, host }) => `pool ${pool} is on ${host}`).join(', ');
+  throw new StorageError('failed_precondition', `one operation cannot work on several storage hosts: ${where}`);
 }

@@ -7,7 +7,6 @@ import { uuidv7 } from '#platform/uuid';
 import type { BlockDependencies } from '#storage/block/block-dependencies';
 import type { BlockCaller, VolumeChanges, VolumeRequest, VolumeView } from '#storage/block/block-storage';
 import { reserve } from '#storage/block/pools/pool-capacity';
-import { requireOneHost } from '#storage/block/pools/pool-homes';
 import { choosePool, readPools } from '#storage/block/pools/pool-store';
 import { protect, protectByGroup } from '#storage/block/protection/protect';
 import { cloneVolume } from '#storage/block/volumes/clone-volume';
@@ -102,10 +101,7 @@ export class Volumes {
       const sizeBytes = request.sizeBytes ?? source?.sizeBytes ?? DEFAULT_VOLUME_BYTES;
       // What is cloned as it is keeps its size, also one from before sizes were whole blocks.
       if (image || sizeBytes !== source?.sizeBytes) checkSize(sizeBytes, kind.capabilities);
-      if (source) {
-        checkCloneSize(source, sizeBytes, pool);
-        await requireOneHost(tx, caller, [source.image.pool, pool]);
-      }
+      if (source) checkCloneSize(source, sizeBytes, pool);
       const still = source && (await requireStill(tx, caller, source));
       const { folder, thick } = request;
       const origin = keptOrigin(request.source, source?.volume?.id);

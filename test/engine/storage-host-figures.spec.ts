@@ -1,0 +1,51 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { uuidv7 } from '#platform/uuid';
+import { Jobs, mustSucceed } from '#test/crash/jobs';
+import { TestAppliance } from '#test/support/appliance';
+import { until } from '#test/support/parts';
+
+let appliance: TestAppliance;
+beforeAll(async () => {
+  appliance = await TestAppliance.start({ backend: 'fake' });
+});
+afterAll(() => appliance?.close());
+
+const SILENT = `
+  INSERT INTO trivet.storage_host (name, named, machine, release, seen_at)
+  VALUES ($1, true, $1, '1', now() - interval '1 minute')`;
+const HOME = `
+  INSERT INTO trivet.pool_home (tenant_id, backend_id, pool, host)
+  SELECT tenant_id, backend_id, 'away', $1 FROM trivet.operation LIMIT 1`;
+/** As of a volume there. */
+const ACCEPTED = `
+  INSERT INTO trivet.operation (tenant_id, id, kind, class, backend_id, resource_kind, resource_id, resource_name, request, pool, host)
+  SELECT tenant_id, $1, kind, class, backend_id, resource_kind, $2, 'there', '{}', 'away', $3 FROM trivet.operation LIMIT 1`;
+
+it('storage hosts are counted: up, down with pools, gone without, and what waits for one that is down', async () => {
+  const { database } = appliance;
+  const figures = async () => {
+    const text = await appliance.process('worker').metrics();
+    const one = (series: string) =>
+      Number(
+        text
+          .split('\n')
+          .find(line => line.startsWith(`${series} `))
+          ?.split(' ')[1],
+      );
+    const hosts = ['up', 'down', 'gone'].map(state => one(`trivet_storage_hosts{state="${state}"}`));
+    return [...hosts, one('trivet_operations_waiting_for_storage_host')];
+  };
+  await until('the worker has said where it is', async () => (await figures())[0] === 1);
+  expect(await figures()).toEqual([1, 0, 0, 0]);
+
+  await mustSucceed(() => new Jobs(appliance.client()).create('known'));
+  for (const host of ['with-a-pool', 'with-none']) await database.query(SILENT, [host]);
+  await database.query(HOME, ['with-a-pool']);
+  const id = uuidv7();
+  await database.query(ACCEPTED, [id, uuidv7(), 'with-a-pool']);
+  await until('what is there is held', async () => (await figures())[3] === 1);
+  expect(await figures()).toEqual([1, 1, 1, 1]);
+
+  await database.query(`SELECT trivet.storage_host_beat('with-a-pool', true, 'with-a-pool', '1', NULL, 0)`);
+  expect(await figures()).toEqual([2, 0, 1, 0]);
+});
