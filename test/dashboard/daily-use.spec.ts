@@ -142,7 +142,8 @@ describe.skipIf(!chromiumPath())('a day of operating', () => {
     const burger = page.getByRole('button', { name: 'Open the navigation' });
     await burger.waitFor();
     expect(await burger.evaluate(button => button === button.ownerDocument.activeElement)).toBe(true);
-    // Events still flow: what ends is the next read.
+    // The first read is over. Events still flow: what ends is the next one.
+    await page.getByText('the-viewer@acme').first().waitFor();
     await page.route('**/tenants/acme/users?*', route =>
       route.fulfill({
         status: 401,
