@@ -1,3 +1,4 @@
+import type { ClusterExports } from '#backends/cluster-exports';
 import type { Exporter } from '#backends/exporter';
 import type { ExtentSource } from '#backends/extent-source';
 import type { ImageRef } from '#backends/image-ref';
@@ -160,6 +161,8 @@ export interface BlockStore {
   readonly volumes: BlockBackend;
   readonly extents: ExtentSource;
   readonly exporter: Exporter;
+  /** Of pools that any host may export, one at a time; absent: each is at the host that has its disk. */
+  readonly cluster?: ClusterExports;
   health(signal: AbortSignal): Promise<void>;
   close(): void;
 }

@@ -1,4 +1,5 @@
 import type { BlockBackend, BlockStore } from '#backends/block-backend';
+import type { ClusterExports } from '#backends/cluster-exports';
 import type { Exporter } from '#backends/exporter';
 import { meteredExtents } from '#backends/metered-extents';
 import type { ObjectBackend } from '#backends/object-backend';
@@ -59,6 +60,17 @@ const EXPORTER_METHODS = {
   close: 'plain',
 } as const satisfies Methods<Exporter>;
 
+const CLUSTER_METHODS = {
+  look: 'counted',
+  shutOut: 'counted',
+  letIn: 'counted',
+  hasLeftovers: 'plain',
+  now: 'plain',
+  hold: 'plain',
+  holdForever: 'plain',
+  drop: 'counted',
+} as const satisfies Methods<ClusterExports>;
+
 const resultOf = (error: unknown) => (isStorageError(error) ? error.kind : 'internal');
 
 /** The same port, with its calls counted and timed by kind of backend, method (under `prefix`) and result. */
@@ -84,6 +96,7 @@ export function meteredBlockStore(kind: string, store: BlockStore): BlockStore {
     extents: meteredExtents(kind, store.extents),
     // Both ports have a health of their own.
     exporter: metered(kind, store.exporter, EXPORTER_METHODS, 'exporter.'),
+    ...(store.cluster ? { cluster: metered(kind, store.cluster, CLUSTER_METHODS, 'cluster.') } : {}),
     health: signal => store.health(signal),
     close: () => store.close(),
   };

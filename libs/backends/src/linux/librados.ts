@@ -44,6 +44,20 @@ export class RadosCluster {
     return text.toString('utf8', 0, length).replace(/\0.*$/s, '');
   }
 
+  /** How the cluster sees this client: one or more of `10.0.0.2:0/123`, as text. */
+  async addresses(): Promise<string> {
+    const made: [Pointer] = [null];
+    await librados().call('int rados_getaddrs(void *cluster, _Out_ void **text)', this.cluster, made);
+    const text = koffi().decode(made[0], 'char', -1) as string;
+    librados().now('void rados_buffer_free(void *buffer)', made[0]);
+    return text;
+  }
+
+  /** Every later request knows at least as much as the monitors do now. */
+  async barrier(): Promise<void> {
+    await librados().call('int rados_wait_for_latest_osdmap(void *cluster)', this.cluster);
+  }
+
   async openPool(name: string): Promise<RadosPool> {
     const made: [Pointer] = [null];
     const create = 'int rados_ioctx_create(void *cluster, const char *pool, _Out_ void **io)';
@@ -71,7 +85,9 @@ export class RadosCluster {
     const result = read(out[0]!, outLength[0]!);
     read(said[0]!, saidLength[0]!);
     if (answer < 0) throw foreignError(`${command.prefix}`, answer);
-    return JSON.parse(result || 'null');
+    // `osd blocklist ls` of Ceph 16 writes two lists, one behind the other: what is more than one value is a list of them.
+    const values = JSON.parse(`[${result.replaceAll('][', '],[')}]`) as unknown[];
+    return values.length > 1 ? values : (values[0] ?? null);
   }
 
   async close(): Promise<void> {

@@ -26,6 +26,11 @@ export const CEPH_METHODS = {
     cluster = await connectRados(user, options);
     return cluster.fsid();
   },
+  identity: async (): Promise<{ fsid: string; clients: string }> => ({
+    fsid: connected().fsid(),
+    clients: await connected().addresses(),
+  }),
+  barrier: (): Promise<void> => connected().barrier(),
   command: (command: Readonly<Record<string, unknown>>): Promise<unknown> => connected().command(command),
 
   changeKeys: async (

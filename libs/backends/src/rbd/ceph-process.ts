@@ -23,6 +23,7 @@ export interface CephFailure {
 }
 export type CephAnswer = { id: number; result?: unknown; error?: CephFailure };
 
+const OF_NO_POOL: ReadonlySet<CephMethod> = new Set(['connect', 'command', 'identity', 'barrier']);
 const ENDED = 'the process that talks to the cluster ended';
 
 /** The child ended while the call was under way: its effect is unknown. */
@@ -134,7 +135,7 @@ export class CephProcess {
   #send(child: Child, method: CephMethod, args: readonly unknown[]): Promise<unknown> {
     this.#lastId += 1;
     const id = this.#lastId;
-    const cephPool = method === 'connect' || method === 'command' ? undefined : (args[0] as string);
+    const cephPool = OF_NO_POOL.has(method) ? undefined : (args[0] as string);
     return new Promise((resolve, reject) => {
       child.waiting.set(id, { cephPool, resolve, reject });
       child.process.ref();

@@ -12,6 +12,7 @@ import { Lane } from '#backends/lane';
 import type { ApplianceIdentity } from '#backends/object-backend';
 import { type CephClient, cephError, timedOut } from '#backends/rbd/ceph-errors';
 import { CephProcess } from '#backends/rbd/ceph-process';
+import { RbdCluster } from '#backends/rbd/rbd-cluster';
 import type { RbdConfig } from '#backends/rbd/rbd-config';
 import { cutTogether } from '#backends/rbd/rbd-cut';
 import { growImage } from '#backends/rbd/rbd-grow';
@@ -20,6 +21,7 @@ import { listImages } from '#backends/rbd/rbd-list';
 import { describeImage, imageName, pathIn } from '#backends/rbd/rbd-names';
 import { RbdPools } from '#backends/rbd/rbd-pools';
 import { commitStage, removeStages, removeStrays, writeStage } from '#backends/rbd/rbd-staging';
+import { splitPortal } from '#backends/tgt/portals';
 import { isStorageError, StorageError } from '#platform/errors';
 import type { LeaseSignal } from '#platform/lease-signal';
 
@@ -33,6 +35,7 @@ const LONG_AT_ONCE = 4;
  * rbd-records.ts; how an image comes to its name: rbd-staging.ts.
  */
 export class RbdBackend implements BlockBackend {
+  readonly cluster: RbdCluster;
   readonly #ceph: CephProcess;
   readonly #pools: RbdPools;
   readonly #client: CephClient;
@@ -45,6 +48,8 @@ export class RbdBackend implements BlockBackend {
     this.#ceph = new CephProcess({ user, key, monitors });
     this.#pools = new RbdPools(pools, this.#ceph, owner);
     this.#client = { user, pools };
+    const served = new Set(pools.flatMap(pool => pool.portals.map(portal => splitPortal(portal).port)));
+    this.cluster = new RbdCluster(this.#ceph, this.#client, served);
   }
 
   async health(signal: AbortSignal): Promise<void> {

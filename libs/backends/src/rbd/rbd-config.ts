@@ -15,6 +15,25 @@ export const rbdPoolConfig = poolConfig.omit({ path: true, within: true, sharePo
     title: 'Data pool',
     description: 'Where the data go when they are erasure-coded; with allow_ec_overwrites',
   }),
+  moving: z
+    .strictObject({
+      device: z
+        .string()
+        .regex(/^[A-Za-z0-9][A-Za-z0-9_.@-]{0,14}$/, 'expected the name of a network interface')
+        .meta({ title: 'Interface', description: 'Of each storage host, by this name', examples: ['bond0'] }),
+      prefixLength: z
+        .int()
+        .min(1)
+        .max(128)
+        .meta({ title: 'Prefix length', examples: [24] }),
+    })
+    .optional()
+    .meta({
+      title: 'Moving portals',
+      description:
+        'The addresses of the portals belong to no host: the one that serves the pool adds them to this interface. Without, ' +
+        'portals are addresses of storage hosts, and each opens its own',
+    }),
   capacityBytes: z.int().positive().optional().meta({
     title: 'Capacity',
     description: 'Bytes that may be used, where neither a quota nor the manager of the cluster says so',

@@ -2,8 +2,10 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import type { BlockBackendKind } from '#backends/block-backend';
 import { blockStore } from '#backends/block-store';
+import type { ClusterExports } from '#backends/cluster-exports';
 import type { Exporter } from '#backends/exporter';
 import { HostFences } from '#backends/host-fence';
+import { bootClock } from '#backends/linux/boot-clock';
 import { NoExporter } from '#backends/no-exporter';
 import { RbdBackend } from '#backends/rbd/rbd-backend';
 import { type RbdConfig, rbdConfig, rbdCredentials } from '#backends/rbd/rbd-config';
@@ -11,7 +13,10 @@ import { RbdExtents } from '#backends/rbd/rbd-extents';
 import { RBD_CAPABILITIES, rbdRegistration } from '#backends/rbd/rbd-registration';
 import { rbdUnits } from '#backends/rbd/rbd-units';
 import { checkFolder } from '#backends/reflink/layout';
+import { splitPortal } from '#backends/tgt/portals';
+import type { ClusterPortals } from '#backends/tgt/tgt-daemons';
 import { TgtExporter } from '#backends/tgt/tgt-exporter';
+import { TgtLeases } from '#backends/tgt/tgt-leases';
 import { StorageError } from '#platform/errors';
 
 /** Images of a Ceph cluster, seen on 16.2 (Pacific). Credentials: the key of its user. */
@@ -31,6 +36,7 @@ export const rbdKind: BlockBackendKind<RbdConfig> = {
     const store = blockStore(volumes, extents, exporterOf(config, key, volumes));
     return {
       ...store,
+      cluster: clusterOf(config, volumes),
       close() {
         store.close();
         extents.close();
@@ -43,8 +49,34 @@ function exporterOf(config: RbdConfig, key: string, volumes: RbdBackend): Export
   if (config.exporter.kind === 'none') return new NoExporter();
   const { folder, maxUnits } = config.exporter;
   const fences = new HostFences(join(folder, 'fences'));
-  return new TgtExporter({ folder, volumes, fences, store: rbdUnits({ ...config, key }, maxUnits) });
+  const store = rbdUnits({ ...config, key }, maxUnits);
+  return new TgtExporter({ folder, volumes, fences, store, cluster: portalsOf(config) });
 }
+
+function clusterOf(config: RbdConfig, { cluster }: RbdBackend): ClusterExports | undefined {
+  if (config.exporter.kind === 'none') return undefined;
+  const leases = new TgtLeases(config.exporter.folder, portalsOf(config));
+  return {
+    look: signal => cluster.look(signal),
+    shutOut: (addresses, signal) => cluster.shutOut(addresses, signal),
+    letIn: (address, signal) => cluster.letIn(address, signal),
+    hasLeftovers: () => cluster.hasLeftovers(),
+    now: bootClock,
+    hold: (pool, untilMs) => leases.hold(pool, untilMs),
+    holdForever: pool => leases.holdForever(pool),
+    drop: (pool, how, signal) => leases.drop(pool, how, signal),
+  };
+}
+
+const portalsOf = ({ pools }: RbdConfig): ClusterPortals => ({
+  moving(name) {
+    const pool = pools.find(one => one.name === name);
+    if (!pool?.moving) return [];
+    const { device, prefixLength } = pool.moving;
+    const addresses = new Set(pool.portals.map(portal => splitPortal(portal).address));
+    return [...addresses].map(address => ({ address, device, prefixLength }));
+  },
+});
 
 /** Says what is wrong by its place alone: what was given may be a key. */
 function parsed<T>(schema: z.ZodType<T>, given: unknown, what: string): T {

@@ -13,13 +13,15 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { type FileHandle, mkdir, open, rm } from 'node:fs/promises';
-import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { DaemonRef } from '#backends/exporter';
 import { withFileLock } from '#backends/linux/file-lock';
+import { addAddress, isHostAddress, type MovingAddress } from '#backends/linux/moving-address';
 import { argumentsOf, findProcesses, inspectProcess, type ProcessId, signalProcess } from '#backends/linux/process-id';
 import { DaemonFolder } from '#backends/tgt/daemon-folder';
+import { DaemonLease } from '#backends/tgt/daemon-lease';
+import { canonicalPortal, splitPortal } from '#backends/tgt/portals';
 import { endConnections } from '#backends/tgt/sessions';
 import { isTgtError, TgtClient } from '#backends/tgt/tgt-client';
 import {
@@ -53,10 +55,25 @@ export interface RunningDaemon {
   folder: DaemonFolder;
 }
 
-export class TgtDaemons {
-  constructor(private readonly root: string) {}
+/** Of pools that any host may serve, one at a time. */
+export interface ClusterPortals {
+  /** Those of the pool's portals that move with it; the others are addresses of hosts, each of which opens its own. */
+  moving(pool: string): readonly MovingAddress[];
+}
 
-  folder(ref: DaemonRef): DaemonFolder {
+export class TgtDaemons {
+  /** @param cluster absent: its pools are at this host alone, and need no lease */
+  constructor(
+    private readonly root: string,
+    private readonly cluster?: ClusterPortals,
+  ) {}
+
+  /** Throws where this host may not serve the pool (now). */
+  requireLease(folder: DaemonFolder): void {
+    if (this.cluster) new DaemonLease(folder).require();
+  }
+
+  folder(ref: Pick<DaemonRef, 'tenantId' | 'pool'>): DaemonFolder {
     return DaemonFolder.of(this.root, ref);
   }
 
@@ -84,44 +101,83 @@ export class TgtDaemons {
     await folder.prepare();
     return locked(folder, signal, async () => {
       await folder.boundLog();
+      this.requireLease(folder);
       let daemon = await this.find(ref);
       if (daemon && !(await isUsable(daemon, signal))) daemon = undefined;
-      if (!daemon) mayChange(signal);
+      if (!daemon) {
+        mayChange(signal);
+        this.requireLease(folder);
+      }
       daemon ??= await start(folder, ref, signal);
-      await usePortals(leased(daemon.client, signal), ref.portals, signal);
+      await usePortals(this.#leased(folder, daemon.client, signal), await this.#portalsHere(ref), signal);
       return daemon;
     });
   }
 
-  /** Targets and sessions end with it. */
-  async stop(ref: DaemonRef, signal: LeaseSignal): Promise<void> {
-    await stop(this.folder(ref), signal);
+  async #portalsHere(ref: DaemonRef): Promise<readonly string[]> {
+    if (!this.cluster) return ref.portals;
+    const moving = this.cluster.moving(ref.pool);
+    for (const address of moving) {
+      this.requireLease(this.folder(ref));
+      await addAddress(address);
+    }
+    const here = ref.portals.filter(portal => isHostAddress(splitPortal(portal).address));
+    if (here.length > 0) return here;
+    throw new StorageError(
+      'unavailable',
+      `pool ${ref.pool}: none of its portals (${ref.portals.join(', ')}) is at an address of this storage host`,
+    );
+  }
+
+  /** For what belongs to the daemon and to no target: its lock keeps others away, and the lease whoever stood still. */
+  #leased(folder: DaemonFolder, client: TgtClient, signal: LeaseSignal): TgtClient {
+    return client.guarded(async () => {
+      mayChange(signal);
+      this.requireLease(folder);
+    });
+  }
+
+  /** At once, whoever has its lock; verified. */
+  async kill(ref: DaemonRef): Promise<void> {
+    for (const id of await findDaemons(this.folder(ref))) await kill(id);
+  }
+
+  /** Targets and sessions end with it. `ended`: by itself, with all units closed. */
+  stop(ref: DaemonRef, signal: LeaseSignal): Promise<Stopped> {
+    return stop(this.folder(ref), signal);
   }
 
   /** Whatever was started below this root, by whom and for which tenant ever. Resolves to how many there were. */
   async stopAll(signal: LeaseSignal): Promise<number> {
     const folders = await DaemonFolder.existing(this.root);
     const stopped = await Promise.all(folders.map(folder => stop(folder, signal)));
-    return stopped.filter(Boolean).length;
+    return stopped.filter(how => how !== 'absent').length;
   }
 }
 
-async function stop(folder: DaemonFolder, signal: LeaseSignal): Promise<boolean> {
-  if ((await folder.read()) === undefined && (await findDaemon(folder)) === undefined) return false;
+type Stopped = 'absent' | 'ended' | 'killed';
+
+async function stop(folder: DaemonFolder, signal: LeaseSignal): Promise<Stopped> {
+  if ((await folder.read()) === undefined && (await findDaemon(folder)) === undefined) return 'absent';
   await folder.prepare();
   return locked(folder, signal, async () => {
     const id = await findDaemon(folder);
     mayChange(signal);
+    let stopped: Stopped = 'absent';
     if (id) {
       await signalProcess(id, 'SIGCONT');
-      await quit(leased(running(folder, id).client, signal), signal).catch(() => {});
+      const quits = await quit(leased(running(folder, id).client, signal), signal).then(
+        () => true,
+        () => false,
+      );
       mayChange(signal);
-      if (!(await isGone(id, EXIT_MS))) await kill(id);
+      stopped = (await isGone(id, EXIT_MS)) && quits ? 'ended' : 'killed';
+      if (stopped === 'killed') await kill(id);
     }
     for (const name of ['daemon.json', 'state', 'ceph.conf', 'keyring', 's.0', 's.0.lock']) {
       await rm(join(folder.path, name), { recursive: true, force: true });
     }
-    return id !== undefined;
+    return stopped;
   });
 }
 
@@ -146,16 +202,22 @@ export function locked<T>(folder: DaemonFolder, signal: AbortSignal, work: () =>
   });
 }
 
+const isDaemonOf = (folder: DaemonFolder, argv: readonly string[]): boolean =>
+  argv.includes(folder.mark) && /(^|\/)tgtd$/.test(argv[0] ?? '');
+
 async function findDaemon(folder: DaemonFolder): Promise<ProcessId | undefined> {
-  const isOurs = (argv: readonly string[]): boolean => argv.includes(folder.mark) && /(^|\/)tgtd$/.test(argv[0] ?? '');
+  const isOurs = (argv: readonly string[]): boolean => isDaemonOf(folder, argv);
   const record = await folder.read();
   if (record && isOurs(await argumentsOf(record.pid))) {
     const found = await inspectProcess(record.pid);
     if (found?.id.startTime === record.startTime) return found.id;
   }
-  const [id] = await findProcesses(isOurs);
+  const [id] = await findDaemons(folder);
   return id;
 }
+
+/** By their arguments alone. More than one: while the first of them still ends. */
+const findDaemons = (folder: DaemonFolder): Promise<ProcessId[]> => findProcesses(argv => isDaemonOf(folder, argv));
 
 /** False when nothing can be asked of it any more and it was ended. One that only does not answer is left alone. */
 async function isUsable(daemon: RunningDaemon, signal: AbortSignal): Promise<boolean> {
@@ -261,18 +323,6 @@ async function usePortals(client: TgtClient, portals: readonly string[], signal:
   }
   for (const portal of open)
     if (!wanted.includes(portal)) await client.tell(deletePortal(portal), signal, 'invalid request');
-}
-
-/** As tgtd spells it. */
-export function canonicalPortal(portal: string): string {
-  const at = portal.lastIndexOf(':');
-  const address = portal.slice(0, at).replace(/^\[|\]$/g, '');
-  const port = Number(portal.slice(at + 1));
-  const family = isIP(address);
-  if (family === 0 || !Number.isInteger(port) || port < 1 || port > 65_535) {
-    throw new StorageError('internal', `portal ${portal}: expected address:port`, { retry: 'person' });
-  }
-  return family === 4 ? `${address}:${port}` : `${new URL(`http://[${address}]`).hostname}:${port}`;
 }
 
 async function quit(client: TgtClient, signal: AbortSignal): Promise<void> {

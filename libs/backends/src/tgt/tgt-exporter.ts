@@ -18,7 +18,7 @@ import { connectionsOf, endConnections } from '#backends/tgt/sessions';
 import { checkPath, checkSpec, checkTarget } from '#backends/tgt/target-check';
 import { TargetStates } from '#backends/tgt/target-state';
 import { isTgtError, type TgtClient } from '#backends/tgt/tgt-client';
-import { locked, type RunningDaemon, TgtDaemons } from '#backends/tgt/tgt-daemons';
+import { type ClusterPortals, locked, type RunningDaemon, TgtDaemons } from '#backends/tgt/tgt-daemons';
 import { deleteTarget, showTargets } from '#backends/tgt/tgt-request';
 import { parseTargets, type ShownTarget } from '#backends/tgt/tgt-show';
 import { FILES, type UnitStore } from '#backends/tgt/unit-store';
@@ -35,6 +35,8 @@ export interface TgtOptions {
   volumes: Pick<BlockBackend, 'inspectImage' | 'pathOf'>;
   fences: HostFences;
   store?: UnitStore;
+  /** Its pools are reached by all hosts. */
+  cluster?: ClusterPortals;
 }
 
 /**
@@ -49,7 +51,7 @@ export class TgtExporter implements Exporter {
   readonly #store: UnitStore;
 
   constructor(private readonly options: TgtOptions) {
-    this.#daemons = new TgtDaemons(options.folder);
+    this.#daemons = new TgtDaemons(options.folder, options.cluster);
     this.#store = options.store ?? FILES;
   }
 
@@ -195,6 +197,7 @@ export class TgtExporter implements Exporter {
     const enter = async (): Promise<void> => {
       await this.options.fences.enter(target.iqn, fence);
       mayChange(signal);
+      this.#daemons.requireLease(this.#daemons.folder(target.daemon));
     };
     await enter();
     const daemon = await this.#daemons.require(target.daemon);

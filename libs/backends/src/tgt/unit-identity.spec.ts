@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { canonicalPortal } from '#backends/tgt/tgt-daemons';
+import { canonicalPortal } from '#backends/tgt/portals';
 import { identityOf, scsiIdOf, serialNumberIn, serialNumberOf } from '#backends/tgt/unit-identity';
 
 const VOLUME = '0190aaaa-bbbb-7ccc-8ddd-000000000001';

@@ -1,0 +1,53 @@
+/**
+ * Until when this host may serve a pool that another one could serve, in the folder of the pool's daemon, so that all workers of the
+ * host know it, and the guard (lease-guard.ts) that outlives them.
+ *
+ *   lease      milliseconds of the boot clock, `forever` where there is no other host, 0 when another one has the pool
+ *   addresses  `ADDRESS/PREFIX DEVICE` a line: those that move with the pool
+ *
+ * Where leases are demanded, no file is as good as 0: a host that joins serves nothing until it has been told to.
+ */
+import { readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { leasesAreDemanded } from '#backends/lease-demand';
+import { bootClock } from '#backends/linux/boot-clock';
+import { type MovingAddress, withPrefix } from '#backends/linux/moving-address';
+import { type DaemonFolder, writeWhole } from '#backends/tgt/daemon-folder';
+import { StorageError } from '#platform/errors';
+
+const FOREVER = 'forever';
+
+export class DaemonLease {
+  readonly #path: string;
+
+  constructor(private readonly folder: DaemonFolder) {
+    this.#path = join(folder.path, 'lease');
+  }
+
+  async write(until: number | 'forever', addresses: readonly MovingAddress[]): Promise<void> {
+    const lines = addresses.map(moving => `${withPrefix(moving)} ${moving.device}\n`).join('');
+    const path = join(this.folder.path, 'addresses');
+    if ((await readFile(path, 'utf8').catch(() => '')) !== lines) await writeWhole(path, lines);
+    await writeWhole(this.#path, `${until}\n`);
+  }
+
+  /** Ask it right before each request that changes something. */
+  require(): void {
+    const until = this.#read();
+    if (until === FOREVER || (until === undefined && !leasesAreDemanded())) return;
+    if (until !== undefined && bootClock() < Number(until)) return;
+    throw new StorageError(
+      'unavailable',
+      `pool ${this.folder.pool} is not served by this storage host now: another one has it, or takes it over`,
+    );
+  }
+
+  #read(): string | undefined {
+    try {
+      return readFileSync(this.#path, 'utf8').trim();
+    } catch {
+      return undefined;
+    }
+  }
+}

@@ -1,0 +1,57 @@
+import type { ClusterExports, ClusterPool } from '#backends/cluster-exports';
+import type { DaemonRef } from '#backends/exporter';
+import { announceAddress, isHere, removeAddress } from '#backends/linux/moving-address';
+import { DaemonLease } from '#backends/tgt/daemon-lease';
+import { ensureGuard } from '#backends/tgt/lease-guard';
+import { type ClusterPortals, TgtDaemons } from '#backends/tgt/tgt-daemons';
+import { isStorageError } from '#platform/errors';
+import { type LeaseSignal, mayChange } from '#platform/lease-signal';
+
+/** The host's part of ClusterExports: daemons of tgt, each with its lease and its addresses. */
+export class TgtLeases implements Pick<ClusterExports, 'hold' | 'holdForever' | 'drop'> {
+  readonly #daemons: TgtDaemons;
+
+  constructor(
+    folder: string,
+    private readonly portals: ClusterPortals,
+  ) {
+    this.#daemons = new TgtDaemons(folder, portals);
+  }
+
+  async hold(pool: ClusterPool, untilMs: number): Promise<void> {
+    await this.#write(pool, untilMs);
+    await ensureGuard(this.#daemons.folder(pool));
+    // Once more and again: a host that stands still answers its neighbours for an address that it has lost.
+    for (const moving of this.portals.moving(pool.pool)) if (isHere(moving)) announceAddress(moving);
+  }
+
+  holdForever(pool: ClusterPool): Promise<void> {
+    return this.#write(pool, 'forever');
+  }
+
+  async drop(pool: ClusterPool, { orderly }: { orderly: boolean }, signal: LeaseSignal): Promise<boolean> {
+    mayChange(signal);
+    await this.#write(pool, 0);
+    for (const moving of this.portals.moving(pool.pool)) await removeAddress(moving);
+    const ref: DaemonRef = { tenantId: pool.tenantId, pool: pool.pool, portals: [] };
+    if (!(await this.#daemons.find(ref))) return true;
+    const isEnded = orderly && (await this.#end(ref, signal));
+    await this.#daemons.kill(ref);
+    return isEnded;
+  }
+
+  async #end(ref: DaemonRef, signal: LeaseSignal): Promise<boolean> {
+    try {
+      return (await this.#daemons.stop(ref, signal)) !== 'killed';
+    } catch (error) {
+      if (!isStorageError(error)) throw error;
+      return false;
+    }
+  }
+
+  async #write(pool: ClusterPool, until: number | 'forever'): Promise<void> {
+    const folder = this.#daemons.folder(pool);
+    await folder.prepare();
+    await new DaemonLease(folder).write(until, this.portals.moving(pool.pool));
+  }
+}
