@@ -11,6 +11,7 @@ import type { Database } from '#platform/database/database';
 import { key } from '#platform/process/providers';
 import { StoreMonitor } from '#storage/backends/store-monitor';
 import { BlockDriftCheck } from '#storage/block/drift/block-drift';
+import { ExportLeaseKeeper } from '#storage/block/export-leases/export-lease-keeper';
 import { PoolMonitor } from '#storage/block/pools/pool-monitor';
 import { PoolSampler } from '#storage/block/pools/pool-sampler';
 import { ExportSupervisor } from '#storage/block/publications/export-supervisor';
@@ -44,10 +45,26 @@ interface TaskParts {
   refuse?(reason: string): void;
 }
 
+export const LEASES = key<ExportLeaseKeeper>('leases of exports');
+
+/** Which host exports a pool of a cluster: goes on until the worker's last operation has ended. */
+export function exportLeases({
+  database,
+  blocks,
+  host,
+}: Required<Pick<TaskParts, 'database' | 'blocks' | 'host'>>): ExportLeaseKeeper {
+  const supervisor = new ExportSupervisor(database, blocks, undefined, host.name);
+  return new ExportLeaseKeeper(database, blocks, kindNamed, host, {
+    serve: ({ tenantId, backendId, pool }) => supervisor.serve(tenantId, backendId, pool),
+  });
+}
+
+const kindNamed = (kind: string) => blockBackendKind(blockBackendKinds(), kind);
+
 /** What workers do without being asked; those of the engine itself are in libs/operations/src/workers/worker.ts. In any order. */
 export function periodicTasks(parts: TaskParts): PeriodicTask[] {
   const { config, database, secrets, objects, blocks, sessions, host, refuse } = parts;
-  const kindOf = (kind: string) => blockBackendKind(blockBackendKinds(), kind);
+  const kindOf = kindNamed;
   return [
     forgetGone(database),
     new AuditRetention(database, config.TRIVET_AUDIT_LOG_DAYS),

@@ -1,4 +1,5 @@
 import { Inject, Module, type OnApplicationBootstrap } from '@nestjs/common';
+import { demandLeases } from '#backends/lease-demand';
 import { poolAnswers } from '#backends/reflink/pool-answers';
 import { HANDLERS, OperationHandlersModule } from '#changes/operation-handlers.module';
 import { readEngineFigures, readLateTasks, readWorkerFigures } from '#operations/workers/figures';
@@ -12,11 +13,12 @@ import { bindLateTasks, bindWorkerFigures } from '#platform/metrics/worker-metri
 import { VERSION } from '#platform/process/boot';
 import { type AppContext, CONFIG, CONTEXT } from '#platform/process/platform.module';
 import { key, provide } from '#platform/process/providers';
+import type { ExportLeaseKeeper } from '#storage/block/export-leases/export-lease-keeper';
 import { readBlockFigures } from '#storage/block/pools/block-figures';
 import { BlockSessionsModule } from '#storage/block/sessions/block-sessions.module';
 import { SnapshotSessionService } from '#storage/block/sessions/snapshot-session-service';
 import { BackendDirectoriesModule, BLOCK_BACKENDS, OBJECT_BACKENDS } from '#storage/shared/backend-directories.module';
-import { periodicTasks, TASKS } from './periodic-tasks.js';
+import { exportLeases, LEASES, periodicTasks, TASKS } from './periodic-tasks.js';
 
 const STORES_MS = 5_000;
 const STORAGE_HOST = key<StorageHost>('storage host');
@@ -25,8 +27,15 @@ const STORAGE_HOST = key<StorageHost>('storage host');
 @Module({
   imports: [BackendDirectoriesModule, BlockSessionsModule, OperationHandlersModule],
   providers: [
-    provide(STORAGE_HOST, [CONFIG, Database], (config, database) =>
-      StorageHost.join(database, config.TRIVET_HOST, VERSION),
+    provide(STORAGE_HOST, [CONFIG, Database], async (config, database) => {
+      const host = await StorageHost.join(database, config.TRIVET_HOST, VERSION);
+      await host.beat();
+      // Before the first operation: another host may serve what this one could.
+      if (host.isOneOfSeveral) demandLeases();
+      return host;
+    }),
+    provide(LEASES, [Database, BLOCK_BACKENDS, STORAGE_HOST], (database, blocks, host) =>
+      exportLeases({ database, blocks, host }),
     ),
     provide(
       TASKS,
@@ -41,8 +50,8 @@ const STORAGE_HOST = key<StorageHost>('storage host');
     ),
     provide(
       OperationWorker,
-      [CONFIG, Database, HANDLERS, OBJECT_BACKENDS, BLOCK_BACKENDS, TASKS, STORAGE_HOST],
-      (config, database, handlers, objects, blocks, tasks, host) =>
+      [CONFIG, Database, HANDLERS, OBJECT_BACKENDS, BLOCK_BACKENDS, TASKS, LEASES, STORAGE_HOST],
+      (config, database, handlers, objects, blocks, tasks, leases, host) =>
         new OperationWorker({
           database,
           handlers,
@@ -59,6 +68,7 @@ const STORAGE_HOST = key<StorageHost>('storage host');
           concurrency: config.TRIVET_WORKER_CONCURRENCY,
           tenantCap: config.TRIVET_TENANT_CAP,
           tasks,
+          pulse: [leases],
         }),
     ),
   ],
@@ -68,6 +78,7 @@ export class WorkerModule implements OnApplicationBootstrap {
     @Inject(CONTEXT) private readonly context: AppContext,
     private readonly database: Database,
     private readonly worker: OperationWorker,
+    @Inject(LEASES) private readonly leases: ExportLeaseKeeper,
   ) {}
 
   onApplicationBootstrap(): void {
@@ -91,6 +102,7 @@ export class WorkerModule implements OnApplicationBootstrap {
     );
     worker.start();
     shutdown.add('operations', () => worker.stop(config.TRIVET_SHUTDOWN_MS * 0.7));
+    shutdown.add('exports', () => this.leases.leave(worker.id));
     log.info({ worker: worker.id, redis: config.TRIVET_REDIS_URL === 'none' ? 'none' : 'used' }, 'operations are run');
   }
 }

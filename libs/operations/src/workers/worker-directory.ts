@@ -25,6 +25,8 @@ export interface Reach {
   pools: { backend: string; name: string; path: string }[];
   /** Whose file systems it has, too, although another host is their home. */
   foreign: { backend: string; name: string; path: string; home: string }[];
+  /** Of clusters, which another host serves, and this one could. */
+  standby: { backend: string; name: string }[];
   /** Programs that export volumes of those. */
   exporters: string[];
   /** Where those are reached. */
@@ -124,6 +126,7 @@ export class WorkerDirectory {
       state: silentMs > LOST_AFTER_MS ? 'down' : 'up',
       pools: reach.pools ?? [],
       foreign: reach.foreign ?? [],
+      standby: reach.standby ?? [],
       portals: reach.portals ?? [],
       exporters: reach.exporters ?? [],
     }));

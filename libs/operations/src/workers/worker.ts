@@ -60,6 +60,8 @@ export interface WorkerOptions {
   version?: string;
   /** Beside those of the engine itself. */
   tasks?: readonly PeriodicTask[];
+  /** Those that go on until the last operation has ended, and that no setting makes slower. */
+  pulse?: readonly PeriodicTask[];
 }
 
 /** Everything that runs operations in one process. Any number of such processes share Postgres and Redis. */
@@ -123,7 +125,7 @@ export class OperationWorker {
       host: options.host,
       registered: () => this.pulse.first(this.heartbeat.name),
     };
-    this.pulse = new PeriodicTasks([this.heartbeat, pauses], { ...periodic, leastMs: 0 });
+    this.pulse = new PeriodicTasks([this.heartbeat, pauses, ...(options.pulse ?? [])], { ...periodic, leastMs: 0 });
     const lookout = new Lookout(database, task => this.tasks.wake(task));
     const own = [lookout, reconciler, circuits, operationRetention(database)];
     this.tasks = new PeriodicTasks([...own, ...(options.tasks ?? [])], { ...periodic, leastMs: options.reconcileMs });

@@ -104,8 +104,12 @@ export class PoolMonitor implements PeriodicTask {
       let status = seen.find(({ name }) => name === pool.name);
       if (!status) continue;
       const { uuid: known, home } = await this.known(tenantId, backendId, pool.name);
-      // A dead host's targets of a cluster may still be served: its pools stay its own until it can be fenced (ADR 33).
-      if (home !== undefined && blockKind.isOfCluster && this.isElsewhere(pool, home)) continue;
+      // Who serves it is decided by leases (ADR 40).
+      if (home !== undefined && blockKind.isOfCluster && this.isElsewhere(pool, home)) {
+        if (status.state === 'up' && status.uuid === known)
+          this.reach.standby.push({ backend: backendId, name: pool.name });
+        continue;
+      }
       if (this.isElsewhere(pool, home)) {
         if (status.state === 'down' || status.uuid !== known || !(await this.takeOver(backend, pool))) continue;
       }
@@ -213,4 +217,4 @@ const KNOWN = sql(
 
 const NOBODY = 'no storage host has taken it into use: name one in the registration of its backend';
 
-const noReach = (): Reach => ({ pools: [], foreign: [], exporters: [], portals: [] });
+const noReach = (): Reach => ({ pools: [], foreign: [], standby: [], exporters: [], portals: [] });

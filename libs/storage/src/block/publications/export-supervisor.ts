@@ -53,7 +53,8 @@ const EXPORTING_POOLS = sql(
   `SELECT name AS pool, portals FROM trivet.pool
     WHERE tenant_id = $1 AND backend_id = $2 AND state = 'up' AND portals <> '{}'
       AND NOT EXISTS (SELECT FROM trivet.pool_home h
-                       WHERE h.tenant_id = $1 AND h.backend_id = $2 AND h.pool = pool.name AND h.host <> $3)`,
+                       WHERE h.tenant_id = $1 AND h.backend_id = $2 AND h.pool = pool.name
+                         AND (h.host <> $3 OR h.to_fence <> '[]'))`,
 );
 /** Whose targets they are, published or not; of any backend of the tenant, since a daemon is known by tenant and pool. */
 const OWNERS = sql(
@@ -119,14 +120,27 @@ export class ExportSupervisor implements PeriodicTask {
     return isCalm && this.asked.size === 0 ? 'calm' : undefined;
   }
 
+  /** One that this host has just begun to serve: at once. */
+  async serve(tenantId: string, backendId: string, pool: string): Promise<void> {
+    const pools = await this.pools(tenantId, backendId);
+    const daemon = pools.find(one => one.pool === pool);
+    if (!daemon) return;
+    const one = { backendId, daemon: { tenantId, ...daemon } };
+    if (!this.asked.has(keyOf(one))) await this.begin(one, () => {});
+  }
+
+  private pools(tenantId: string, backendId: string): Promise<Omit<DaemonRef, 'tenantId'>[]> {
+    return this.database.withTenant(tenantId, tx =>
+      tx.query<Omit<DaemonRef, 'tenantId'>>(EXPORTING_POOLS, [tenantId, backendId, this.host ?? null]),
+    );
+  }
+
   private async all(): Promise<Kept[]> {
     const found: Kept[] = [];
     await eachBlockBackend(
       this.database,
       async ({ tenantId, backendId }) => {
-        const pools = await this.database.withTenant(tenantId, tx =>
-          tx.query<Omit<DaemonRef, 'tenantId'>>(EXPORTING_POOLS, [tenantId, backendId, this.host ?? null]),
-        );
+        const pools = await this.pools(tenantId, backendId);
         found.push(...pools.map(pool => ({ backendId, daemon: { tenantId, ...pool } })));
       },
       { atOnce: BACKENDS_AT_ONCE },

@@ -1,0 +1,68 @@
+import type { ClusterView } from '#backends/cluster-exports';
+import { unleased } from '#platform/lease-signal';
+import { createLogger } from '#platform/logging/log';
+import type { ClusterBackend, ClusterViews } from '#storage/block/export-leases/cluster-views';
+import type { LeaseStore } from '#storage/block/export-leases/lease-store';
+
+const log = createLogger('exports');
+
+export const DROP_MS = 8_000;
+const LET_IN_MS = 10_000;
+
+/** A host that finds itself shut out of a cluster: it is let in when nothing that it has begun can come any more. */
+export class ComeBack {
+  /** Said once, by cluster. */
+  private readonly said = new Map<string, string>();
+
+  constructor(
+    private readonly store: LeaseStore,
+    private readonly views: ClusterViews,
+  ) {}
+
+  /** @param dropped told of each pool that is served no more */
+  async run(
+    clusters: readonly ClusterBackend[],
+    dropped: (place: { backendId: string; pool: string }) => void,
+  ): Promise<void> {
+    const shutOut = new Map<string, { view: ClusterView; backends: ClusterBackend[] }>();
+    for (const backend of clusters) {
+      const view = this.views.of(backend.backendId);
+      if (!view) continue;
+      const known = shutOut.get(view.fsid);
+      if (known) known.backends.push(backend);
+      else shutOut.set(view.fsid, { view, backends: [backend] });
+    }
+    for (const { view, backends } of shutOut.values()) if (view.isShutOut) await this.comeBack(view, backends, dropped);
+  }
+
+  private async comeBack(
+    { fsid, address }: ClusterView,
+    backends: readonly ClusterBackend[],
+    dropped: (place: { backendId: string; pool: string }) => void,
+  ): Promise<void> {
+    const fence = await this.store.shutOut(fsid, address);
+    for (const { tenantId, backendId, exports, pools } of backends)
+      for (const pool of pools) {
+        dropped({ backendId, pool });
+        await exports.drop({ tenantId, pool }, { orderly: false }, unleased(AbortSignal.timeout(DROP_MS), DROP_MS));
+      }
+    const [first] = backends;
+    if (!fence)
+      return this.stay(fsid, `the cluster has ${address} on its blocklist, and this appliance has not put it there`);
+    if (await first!.exports.hasLeftovers())
+      return this.stay(fsid, 'connections of daemons that were killed still end');
+    await first!.exports.letIn(address, unleased(AbortSignal.timeout(LET_IN_MS), LET_IN_MS));
+    await this.store.forgetShutOut(fsid, address, fence.fencedAt);
+    this.said.delete(fsid);
+    this.views.forget(fsid);
+    log.info(
+      { fsid, shutOutBy: fence.byHost },
+      'this storage host serves nothing of the cluster any more, and is let in again',
+    );
+  }
+
+  private stay(fsid: string, reason: string): void {
+    if (this.said.get(fsid) !== reason) log.warn({ fsid, reason }, 'this storage host stays shut out of the cluster');
+    this.said.set(fsid, reason);
+  }
+}

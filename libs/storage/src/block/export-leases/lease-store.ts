@@ -1,0 +1,101 @@
+import type { Database } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
+
+/** How long a host has a pool without saying so again. A host that dies is succeeded after it, and a moment. */
+export const TERM_MS = 8_000;
+
+/** A pool of a cluster, as this host sees it. */
+export interface SeenPool {
+  backend: string;
+  name: string;
+  /** Of this host at the cluster; null: not known yet. */
+  address: string | null;
+  /** It could serve it now. */
+  able: boolean;
+}
+
+export interface Shut {
+  host: string;
+  address: string;
+}
+
+/** Who has a pool, and what stands before serving it. */
+export interface HomeOfPool {
+  tenantId: string;
+  backendId: string;
+  pool: string;
+  home: string;
+  /** Decimal; grows with each host that takes it. */
+  fence: string;
+  /** It is this host's, for another term from now on. */
+  renewed: boolean;
+  /** Whose daemons may still write. */
+  toFence: Shut[];
+  /** Why nobody can take it over, although nobody serves it. */
+  obstacle: string | null;
+}
+
+const KEEP = sql(
+  'exports_keep',
+  `SELECT tenant_id AS "tenantId", backend_id AS "backendId", pool, home, fence::text, renewed, to_fence AS "toFence", obstacle
+     FROM trivet.keep_exports($1, $2, $3)`,
+);
+const ALONE = sql('exports_alone', 'SELECT trivet.serve_exports_alone($1, $2)');
+const FENCED = sql('exports_fenced', 'SELECT trivet.exports_fenced($1, $2, $3, $4) AS still');
+const SUCCESSOR = sql('exports_successor', 'SELECT trivet.exports_have_successor($1, $2, $3, $4) AS found');
+const RELEASE = sql('exports_release', 'SELECT trivet.release_exports($1, $2, $3, $4, $5)');
+const NOTE = sql('cluster_fences_note', 'SELECT trivet.note_cluster_fences($1, $2, $3)');
+const OURS = sql(
+  'cluster_fence_read',
+  'SELECT fenced_at::text AS "fencedAt", by_host AS "byHost" FROM trivet.cluster_fence WHERE fsid = $1 AND address = $2',
+);
+const FORGET = sql('cluster_fence_forget', 'SELECT trivet.forget_cluster_fence($1, $2, $3)');
+
+type OfPool = Pick<HomeOfPool, 'backendId' | 'pool' | 'fence'>;
+
+/** Leases of pools, and who was shut out of a cluster, in Postgres. */
+export class LeaseStore {
+  constructor(
+    private readonly database: Pick<Database, 'engine'>,
+    private readonly host: string,
+  ) {}
+
+  keep(pools: readonly SeenPool[]): Promise<HomeOfPool[]> {
+    return this.database.engine<HomeOfPool>(KEEP, [this.host, JSON.stringify(pools), TERM_MS]);
+  }
+
+  /** Without leases. */
+  async keepAlone(pools: readonly Pick<SeenPool, 'backend' | 'name' | 'address'>[]): Promise<void> {
+    await this.database.engine(ALONE, [this.host, JSON.stringify(pools)]);
+  }
+
+  /** False: another host has it by now. */
+  async fenced({ backendId, pool, fence }: OfPool): Promise<boolean> {
+    const [row] = await this.database.engine<{ still: boolean }>(FENCED, [this.host, backendId, pool, fence]);
+    return row!.still;
+  }
+
+  async hasSuccessor({ backendId, pool }: OfPool, worker: string): Promise<boolean> {
+    const asked = [this.host, worker, backendId, pool];
+    const [row] = await this.database.engine<{ found: boolean }>(SUCCESSOR, asked);
+    return row!.found;
+  }
+
+  async release({ backendId, pool, fence }: OfPool, inOrder: boolean): Promise<void> {
+    await this.database.engine(RELEASE, [this.host, backendId, pool, fence, inOrder]);
+  }
+
+  async noteShutOut(fsid: string, hosts: readonly Shut[]): Promise<void> {
+    await this.database.engine(NOTE, [fsid, JSON.stringify(hosts), this.host]);
+  }
+
+  /** Undefined: this appliance has not shut that address out. */
+  async shutOut(fsid: string, address: string): Promise<{ fencedAt: string; byHost: string } | undefined> {
+    const [row] = await this.database.engine<{ fencedAt: string; byHost: string }>(OURS, [fsid, address]);
+    return row;
+  }
+
+  async forgetShutOut(fsid: string, address: string, fencedAt: string): Promise<void> {
+    await this.database.engine(FORGET, [fsid, address, fencedAt]);
+  }
+}
