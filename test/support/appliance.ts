@@ -176,6 +176,18 @@ export class TestAppliance {
     return new TestAppliance(folder, database, env, redisPrefix, fakeFile, fake, socketPath, secrets, block, fakeBlock);
   }
 
+  /** The same registered backends from other settings: what a test has started itself. */
+  async registerAgain(env: Record<string, string>): Promise<void> {
+    Object.assign(this.env, env);
+    const config = loadConfig(['TRIVET_DATABASE_OWNER_URL'], {
+      ...this.env,
+      TRIVET_DATABASE_OWNER_URL: this.database.ownerUrl,
+    });
+    const isKnown = (kind: string): boolean => objectBackendKinds().some(known => known.kind === kind);
+    const backends = withFakes(backendsOf(config), { object: this.fakeFile, block: this.block?.fakeFile });
+    await setUp(config, this.secrets, isKnown, backends);
+  }
+
   /** A running pair, ready. */
   static async start(options: ApplianceOptions): Promise<TestAppliance> {
     const appliance = await TestAppliance.create(options);

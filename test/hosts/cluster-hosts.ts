@@ -1,0 +1,317 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { PACKAGE_ROOT } from '#platform/package-root';
+import { testCluster } from '#test/block-backend/rbd-harness';
+import type { DriverNode, RealDriver } from '#test/csp/driver-client';
+import type { Report } from '#test/hosts/log-writer';
+import { type DaemonProcess, TestAppliance } from '#test/support/appliance';
+import { CephServer } from '#test/support/ceph-server';
+import { Network, type NetworkHost, type Relay } from '#test/support/network';
+import { until } from '#test/support/parts';
+
+const WORKER = join(PACKAGE_ROOT, 'dist', 'test', 'entry', 'worker.js');
+const MIB = 1024 ** 2;
+const PORT = 3260;
+const SLOTS = 64;
+const LONG_MS = 40_000;
+const NODE: DriverNode = {
+  name: 'writer',
+  uuid: '41302701-0196-420f-b319-834a79891db1',
+  iqns: ['iqn.1994-05.com.redhat:writer'],
+  networks: ['192.0.2.2/24'],
+};
+
+/** A storage host of the appliance on the network: workers, and what they start. */
+export interface StorageNode {
+  name: string;
+  host: NetworkHost;
+  /** To PostgreSQL. */
+  relay: Relay;
+}
+
+/**
+ * An appliance with several storage hosts that reach one Ceph, each on an address of its own: a gateway beside, and a pool whose one portal
+ * is an address that moves with it.
+ */
+export class ClusterHosts {
+  readonly nodes = new Map<string, StorageNode>();
+  private readonly workers = new Map<string, DaemonProcess>();
+  driver!: RealDriver;
+  target!: string;
+  private writer: LogWriter | undefined;
+
+  private constructor(
+    readonly appliance: TestAppliance,
+    private readonly network: Network,
+    private readonly ceph: CephServer,
+  ) {}
+
+  static async start(names: readonly string[]): Promise<ClusterHosts> {
+    const network = await Network.make();
+    let appliance: TestAppliance | undefined;
+    try {
+      appliance = await TestAppliance.create({ backend: 'fake', block: 'rbd', redis: false });
+      const folder = join(appliance.folder, 'ceph');
+      mkdirSync(folder);
+      const ceph = await CephServer.start(folder, network.address(9));
+      const house = new ClusterHosts(appliance, network, ceph);
+      await house.#register();
+      await appliance.gateway();
+      for (const [at, name] of names.entries()) await house.#add(name, 11 + at);
+      await house.holder();
+      house.driver = appliance.driver();
+      await house.driver.login();
+      return house;
+    } catch (error) {
+      await appliance?.close();
+      await network.remove();
+      throw error;
+    }
+  }
+
+  get portal(): string {
+    return `${this.network.address(50)}:${PORT}`;
+  }
+
+  get movingAddress(): string {
+    return this.network.address(50);
+  }
+
+  get cephAddress(): string {
+    return this.network.address(9);
+  }
+
+  node(name: string): StorageNode {
+    return this.nodes.get(name)!;
+  }
+
+  /** In place of the run's Ceph, which listens on loopback. */
+  async #register(): Promise<void> {
+    const { appliance, ceph, portal } = this;
+    const cluster = testCluster(ceph.configuration);
+    const cephPool = await cluster.makePool();
+    const caps = ['mon', 'profile rbd, allow command "osd blocklist"', 'osd', `profile rbd pool=${cephPool}`];
+    const { user, key } = await cluster.makeUser([cephPool], caps);
+    cluster.close();
+    const keyFile = join(appliance.folder, 'key');
+    writeFileSync(keyFile, key, { mode: 0o600 });
+    await appliance.registerAgain({
+      TRIVET_RBD_MONITORS: cluster.monitors.join(','),
+      TRIVET_RBD_USER: user,
+      TRIVET_RBD_KEY_FILE: keyFile,
+      TRIVET_RBD_POOL: cephPool,
+      TRIVET_RBD_PORTALS: portal,
+    });
+    await appliance.database.query(
+      `UPDATE trivet.backend SET version = version + 1,
+              config = jsonb_set(jsonb_set(config, '{pools,0,moving}', '{"device": "eth0", "prefixLength": 24}'), '{pools,0,withoutChap}', 'true')
+        WHERE kind = 'rbd'`,
+    );
+  }
+
+  async #add(name: string, last: number): Promise<void> {
+    const tgt = join(this.appliance.folder, `tgt-${name}`);
+    mkdirSync(tgt, { mode: 0o700 });
+    const host = await this.network.host(name, last, { [this.appliance.tgtPath]: tgt });
+    const { port } = new URL(this.appliance.env.TRIVET_DATABASE_URL!);
+    this.nodes.set(name, { name, host, relay: await this.network.relay(Number(port)) });
+    await this.work(name);
+    await until(`${name} is known`, () => this.seen(name), LONG_MS);
+  }
+
+  /** A worker there, which is not waited for. */
+  async work(name: string) {
+    const { host, relay } = this.node(name);
+    const through = (url: string | undefined) => Object.assign(new URL(url!), { host: relay.address }).href;
+    const { TRIVET_DATABASE_URL: app, TRIVET_DATABASE_ENGINE_URL: engine } = this.appliance.env;
+    const env = {
+      TRIVET_HOST: name,
+      TRIVET_DATABASE_URL: through(app),
+      TRIVET_DATABASE_ENGINE_URL: through(engine),
+      PATH: '/usr/sbin:/sbin:/usr/bin:/bin',
+    };
+    const worker = await this.appliance.startingWorker(env, host.inside);
+    this.workers.set(name, worker);
+    return worker;
+  }
+
+  /** In order, as an upgrade does. */
+  async endWorker(name: string): Promise<void> {
+    this.node(name).host.end(WORKER);
+    await this.workers.get(name)!.ended();
+  }
+
+  /** Who is shut out of the cluster. */
+  async fences(): Promise<string[]> {
+    const rows = await this.appliance.database.query<{ host: string }>('SELECT host FROM trivet.cluster_fence');
+    return rows.map(({ host }) => host);
+  }
+
+  private async seen(name: string): Promise<boolean> {
+    const rows = await this.appliance.database.query(
+      'SELECT FROM trivet.storage_host WHERE name = $1 AND seen_at > added_at',
+      [name],
+    );
+    return rows.length > 0;
+  }
+
+  /** It could serve the pool. */
+  standsBy(name: string): Promise<void> {
+    return this.explained(
+      until(
+        `${name} could serve the pool`,
+        async () => {
+          const [row] = await this.appliance.database.query<{ able: boolean }>(
+            `SELECT seen_at > now() - interval '10 seconds' AND reach -> 'standby' <> '[]'
+                    AND NOT EXISTS (SELECT FROM trivet.cluster_fence f WHERE f.host = s.name) AS able
+               FROM trivet.storage_host s WHERE name = $1`,
+            [name],
+          );
+          return row?.able;
+        },
+        LONG_MS,
+      ),
+    );
+  }
+
+  /** With what everybody says, where it fails. */
+  private async explained(work: Promise<unknown>): Promise<void> {
+    try {
+      await work;
+    } catch (error) {
+      throw new Error(`${(error as Error).message}\n${await this.report()}`);
+    }
+  }
+
+  async lease() {
+    const [row] = await this.appliance.database.query<{ host: string; fence: string; serving: boolean }>(
+      `SELECT host, fence::text, to_fence = '[]' AND coalesce(lease_until > now(), false) AS serving FROM trivet.pool_home`,
+    );
+    return row;
+  }
+
+  /** Whose pool it is, when somebody serves it. */
+  async holder(): Promise<string> {
+    let host = '';
+    await until(
+      'somebody serves the pool',
+      async () => {
+        const lease = await this.lease();
+        host = lease?.host ?? '';
+        return lease?.serving;
+      },
+      LONG_MS,
+    );
+    return host;
+  }
+
+  async isTakenFrom(name: string, fence: string): Promise<string> {
+    await this.explained(
+      until(
+        `another host than ${name} has the pool`,
+        async () => {
+          const lease = await this.lease();
+          return lease && lease.host !== name && lease.serving && BigInt(lease.fence) > BigInt(fence);
+        },
+        LONG_MS,
+      ),
+    );
+    return this.holder();
+  }
+
+  /** For a failure: who says what. */
+  async report(): Promise<string> {
+    const rows = await this.appliance.database.query(
+      `SELECT (SELECT json_agg(h) FROM trivet.pool_home h) AS homes, (SELECT json_agg(f) FROM trivet.cluster_fence f) AS fences,
+              (SELECT json_agg(json_build_object('name', s.name, 'seen', s.seen_at, 'down', s.down_at, 'reach', s.reach)) FROM trivet.storage_host s) AS hosts`,
+    );
+    const logs = [...this.workers].map(([name, worker]) => `${name}:\n${worker.log().slice(-3_000)}`);
+    return [JSON.stringify(rows, null, 1), ...logs].join('\n');
+  }
+
+  /** A published volume, and a host that writes to it. */
+  async write(): Promise<LogWriter> {
+    const volume = await this.driver.createVolume('log', 16 * MIB);
+    const publication = await this.driver.publish(volume.id, NODE);
+    this.target = publication.target_names[0]!;
+    expectPortal(publication.discovery_ips, this.movingAddress);
+    const client = await this.network.host('i', 99);
+    this.writer = new LogWriter(client, [this.portal, this.target, NODE.iqns[0]!, `${SLOTS}`]);
+    await this.writer.acknowledges();
+    return this.writer;
+  }
+
+  logs(): string {
+    return this.appliance.processes.map(one => one.log()).join('\n');
+  }
+
+  async close(): Promise<void> {
+    this.writer?.kill();
+    await this.network.remove();
+    await this.ceph.stop();
+    await this.appliance.close();
+  }
+}
+
+function expectPortal(addresses: readonly string[] | undefined, address: string): void {
+  if (!addresses?.includes(address)) throw new Error(`hosts are told ${addresses}, and not ${address}`);
+}
+
+/** The writer's reports, as they come. */
+export class LogWriter {
+  readonly acknowledged: { number: number; at: number; waitedMs: number; sessions: number }[] = [];
+  private readonly child: ChildProcess;
+  private readonly ended: Promise<Extract<Report, { slots: number[] }>>;
+  private errors = '';
+
+  constructor(host: NetworkHost, args: readonly string[]) {
+    const script = join(PACKAGE_ROOT, 'dist', 'test', 'hosts', 'log-writer.js');
+    const [program, ...told] = [...host.inside, process.execPath, script, ...args];
+    this.child = spawn(program!, told, { stdio: ['pipe', 'pipe', 'pipe'] });
+    this.child.stderr!.on('data', chunk => {
+      this.errors += chunk;
+    });
+    this.ended = new Promise((resolve, reject) => {
+      createInterface({ input: this.child.stdout! }).on('line', line => {
+        const report = JSON.parse(line) as Report;
+        if ('slots' in report) resolve(report);
+        else this.acknowledged.push({ ...report, number: report.acknowledged });
+      });
+      this.child.once('exit', () => reject(new Error(`the writer ended: ${this.errors}`)));
+    });
+    this.ended.catch(() => {});
+  }
+
+  get last(): number {
+    return this.acknowledged.at(-1)?.number ?? 0;
+  }
+
+  /** Something new, that was sent from now on. */
+  async acknowledges(timeoutMs = LONG_MS): Promise<void> {
+    const before = this.last;
+    await until('writes are acknowledged', () => this.last > before + 1, timeoutMs);
+  }
+
+  /** The longest wait for one acknowledgement since then. */
+  longestWaitMs(since: number): number {
+    return Math.max(...this.acknowledged.filter(({ at }) => at >= since).map(({ waitedMs }) => waitedMs));
+  }
+
+  /** What is on the disk, slot by slot, and its identity. */
+  async finish() {
+    this.child.stdin!.write('stop\n');
+    const { slots, serial } = await this.ended;
+    const expected = slots.map((_, slot) => {
+      const last = this.last;
+      const number = last - ((((last - slot) % SLOTS) + SLOTS) % SLOTS);
+      return Math.max(0, number);
+    });
+    return { slots, expected, serial };
+  }
+
+  kill(): void {
+    this.child.kill('SIGKILL');
+  }
+}
