@@ -38,6 +38,7 @@ export interface StorageNode {
 export class ClusterHosts {
   readonly nodes = new Map<string, StorageNode>();
   private readonly workers = new Map<string, DaemonProcess>();
+  private cephUser!: { user: string; cephPool: string; keyFile: string };
   driver!: RealDriver;
   target!: string;
   private writer: LogWriter | undefined;
@@ -96,6 +97,7 @@ export class ClusterHosts {
     const { user, key } = await cluster.makeUser([cephPool], caps);
     cluster.close();
     const keyFile = join(appliance.folder, 'key');
+    this.cephUser = { user, cephPool, keyFile };
     writeFileSync(keyFile, key, { mode: 0o600 });
     await appliance.registerAgain({
       TRIVET_RBD_MONITORS: cluster.monitors.join(','),
@@ -103,12 +105,9 @@ export class ClusterHosts {
       TRIVET_RBD_KEY_FILE: keyFile,
       TRIVET_RBD_POOL: cephPool,
       TRIVET_RBD_PORTALS: portal,
+      TRIVET_RBD_MOVING_PORTALS: 'eth0/24',
+      TRIVET_ISCSI_WITHOUT_CHAP: '1',
     });
-    await appliance.database.query(
-      `UPDATE trivet.backend SET version = version + 1,
-              config = jsonb_set(jsonb_set(config, '{pools,0,moving}', '{"device": "eth0", "prefixLength": 24}'), '{pools,0,withoutChap}', 'true')
-        WHERE kind = 'rbd'`,
-    );
   }
 
   async #add(name: string, last: number): Promise<void> {
@@ -137,10 +136,27 @@ export class ClusterHosts {
     return worker;
   }
 
-  /** In order, as an upgrade does. */
-  async endWorker(name: string): Promise<void> {
-    this.node(name).host.end(WORKER);
+  /** SIGTERM: in order, as an upgrade does. */
+  async endWorker(name: string, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+    this.node(name).host.end(WORKER, signal);
     await this.workers.get(name)!.ended();
+  }
+
+  /** Whether the cluster itself refuses what comes from there, whatever this appliance believes. */
+  async isRefused(name: string): Promise<boolean> {
+    const listed = await this.ceph.ceph('osd', 'blocklist', 'ls');
+    return listed.includes(`${this.node(name).host.address}:0/0`);
+  }
+
+  /** Writes an object of the pool from there, as one that believes in itself would. */
+  async tryToWrite(name: string): Promise<string> {
+    const { user, cephPool, keyFile } = this.cephUser;
+    const as = ['-c', this.ceph.configuration, '--name', `client.${user}`, '--keyfile', keyFile];
+    const put = this.node(name).host.run('timeout', '20', 'rados', ...as, '-p', cephPool, 'put', 'late', '/etc/hostname');
+    return put.then(
+      () => 'written',
+      (error: { stderr?: string }) => error.stderr ?? '',
+    );
   }
 
   /** Who is shut out of the cluster. */
@@ -302,13 +318,13 @@ export class LogWriter {
   /** What is on the disk, slot by slot, and its identity. */
   async finish() {
     this.child.stdin!.write('stop\n');
-    const { slots, serial } = await this.ended;
+    const { slots, serials } = await this.ended;
     const expected = slots.map((_, slot) => {
       const last = this.last;
       const number = last - ((((last - slot) % SLOTS) + SLOTS) % SLOTS);
       return Math.max(0, number);
     });
-    return { slots, expected, serial };
+    return { slots, expected, serials };
   }
 
   kill(): void {

@@ -17,7 +17,7 @@ const AGAIN_MS = 100;
 
 export type Report =
   | { acknowledged: number; at: number; waitedMs: number; sessions: number }
-  | { slots: number[]; serial: string };
+  | { slots: number[]; serials: string[] };
 
 export function recordOf(number: number): Buffer {
   const record = Buffer.alloc(RECORD_BYTES);
@@ -42,12 +42,15 @@ async function main([portal = '', target = '', iqn = '', slots = '']: readonly s
   const say = (report: Report) => process.stdout.write(`${JSON.stringify(report)}\n`);
   let session: InitiatorSession | undefined;
   let sessions = 0;
+  /** What the disk calls itself, session by session. */
+  const serials: string[] = [];
   const withDisk = async <T>(work: (disk: InitiatorSession) => Promise<T>): Promise<T> => {
     for (;;) {
       try {
         if (!session) {
           session = await within(new Initiator(iqn).login(portal, target, 1));
           sessions += 1;
+          serials.push((await within(session.inquiryPage(0x83))).toString('hex'));
         }
         return await within(work(session));
       } catch {
@@ -68,8 +71,7 @@ async function main([portal = '', target = '', iqn = '', slots = '']: readonly s
   const found: number[] = [];
   for (let slot = 0; slot < count; slot++)
     found.push(numberOf(await withDisk(disk => disk.read(slot * RECORD_BYTES, RECORD_BYTES))));
-  const serial = (await withDisk(disk => disk.inquiryPage(0x83))).toString('hex');
-  say({ slots: found, serial });
+  say({ slots: found, serials });
   session?.session.destroy();
   process.exit(0);
 }

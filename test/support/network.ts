@@ -146,11 +146,11 @@ export class NetworkHost {
   }
 
   /** The one process with that argument; nsenter, which waits for it, hands no signals on. */
-  end(argument: string): void {
+  end(argument: string, signal: NodeJS.Signals): void {
     const found = this.pids().filter(
       pid => nameOf(pid) !== 'nsenter' && readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').includes(argument),
     );
-    for (const pid of found) process.kill(pid, 'SIGTERM');
+    for (const pid of found) process.kill(pid, signal);
   }
 
   async addresses(): Promise<string[]> {

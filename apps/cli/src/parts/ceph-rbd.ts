@@ -22,7 +22,7 @@ export const cephRbdPart: Part = {
     const port = await ports.take('iscsi-ceph');
     await ceph(context, ['osd', 'pool', 'create', POOL, '8', '8', 'replicated']);
     await ceph(context, ['osd', 'pool', 'application', 'enable', POOL, 'rbd']);
-    const caps = ['mon', 'profile rbd', 'osd', `profile rbd pool=${POOL}`];
+    const caps = ['mon', 'profile rbd, allow command "osd blocklist"', 'osd', `profile rbd pool=${POOL}`];
     const keyring = await ceph(context, ['auth', 'get-or-create', `client.${USER}`, ...caps]);
     const [, key] = /key = (\S+)/.exec(keyring) ?? [];
     if (key === undefined) throw new Error(`client.${USER} has no key`);

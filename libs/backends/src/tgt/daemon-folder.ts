@@ -27,7 +27,7 @@ export interface DaemonRecord {
  *   s.0, s.0.lock   tgtd's management socket, and its own lock: a second tgtd for this socket ends by itself
  *   daemon.json     DaemonRecord         tgtd.log, tgtd.log.1    what it says
  *   lock            held while the daemon or its accounts change
- *   ceph.conf, keyring   of a pool of Ceph, see rbd-units.ts
+ *   ceph.conf, keyring   of a pool of Ceph, see rbd-units.ts    lease, addresses   of one, see daemon-lease.ts
  *   state/          what was applied to the daemon that runs now, see target-state.ts
  */
 export class DaemonFolder {

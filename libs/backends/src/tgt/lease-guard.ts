@@ -21,6 +21,7 @@ while read -r until 2>/dev/null < "$folder/lease"; do
   left=$((until - \${up%.*}\${up#*.}0))
   if [ "$left" -gt 0 ]; then
     over=0
+    [ "$left" -gt 10000 ] && left=10000
     sleep "$((left / 1000)).$(printf %03d $((left % 1000)))"
     continue
   fi

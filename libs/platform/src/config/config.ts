@@ -203,6 +203,11 @@ export const configSchema = z.strictObject({
     .transform(text => text.split(',').map(portal => portal.trim()))
     .pipe(z.array(z.string().regex(/^(\[[0-9a-fA-F:.]+\]|[^:\s]+):\d{1,5}$/, 'expected address:port')))
     .optional(),
+  /** `bond0/24`: the portals' addresses move with the pool, from one storage host's interface of that name to another's. */
+  TRIVET_RBD_MOVING_PORTALS: z
+    .string()
+    .regex(/^[A-Za-z0-9][A-Za-z0-9_.@-]{0,14}\/\d{1,3}$/, 'expected interface/prefix length, e.g. bond0/24')
+    .optional(),
   /** The machine that a worker works on, as other hosts know it; its name when absent. */
   TRIVET_HOST: z
     .string()

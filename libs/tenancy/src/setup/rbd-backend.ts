@@ -8,12 +8,15 @@ export function rbdBackend(config: Config) {
   if (monitors === undefined) return undefined;
   if (cephPool === undefined) throw new ConfigError('TRIVET_RBD_POOL: required with TRIVET_RBD_MONITORS');
   const portals = config.TRIVET_RBD_PORTALS ?? [];
+  const [device, prefix] = config.TRIVET_RBD_MOVING_PORTALS?.split('/') ?? [];
+  const moving = device === undefined ? undefined : { device, prefixLength: Number(prefix) };
   const pool = {
     name: 'ceph',
     cephPool,
     ...(dataPool === undefined ? {} : { dataPool }),
     ...(capacityBytes === undefined ? {} : { capacityBytes }),
     portals,
+    ...(moving === undefined ? {} : { moving }),
     withoutChap: config.TRIVET_ISCSI_WITHOUT_CHAP,
   };
   const addresses = [...new Set(portals.map(portal => portal.replace(/:\d+$/, '').replace(/^\[|\]$/g, '')))];
