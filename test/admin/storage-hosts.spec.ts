@@ -191,7 +191,11 @@ it('drains a host: says what to do about each pool, takes none into use, and is 
   const path = '/storage-hosts/old';
   const body = { draining: true, reason: 'the machine goes' };
   const drained = await house.call(house.root.admin, 'PATCH', path, { body });
-  const state = { by: expect.stringContaining(house.root.admin.username), reason: 'the machine goes', since: expect.any(String) };
+  const state = {
+    by: expect.stringContaining(house.root.admin.username),
+    reason: 'the machine goes',
+    since: expect.any(String),
+  };
   expect(drained).toMatchObject({ status: 200, body: { name: 'old', state: 'up', draining: state } });
   expect(drained.body.has).toEqual([
     {

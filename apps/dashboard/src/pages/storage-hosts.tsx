@@ -35,7 +35,7 @@ export function StorageHosts() {
                 head: 'State',
                 cell: host => (
                   <span>
-                    <StateBadge state={host.state} /> {host.draining && <StateBadge state="draining" />}{' '}
+                    <StateBadge state={host.state} /> {host.draining && <Draining {...host.draining} />}
                     <span className="dimmed">{remedy(host)}</span>
                   </span>
                 ),
@@ -64,6 +64,16 @@ export function StorageHosts() {
 
 const reachedBy = ({ exporters, portals, clusters }: StorageHost): string =>
   [...exporters, ...portals, ...clusters.map(cluster => `cluster ${cluster}`)].join(', ') || 'nothing';
+
+const Draining = ({ since, by, reason }: NonNullable<StorageHost['draining']>) => (
+  <span>
+    <StateBadge state="draining" />{' '}
+    <span className="dimmed">
+      since <Ago at={since} /> by {by}
+      {reason && `: ${reason}`}.{' '}
+    </span>
+  </span>
+);
 
 function Drain({ host: { name, draining } }: { host: StorageHost }) {
   return (
@@ -111,7 +121,7 @@ const Todo = ({ host: { name, has } }: { host: StorageHostDetailReply }) =>
     </ul>
   );
 
-function remedy({ name, state, homeOf, foreign, absent, draining }: StorageHost): string | undefined {
+function remedy({ name, state, homeOf, foreign, absent }: StorageHost): string | undefined {
   const [pool] = foreign;
   const [lost] = absent;
   if (state === 'down' && homeOf > 0)
@@ -121,6 +131,5 @@ function remedy({ name, state, homeOf, foreign, absent, draining }: StorageHost)
     return `It has pool ${pool.name} at ${pool.path}, too, whose home is ${pool.home}: unmount it on one of them, or move the pool here.`;
   if (lost)
     return `It is without its pool ${lost.name} at ${lost.path}: mount it, or move the pool to where its disk is.`;
-  if (draining) return `by ${draining.by}${draining.reason ? `: ${draining.reason}` : ''}`;
   return undefined;
 }
