@@ -54,7 +54,7 @@ export function describeStorageHosts(line: CommandLine): void {
         `pool ${pool} is on node-z now, and was on node-y; 0 shares went along, 0 operations go on there\n`,
       );
       expect(await trivet(args)).toBe(`pool ${pool} is on node-z already\n`);
-      const [entry] = (await json(['audit', '--action', 'pool.move'])).items;
+      const [entry] = (await json(['audit', 'list', '--action', 'pool.move'])).items;
       expect(entry).toMatchObject({ action: 'pool.move', before: { host: 'node-y' }, after: { host: 'node-z' } });
       await line.house.query("DELETE FROM trivet.pool_home WHERE host LIKE 'node-%'");
       await line.house.query("DELETE FROM trivet.storage_host WHERE name LIKE 'node-%'");
