@@ -4,6 +4,7 @@ import { describeAnswers } from './commands/describe-answers.js';
 import { describeBackends } from './commands/describe-backends.js';
 import { describeOperations } from './commands/describe-operations.js';
 import { describePurge } from './commands/describe-purge.js';
+import { describeStorageHosts } from './commands/describe-storage-hosts.js';
 import { describeTenants } from './commands/describe-tenants.js';
 
 /** One appliance for the commands of all subjects. */
@@ -16,6 +17,7 @@ describeBackends(line);
 describePurge(line);
 describeOperations(line);
 describeAnswers(line);
+describeStorageHosts(line);
 
 it('no secret stood in an argument or in the environment of a command', () => {
   const all = [...line.seen].join('\n');

@@ -95,6 +95,12 @@ export class ExampleThings {
         return this.host();
       case 'publication':
         return this.publication();
+      case 'storageHost':
+        return this.storageHost();
+      case 'poolBackend':
+        return this.poolBackend();
+      case 'movedPool':
+        return 'moved';
       case 'policy':
         return this.policy();
       case 'template':
@@ -264,6 +270,36 @@ export class ExampleThings {
       `INSERT INTO trivet.protection_template (tenant_id, id, name, schedules)
        SELECT tenant_id, $2, $3, schedules FROM trivet.protection_template WHERE tenant_id = $1 LIMIT 1`,
       [this.house.acme.id, randomUUID(), name],
+    );
+    return name;
+  }
+
+  /** That lives, and can reach so much. */
+  private async storageHost(name = 'node-b', reach: object = {}): Promise<string> {
+    await this.house.query(
+      `INSERT INTO trivet.storage_host (name, named, machine, release, reach) VALUES ($1, true, $1, '0', $2)
+       ON CONFLICT (name) DO UPDATE SET seen_at = now(), reach = storage_host.reach || excluded.reach`,
+      [name, JSON.stringify(reach)],
+    );
+    return name;
+  }
+
+  /** Its pool `moved` is at a host that is without it, and node-b has its disk. */
+  private async poolBackend(): Promise<string> {
+    const name = this.fresh('pools');
+    const id = uuidv7();
+    const path = join(this.house.appliance.folder, name);
+    const config = { file: join(this.house.appliance.folder, 'fake-block.db'), pools: [{ name: 'moved', path }] };
+    await this.house.query(
+      "INSERT INTO trivet.backend (tenant_id, id, name, kind, config) VALUES ($1, $2, $3, 'fake-block', $4)",
+      [this.house.acme.id, id, name, config],
+    );
+    const pool = { backend: id, name: 'moved', path };
+    await this.storageHost('node-a', { absent: [pool] });
+    await this.storageHost('node-b', { foreign: [{ ...pool, home: 'node-a' }] });
+    await this.house.query(
+      "INSERT INTO trivet.pool_home (tenant_id, backend_id, pool, host) VALUES ($1, $2, 'moved', 'node-a')",
+      [this.house.acme.id, id],
     );
     return name;
   }

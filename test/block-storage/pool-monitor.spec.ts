@@ -1,7 +1,8 @@
-import { renameSync } from 'node:fs';
+import { mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { reflinkKind } from '#backends/reflink/reflink-kind';
+import { StorageHost } from '#operations/workers/storage-host';
 import { PoolMonitor } from '#storage/block/pools/pool-monitor';
 import { BlockHouse } from '#test/block-storage/block-house';
 
@@ -11,8 +12,8 @@ beforeAll(async () => {
 });
 afterAll(() => house?.close());
 
-const look = () =>
-  new PoolMonitor(house.parts.database, { open: async () => house.store }, () => reflinkKind).run(
+const look = (host?: StorageHost) =>
+  new PoolMonitor(house.parts.database, { open: async () => house.store }, () => reflinkKind, host).run(
     AbortSignal.timeout(10_000),
   );
 const row = async () => (await house.testDatabase.query('SELECT uuid, state, reason FROM trivet.pool'))[0]!;
@@ -44,4 +45,89 @@ it('says once what is wrong with a pool, to callers and to whoever shows its rea
   }
   await look();
   expect(await row()).toMatchObject({ state: 'up', reason: null });
+});
+
+it('says that its own pool is absent when the place is empty, and nothing has files of it open', async () => {
+  const host = await StorageHost.join(house.parts.database, 'node-a', '1');
+  await look(host);
+  const of = ({ name, path }: { name: string; path: string }) => ({ backend: house.backendId, name, path });
+  const pool = of({ name: 'default', path: house.poolPath });
+  expect(host.reach).toMatchObject({ pools: [pool], absent: [] });
+  const marker = join(house.poolPath, 'trivet-pool.json');
+  renameSync(marker, `${marker}.away`);
+  await look(host);
+  // Its volumes are there: somebody has taken the mark file away.
+  expect(host.reach).toMatchObject({ pools: [], absent: [] });
+  renameSync(`${marker}.away`, marker);
+
+  const away = `${house.poolPath}.away`;
+  renameSync(house.poolPath, away);
+  try {
+    await look(host);
+    expect(host.reach).toMatchObject({ pools: [], absent: [pool] });
+    mkdirSync(house.poolPath);
+    await look(host);
+    expect(host.reach).toMatchObject({ pools: [], absent: [pool] });
+    const asked = vi.spyOn(house.store.exporter, 'listTargets');
+    const target = { tid: 1, iqn: 'iqn.2026-11.example:v', initiators: [], sessions: [] };
+    for (const [targets, absent] of [
+      [[{ ...target, path: '/volumes/v' }], []],
+      [[target], [pool]],
+    ] as const) {
+      asked.mockResolvedValueOnce([...targets]);
+      await look(host);
+      expect(host.reach).toMatchObject({ absent });
+    }
+    asked.mockRejectedValueOnce(new Error('it does not answer'));
+    await look(host);
+    expect(host.reach).toMatchObject({ absent: [] });
+    asked.mockRestore();
+    // What another host would be without is none of its business.
+    await house.testDatabase.query("UPDATE trivet.pool_home SET host = 'node-b'");
+    await look(host);
+    expect(host.reach).toMatchObject({ absent: [] });
+  } finally {
+    rmSync(house.poolPath, { recursive: true, force: true });
+    renameSync(away, house.poolPath);
+  }
+});
+
+it('takes no pool into use while its host is drained, found or empty, and does afterwards', async () => {
+  // The only one: of several it would have to be named.
+  await house.testDatabase.query('DELETE FROM trivet.storage_host');
+  const host = await StorageHost.join(house.parts.database, 'node-c', '1');
+  const drain = (draining: boolean) =>
+    house.testDatabase.query("SELECT trivet.drain_storage_host('node-c', $1, NULL, 'me')", [draining]);
+  const homes = async () => (await house.testDatabase.query('SELECT host FROM trivet.pool_home')).map(one => one.host);
+  await house.testDatabase.query('DELETE FROM trivet.pool_home');
+  await drain(true);
+  await look(host);
+  expect(await row()).toMatchObject({ state: 'down', reason: expect.stringMatching(/drained.*undrain/) });
+  expect(await homes()).toEqual([]);
+  expect(host.reach).toMatchObject({ pools: [] });
+  await drain(false);
+  await look(host);
+  expect(await row()).toMatchObject({ state: 'up', reason: null });
+  expect(await homes()).toEqual(['node-c']);
+  // What it has it goes on with.
+  await drain(true);
+  await look(host);
+  expect(await row()).toMatchObject({ state: 'up' });
+
+  const away = `${house.poolPath}.away`;
+  renameSync(house.poolPath, away);
+  mkdirSync(house.poolPath);
+  await house.testDatabase.query('DELETE FROM trivet.pool_home');
+  await house.testDatabase.query('UPDATE trivet.pool SET uuid = NULL');
+  try {
+    await look(host);
+    expect(await row()).toMatchObject({ state: 'down', reason: expect.stringMatching(/drained.*undrain/) });
+    expect(readdirSync(house.poolPath)).toEqual([]);
+    await drain(false);
+    await look(host);
+    expect(readdirSync(house.poolPath)).toContain('trivet-pool.json');
+  } finally {
+    rmSync(house.poolPath, { recursive: true, force: true });
+    renameSync(away, house.poolPath);
+  }
 });

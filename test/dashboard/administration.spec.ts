@@ -373,6 +373,39 @@ describe.skipIf(!chromiumPath())('administration in the page', () => {
     expect(await own.textContent()).not.toMatch(/Start its worker|forgotten/);
     await house.query("SELECT trivet.storage_host_beat('node-full', true, 'node-full', '1.2.4', NULL, 0)");
     await row(/node-full.*up.*1\.2\.4/).waitFor();
+    expect(await table.getByRole('button').count()).toBe(0);
+
+    const admin = await visit();
+    const at = admin.page;
+    await admin.logIn(house.root.admin, '/workers');
+    const hosts = (text: string | RegExp) =>
+      at.getByRole('table', { name: 'Storage hosts' }).getByRole('row').filter({ hasText: text });
+    await hosts('node-full').getByRole('button', { name: 'Drain' }).click();
+    const dialog = at.getByRole('dialog');
+    await dialog.getByLabel('Reason').fill('the machine goes');
+    await dialog.getByRole('button', { name: 'Drain' }).click();
+    await dialog.getByText(/away: 0 volumes.*trivet pool move away --tenant acme/).waitFor();
+    await dialog.getByRole('button', { name: 'Done' }).click();
+    await hosts(/node-full.*away: 0 volumes.*draining.*the machine goes/).waitFor();
+
+    await at.goto('/tenants/acme/backends/local');
+    const pool = at.getByRole('table', { name: 'Pools' }).getByRole('row').nth(1);
+    const name = await pool.getByRole('cell').first().textContent();
+    await pool.getByRole('button', { name: 'Move' }).click();
+    await dialog.getByLabel('Storage host').selectOption('node-empty');
+    await dialog.getByLabel('I have made sure that it is off').check();
+    await dialog.getByLabel('Reason').fill('its disk went');
+    await dialog.getByLabel(`Type ${name} to confirm`).fill(name!);
+    await dialog.getByRole('button', { name: 'Move it' }).click();
+    await dialog
+      .getByRole('alert')
+      .getByText(/node-empty is silent since/)
+      .waitFor();
+
+    await at.goto('/workers');
+    await hosts('node-full').getByRole('button', { name: 'Take back' }).click();
+    await dialog.getByRole('button', { name: 'Take back' }).click();
+    await hosts('node-full').getByRole('button', { name: 'Drain' }).waitFor();
     await house.query("DELETE FROM trivet.pool_home WHERE host = 'node-full'");
     await house.query("DELETE FROM trivet.storage_host WHERE name LIKE 'node-%'");
   });

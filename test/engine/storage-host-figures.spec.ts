@@ -35,6 +35,12 @@ it('storage hosts are counted: up, down with pools, gone without, and what waits
     const hosts = ['up', 'down', 'gone'].map(state => one(`trivet_storage_hosts{state="${state}"}`));
     return [...hosts, one('trivet_operations_waiting_for_storage_host')];
   };
+  const besides = async () => {
+    const text = await appliance.process('worker').metrics();
+    return ['storage_hosts_draining', 'storage_host_releases', 'pools_at_another_host', 'pools_absent'].map(name =>
+      Number(new RegExp(`^trivet_${name} (\\d+)$`, 'm').exec(text)?.[1]),
+    );
+  };
   await until('the worker has said where it is', async () => (await figures())[0] === 1);
   expect(await figures()).toEqual([1, 0, 0, 0]);
 
@@ -48,4 +54,13 @@ it('storage hosts are counted: up, down with pools, gone without, and what waits
 
   await database.query(`SELECT trivet.storage_host_beat('with-a-pool', true, 'with-a-pool', '1', NULL, 0)`);
   expect(await figures()).toEqual([2, 0, 1, 0]);
+
+  expect(await besides()).toEqual([0, 2, 0, 0]);
+  const reach = { foreign: [{ name: 'a' }, { name: 'b' }], absent: [{ name: 'c' }] };
+  await database.query(`SELECT trivet.storage_host_beat('with-a-pool', true, 'with-a-pool', '1', $1, 42)`, [
+    JSON.stringify(reach),
+  ]);
+  await database.query("SELECT trivet.drain_storage_host('with-a-pool', true, NULL, 'me')");
+  expect(await besides()).toEqual([1, 2, 2, 1]);
+  expect(await appliance.process('worker').metrics()).toMatch(/^trivet_storage_host_memory_free_bytes 42$/m);
 });

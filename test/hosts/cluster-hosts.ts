@@ -152,7 +152,17 @@ export class ClusterHosts {
   async tryToWrite(name: string): Promise<string> {
     const { user, cephPool, keyFile } = this.cephUser;
     const as = ['-c', this.ceph.configuration, '--name', `client.${user}`, '--keyfile', keyFile];
-    const put = this.node(name).host.run('timeout', '20', 'rados', ...as, '-p', cephPool, 'put', 'late', '/etc/hostname');
+    const put = this.node(name).host.run(
+      'timeout',
+      '20',
+      'rados',
+      ...as,
+      '-p',
+      cephPool,
+      'put',
+      'late',
+      '/etc/hostname',
+    );
     return put.then(
       () => 'written',
       (error: { stderr?: string }) => error.stderr ?? '',

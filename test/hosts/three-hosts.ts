@@ -1,8 +1,12 @@
 import { execFile } from 'node:child_process';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, readdirSync, renameSync, symlinkSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { Database } from '#platform/database/database';
+import { BackendKinds } from '#storage/backends/backend-kinds';
+import { movePool } from '#storage/block/pools/pool-move';
 import type { RealDriver } from '#test/csp/driver-client';
+import { fakeBlockKind } from '#test/fakes/block/fake-block-kind';
 import { type DaemonProcess, TestAppliance } from '#test/support/appliance';
 import { until } from '#test/support/parts';
 
@@ -35,6 +39,7 @@ export class ThreeHosts {
 
   private constructor(
     readonly appliance: TestAppliance,
+    private readonly database: Database,
     private readonly disks: string,
     private readonly pools: string,
   ) {}
@@ -55,7 +60,9 @@ export class ThreeHosts {
       `UPDATE trivet.backend SET config = jsonb_set(config, '{pools}', $1::jsonb), version = version + 1 WHERE config ? 'pools'`,
       [JSON.stringify(configured)],
     );
-    const house = new ThreeHosts(appliance, disks, pools);
+    const { appUrl } = appliance.database;
+    const database = await Database.connect({ appUrl, applicationName: 'trivet:test', poolSize: 1 });
+    const house = new ThreeHosts(appliance, database, disks, pools);
     await Promise.all([appliance.gateway(), ...HOSTS.map(host => house.boot(host))]);
     await until('each pool has its host', async () => (await house.homes()).length === HOSTS.length);
     await until('each host knows of the others', async () => {
@@ -113,6 +120,42 @@ export class ThreeHosts {
     );
   }
 
+  /** The disk of a pool goes to another machine. */
+  carry(pool: HostName, from: HostName, to: HostName): void {
+    renameSync(join(this.disks, from, pool), join(this.disks, to, pool));
+  }
+
+  /** Another machine has the disk of a pool, too, as a careless person may cable it. */
+  cable(pool: HostName, from: HostName, to: HostName): void {
+    symlinkSync(join(this.disks, from, pool), join(this.disks, to, pool));
+  }
+
+  uncable(pool: HostName, at: HostName): void {
+    unlinkSync(join(this.disks, at, pool));
+  }
+
+  /** Files of volumes in a pool, by its disk. */
+  images(pool: HostName, at: HostName): string[] {
+    return readdirSync(join(this.disks, at, pool, 'volumes')).sort();
+  }
+
+  /** As an administrator asks for it. */
+  async move(pool: HostName, to: string, { oldHostIsOff = false } = {}) {
+    const [backend] = await this.appliance.database.query<{ id: string; name: string; tenant: string }>(
+      `SELECT t.id, b.name, t.name AS tenant FROM trivet.backend b JOIN trivet.tenant t ON t.id = b.tenant_id
+        WHERE b.config ? 'pools'`,
+    );
+    const { id, name, tenant } = backend!;
+    const by = { kind: 'user', name: 'admin', address: '' } as const;
+    const move = { backend: name, pool, to, oldHostIsOff, reason: 'its disk was moved' };
+    return movePool(this.database, new BackendKinds([], [fakeBlockKind]), by, { id, name: tenant }, move);
+  }
+
+  /** As soon as both hosts have noticed what became of the disk. */
+  moved(pool: HostName, to: HostName, options?: { oldHostIsOff: boolean }) {
+    return until(`pool ${pool} may move to ${to}`, () => this.move(pool, to, options).catch(() => undefined));
+  }
+
   create(name: string, pool: HostName) {
     return this.driver.createVolume(name, 8 * MIB, { pool, destroy_on_delete: true });
   }
@@ -137,7 +180,20 @@ export class ThreeHosts {
     return rows.map(({ host }) => host);
   }
 
+  /** Names of what workers of a host had an attempt of, once each, in their order. */
+  async attemptsAt(pool: HostName, host: HostName): Promise<string[]> {
+    const rows = await this.appliance.database.query<{ name: string }>(
+      `SELECT o.resource_name AS name FROM trivet.operation o
+        WHERE o.pool = $1 AND EXISTS (SELECT FROM trivet.operation_event e JOIN trivet.worker w ON w.id::text = e.detail ->> 'worker'
+                                       WHERE e.operation_id = o.id AND e.type = 'attempt' AND w.host = $2)
+        ORDER BY o.seq`,
+      [pool, host],
+    );
+    return rows.map(({ name }) => name);
+  }
+
   async close(): Promise<void> {
+    await this.database.close();
     await this.appliance.close();
     await promisify(execFile)('chattr', ['-R', '-f', '-i', this.disks]).catch(() => {});
   }

@@ -7,6 +7,7 @@ import { EventsController } from '#admin/operations/events.controller';
 import { MetaController } from '#admin/operations/meta.controller';
 import { OperationsController } from '#admin/operations/operations.controller';
 import { OverviewController } from '#admin/operations/overview.controller';
+import { StorageHostsController } from '#admin/operations/storage-hosts.controller';
 import { WorkersController } from '#admin/operations/workers.controller';
 import { Overview } from '#admin/overview/overview';
 import { AdminGuard } from '#admin/requests/admin.guard';
@@ -86,6 +87,7 @@ export class AdminModule {
         OverviewController,
         OperationsController,
         WorkersController,
+        StorageHostsController,
         AuditController,
         EventsController,
         ...RESOURCE_CONTROLLERS,

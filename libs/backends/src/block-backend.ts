@@ -118,6 +118,8 @@ export interface PoolStatus {
   state: 'up' | 'down';
   /** Why it is down; for people. */
   reason?: string;
+  /** It is down because its place was looked at and its file system is not there; one that does not answer may be. */
+  isAbsent?: true;
   /** It is up, and nothing new fits: why; for people. */
   noRoom?: string;
   /** From its marker. */

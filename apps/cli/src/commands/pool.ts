@@ -1,11 +1,13 @@
 import { backendRoutes } from '#admin/contract/backends';
 import { poolRoutes } from '#admin/contract/pools';
+import type { ApiClient } from '../api/api-client.js';
 import { EXIT } from '../api/api-error.js';
-import { listed, say, sayJson } from '../api/output.js';
-import { noun, one } from '../command-line/command.js';
+import { listed, say, sayJson, showOne } from '../api/output.js';
+import { flag, needed, noun, one, text } from '../command-line/command.js';
 import { LauncherError } from '../home.js';
 import { humanBytes } from '../human-bytes.js';
 import { listing, ofTenant } from './api-commands.js';
+import { reason } from './options.js';
 
 const MOST = 1_000;
 
@@ -38,14 +40,38 @@ export const POOL = noun('pool', 'where block volumes are kept', [
       run: async ({ pool, ratio, json }, api, tenant) => {
         const thinRatios = { [pool]: Number(ratio) };
         if (!(thinRatios[pool]! > 0)) throw new LauncherError(`${ratio}: expected a number above 0`, EXIT.data);
-        const { items } = await listed(api, backendRoutes.list, { params: { tenant } }, MOST);
-        const having = items.filter(({ pools }) => pools?.some(({ name }) => name === pool));
-        if (having.length === 0) throw new LauncherError(`there is no pool ${pool} (trivet pool list)`);
         const changed = [];
-        for (const { name: backend } of having)
+        for (const backend of await backendsWith(api, tenant, pool))
           changed.push(await api.change(backendRoutes, { tenant, backend }, { thinRatios }));
         if (json) sayJson(changed);
         else say(`pool ${pool} promises ${Number(ratio)} times its size`);
+      },
+    },
+  ),
+  ofTenant(
+    'move',
+    'give a pool of files to the storage host that has its disk now, with the operations that wait for it',
+    'fast --to node-b --tenant appliance',
+    {
+      args: { pool: one('its name') },
+      options: {
+        to: needed(text('host', 'the storage host that its disk was moved to, as `storage-host list` shows it')),
+        backend: text('name', 'whose pool it is, where several of the tenant have one of that name'),
+        oldHostIsOff: flag(
+          'my word that the old host, which is silent, is switched off or cut off from the disk; if that is not true, two hosts write to one file system and destroy it with all its volumes',
+        ),
+        reason,
+      },
+      run: async ({ pool, to, backend, oldHostIsOff = false, reason, json }, api, tenant) => {
+        const named = backend ?? onlyOne(pool, await backendsWith(api, tenant, pool));
+        const params = { tenant, backend: named, pool };
+        const body = { to, oldHostIsOff, ...(reason === undefined ? {} : { reason }) };
+        const { reply } = await api.call(poolRoutes.move, { params, body });
+        showOne(reply, json, () =>
+          reply.from === to
+            ? `pool ${pool} is on ${to} already`
+            : `pool ${pool} is on ${to} now, and was on ${reply.from}; ${reply.shares} shares went along, ${reply.operations} operations go on there`,
+        );
       },
     },
   ),
@@ -66,3 +92,15 @@ export const POOL = noun('pool', 'where block volumes are kept', [
     },
   ),
 ]);
+
+async function backendsWith(api: ApiClient, tenant: string, pool: string): Promise<string[]> {
+  const { items } = await listed(api, backendRoutes.list, { params: { tenant } }, MOST);
+  const having = items.filter(({ pools }) => pools?.some(({ name }) => name === pool));
+  if (having.length === 0) throw new LauncherError(`there is no pool ${pool} (trivet pool list)`);
+  return having.map(({ name }) => name);
+}
+
+function onlyOne(pool: string, [backend, ...others]: readonly string[]): string {
+  if (others.length === 0) return backend!;
+  throw new LauncherError(`${[backend, ...others].join(', ')} have a pool ${pool} each: give --backend`, EXIT.data);
+}

@@ -4,7 +4,13 @@ import type { Finding } from './check.js';
 import { clockFinding, clockState } from './clock.js';
 import { commitFindings, engineFindings, kindFindings, schemaFindings, secretFindings } from './database.js';
 import { leftProcesses } from './leftovers.js';
-import { endpointFindings, operationFinding, slowCallFindings, taskFindings } from './through-api.js';
+import {
+  endpointFindings,
+  operationFinding,
+  slowCallFindings,
+  storageHostFindings,
+  taskFindings,
+} from './through-api.js';
 
 const shown = (findings: readonly Finding[]) => findings.map(({ level, detail }) => `${level} ${detail}`);
 
@@ -42,6 +48,45 @@ describe('doctor', () => {
       'warn stage of backend acme/local: volume.create of volume a, no answer since 2026-11-20T00:00:00Z',
       'warn stage of backend acme/local: 3 operations wait, first volume.create of volume a, no answer since 2026-11-20T00:00:00Z',
     ]);
+  });
+
+  it('says of storage hosts what they reach, what is where it should not be, and how a drain goes on', () => {
+    const pool = { name: 'fast', path: '/srv/fast' };
+    const host = {
+      name: 'node-a',
+      state: 'up' as const,
+      draining: null,
+      release: '1.2.3',
+      workers: 1,
+      pools: [],
+      foreign: [],
+      absent: [],
+      homeOf: 2,
+      portals: [],
+      exporters: ['tgt'],
+      clusters: ['10.0.0.5'],
+      memoryFree: '1073741824',
+      waiting: 0,
+      seenAt: '2026-11-20T00:00:00Z',
+    };
+    const other = { ...host, name: 'node-b' };
+    const first = (more: object) => storageHostFindings([{ ...host, ...more }, other])[0]!;
+    const draining = { since: '2026-11-20T00:00:00Z', by: 'ann@appliance', reason: 'it goes' };
+    expect(storageHostFindings([host])).toEqual([]);
+    expect(shown([first({})])).toEqual([
+      'ok up with release 1.2.3, has 2 pools, tgt, the cluster at 10.0.0.5, 1 GiB of memory free',
+    ]);
+    expect(first({ state: 'down' }).remedy).toContain('trivet pool move');
+    expect(first({ draining }).detail).toMatch(/is drained since 2026-11-20T00:00:00Z by ann@appliance: it goes$/);
+    expect(first({ draining }).remedy).toMatch(/^trivet storage-host show node-a.*undrain node-a/);
+    expect(first({ draining, homeOf: 0 }).remedy).toContain('it may be switched off');
+    expect(storageHostFindings([{ ...host, draining }])).toHaveLength(1);
+    const [, absent] = storageHostFindings([{ ...host, absent: [pool] }, other]);
+    expect(absent).toMatchObject({ level: 'fail', remedy: expect.stringContaining('trivet pool move fast --to HOST') });
+    const foreign = { ...pool, home: 'node-b' };
+    expect(storageHostFindings([{ ...host, foreign: [foreign] }, other])[2]?.remedy).toContain(
+      'trivet pool move fast --to node-a',
+    );
   });
 
   it('names periodic tasks that are late, and the worker that has the trouble', () => {

@@ -1,9 +1,11 @@
 import { type BackendReply, backendRoutes, type EndpointReply, endpointRoutes } from '#admin/contract/backends';
-import { type StorageHostReply, type TaskReply, workerRoutes } from '#admin/contract/operations';
+import { type TaskReply, workerRoutes } from '#admin/contract/operations';
 import { type OverviewReply, overviewRoutes } from '#admin/contract/overview';
+import { type StorageHostReply, storageHostRoutes } from '#admin/contract/storage-hosts';
 import { tenantRoutes } from '#admin/contract/tenants';
 import type { ApiClient } from '../api/api-client.js';
 import { listed } from '../api/output.js';
+import { humanBytes } from '../human-bytes.js';
 import { type Finding, fail, findings, ok, warn } from './check.js';
 
 const MOST = 1_000;
@@ -99,18 +101,50 @@ export function taskFindings(tasks: readonly TaskReply[], up: readonly { id: str
   });
 }
 
+function livingHost({
+  name,
+  release,
+  homeOf,
+  exporters,
+  clusters,
+  memoryFree,
+  draining,
+  absent,
+}: StorageHostReply): Finding[] {
+  const reaches = [...exporters, ...clusters.map(cluster => `the cluster at ${cluster}`)].join(', ') || 'no exporter';
+  const found = `up with release ${release}, has ${homeOf} pools, ${reaches}, ${humanBytes(memoryFree)} of memory free`;
+  const lost = absent.map(pool =>
+    fail(
+      `pool ${pool.name}`,
+      `storage host ${name} is its home, and without its file system at ${pool.path}`,
+      `mount it; if its disk is at another storage host now: trivet pool move ${pool.name} --to HOST`,
+    ),
+  );
+  if (!draining) return [ok(`storage host ${name}`, found), ...lost];
+  const why = `is drained since ${draining.since} by ${draining.by}${draining.reason ? `: ${draining.reason}` : ''}`;
+  const next =
+    homeOf > 0
+      ? `trivet storage-host show ${name} says what to do about its pools`
+      : 'it has no pool any more: it may be switched off';
+  return [
+    warn(`storage host ${name}`, `${found}; ${why}`, `${next}; trivet storage-host undrain ${name} takes it back`),
+    ...lost,
+  ];
+}
+
 /** Of one host alone its workers say all there is to say. */
 export function storageHostFindings(hosts: readonly StorageHostReply[]): Finding[] {
   const found: Finding[] = [];
-  if (hosts.length > 1)
-    for (const { name, state, homeOf, waiting, seenAt } of hosts) {
-      if (state === 'up') found.push(ok(`storage host ${name}`, `up, has ${homeOf} pools`));
+  if (hosts.length > 1 || hosts.some(({ draining }) => draining !== null))
+    for (const host of hosts) {
+      const { name, state, homeOf, waiting, seenAt } = host;
+      if (state === 'up') found.push(...livingHost(host));
       else if (homeOf > 0)
         found.push(
           fail(
             `storage host ${name}`,
             `silent since ${seenAt}: ${homeOf} pools cannot be reached, ${waiting} operations wait for it`,
-            'start its worker again; a machine that has its disks now takes its place with the same TRIVET_HOST',
+            'start its worker again; once it is off and its disks are at another machine: trivet pool move, or the same TRIVET_HOST there',
           ),
         );
       else
@@ -124,7 +158,7 @@ export function storageHostFindings(hosts: readonly StorageHostReply[]): Finding
         fail(
           `pool ${pool.name}`,
           `storage host ${name} has its file system at ${pool.path}, and ${pool.home} is its home`,
-          `unmount it on one of the two`,
+          `unmount it on one of the two; if its disk is to stay there: trivet pool move ${pool.name} --to ${name}`,
         ),
       );
   return found;
@@ -135,7 +169,7 @@ async function checkWorkers(api: ApiClient): Promise<Finding[]> {
     api.call(workerRoutes.workers),
     api.call(workerRoutes.tasks),
     api.call(workerRoutes.queues),
-    api.call(workerRoutes.storageHosts),
+    api.call(storageHostRoutes.list),
   ]);
   const { items } = workers.reply;
   const up = items.filter(({ state }) => state === 'up');

@@ -3,8 +3,10 @@ import type { backendRoutes, endpointRoutes } from '#admin/contract/backends';
 import type { accessRoutes, bucketRoutes } from '#admin/contract/buckets';
 import type { operationRoutes, workerRoutes } from '#admin/contract/operations';
 import type { auditRoutes, overviewRoutes } from '#admin/contract/overview';
+import type { poolRoutes } from '#admin/contract/pools';
 import type { protectionRoutes, snapshotSessionRoutes } from '#admin/contract/protection';
 import type { sessionRoutes } from '#admin/contract/session';
+import type { storageHostRoutes } from '#admin/contract/storage-hosts';
 import type { tenantRoutes } from '#admin/contract/tenants';
 import type { tokenRoutes, userRoutes } from '#admin/contract/users';
 import type { hostRoutes, publicationRoutes, snapshotRoutes, volumeRoutes } from '#admin/contract/volumes';
@@ -30,6 +32,8 @@ export type Route = ValuesOf<
   | typeof snapshotSessionRoutes
   | typeof operationRoutes
   | typeof workerRoutes
+  | typeof storageHostRoutes
+  | typeof poolRoutes
   | typeof auditRoutes
 >;
 export type Method = Route['method'];

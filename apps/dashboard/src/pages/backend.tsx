@@ -1,4 +1,4 @@
-import { Stack, TextInput } from '@mantine/core';
+import { Group, Stack, TextInput } from '@mantine/core';
 import { useNavigate, useParams } from 'react-router';
 import type { BackendKindReply, BackendReply } from '#admin/contract/backends';
 import { call } from '../api/client';
@@ -18,6 +18,7 @@ import { filledIn } from '../parts/schema-form';
 import { StateBadge } from '../parts/state-badge';
 import { useTenant } from '../shell/tenant';
 import { HEALTH_EVERY_MS } from './backends';
+import { MovePool } from './move-pool';
 
 const PATH = '/tenants/{tenant}/backends/{backend}';
 
@@ -144,31 +145,34 @@ function Pools({
               shared
                 ? 'the appliance’s'
                 : may('admin', 'appliance') && (
-                    <Act
-                      small
-                      label="Set the ratio"
-                      title={`Thin ratio of pool ${pool.name}, tenant ${tenant}`}
-                      explain="How many times its size the pool promises to volumes, of all who share it. Above 1 volumes may outgrow it: watch how full it gets."
-                      verb="Set it"
-                      reason="optional"
-                      done={`The thin ratio of ${pool.name} was set`}
-                      run={async (form, reason) => {
-                        const ratio = Number(textOf(form, 'ratio'));
-                        if (!(ratio > 0 && ratio <= 1_000))
-                          throw new InputError('ratio', 'expected a number above 0, at most 1000, such as 2.5');
-                        const body = { thinRatios: { [pool.name]: ratio }, reason };
-                        await call('PATCH', PATH, { params: { tenant, backend: name }, body }, { etag });
-                        return undefined;
-                      }}
-                    >
-                      <TextInput
-                        name="ratio"
-                        label="Times its size"
-                        required
-                        defaultValue={pool.thinRatio}
-                        autoComplete="off"
-                      />
-                    </Act>
+                    <Group gap="xs">
+                      <Act
+                        small
+                        label="Set the ratio"
+                        title={`Thin ratio of pool ${pool.name}, tenant ${tenant}`}
+                        explain="How many times its size the pool promises to volumes, of all who share it. Above 1 volumes may outgrow it: watch how full it gets."
+                        verb="Set it"
+                        reason="optional"
+                        done={`The thin ratio of ${pool.name} was set`}
+                        run={async (form, reason) => {
+                          const ratio = Number(textOf(form, 'ratio'));
+                          if (!(ratio > 0 && ratio <= 1_000))
+                            throw new InputError('ratio', 'expected a number above 0, at most 1000, such as 2.5');
+                          const body = { thinRatios: { [pool.name]: ratio }, reason };
+                          await call('PATCH', PATH, { params: { tenant, backend: name }, body }, { etag });
+                          return undefined;
+                        }}
+                      >
+                        <TextInput
+                          name="ratio"
+                          label="Times its size"
+                          required
+                          defaultValue={pool.thinRatio}
+                          autoComplete="off"
+                        />
+                      </Act>
+                      <MovePool tenant={tenant} backend={name} pool={pool.name} />
+                    </Group>
                   ),
           },
         ]}

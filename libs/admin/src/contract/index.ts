@@ -8,6 +8,7 @@ import { poolRoutes } from '#admin/contract/pools';
 import { policyRoutes, protectionRoutes, snapshotSessionRoutes } from '#admin/contract/protection';
 import type { RouteContract } from '#admin/contract/route';
 import { sessionRoutes } from '#admin/contract/session';
+import { storageHostRoutes } from '#admin/contract/storage-hosts';
 import { tenantRoutes } from '#admin/contract/tenants';
 import { tokenRoutes, userRoutes } from '#admin/contract/users';
 import { hostRoutes, publicationRoutes, snapshotRoutes, volumeRoutes } from '#admin/contract/volumes';
@@ -34,6 +35,7 @@ export const ROUTES: readonly RouteContract[] = [
   snapshotSessionRoutes,
   operationRoutes,
   workerRoutes,
+  storageHostRoutes,
   auditRoutes,
   eventRoutes,
   metaRoutes,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { bytes, count, id, name, pageOf, paging, reason, tenantName, time } from '#admin/contract/common';
+import { count, id, name, pageOf, paging, reason, tenantName, time } from '#admin/contract/common';
 import { route } from '#admin/contract/route';
 
 const tag = 'operations';
@@ -200,39 +200,7 @@ const task = z
   .meta({ id: 'Task' });
 export type TaskReply = z.output<typeof task>;
 
-const pools = z.array(z.object({ name: z.string(), path: z.string() }));
-const storageHost = z
-  .object({
-    name: z.string().meta({ examples: ['node-a'] }),
-    state: z.enum(['up', 'down']).meta({ description: 'down: silent for more than 15 s' }),
-    release: z.string(),
-    workers: count.meta({ description: 'That are up on it' }),
-    pools: pools.meta({ description: 'Whose file systems it has' }),
-    foreign: pools.element.extend({ home: z.string() }).array().meta({
-      description: 'Whose file systems it has, too, although they are those of another host; it leaves them alone',
-    }),
-    homeOf: count.meta({ description: 'Pools of all tenants that are its own, shares included' }),
-    portals: z.array(z.string()).meta({ description: 'Where those are exported' }),
-    exporters: z.array(z.string()),
-    memoryFree: bytes,
-    waiting: count.meta({ description: 'Operations that are held until it is back' }),
-    seenAt: time,
-  })
-  .meta({ id: 'StorageHost' });
-export type StorageHostReply = z.output<typeof storageHost>;
-
 export const workerRoutes = {
-  storageHosts: route({
-    id: 'listStorageHosts',
-    method: 'GET',
-    path: '/storage-hosts',
-    tag: 'workers',
-    summary: 'Machines that workers run on, and what each can reach',
-    access: { scope: 'appliance', role: 'viewer' },
-    status: 200,
-    reply: z.object({ items: z.array(storageHost) }),
-    examples: [{ name: 'all' }],
-  }),
   workers: route({
     id: 'listWorkers',
     method: 'GET',

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { daysToFull } from '#admin/contract/backends';
-import { bytes, count, name, ofTenant, tenantName, time } from '#admin/contract/common';
+import { bytes, count, name, ofTenant, reason, tenantName, time } from '#admin/contract/common';
 import { route } from '#admin/contract/route';
 
 export const pool = z
@@ -35,6 +35,18 @@ export const finding = z
   .meta({ id: 'Finding' });
 export type FindingReply = z.output<typeof finding>;
 
+const poolMove = z
+  .object({
+    tenant: tenantName,
+    backend: name,
+    pool: z.string(),
+    from: z.string(),
+    to: z.string(),
+    shares: count.meta({ description: 'That lie in it and went along' }),
+    operations: count.meta({ description: 'Unfinished ones that the new host goes on with' }),
+  })
+  .meta({ id: 'PoolMove' });
+
 export const poolRoutes = {
   list: route({
     id: 'listPools',
@@ -46,6 +58,38 @@ export const poolRoutes = {
     status: 200,
     reply: z.object({ items: z.array(pool) }),
     examples: [{ name: 'all' }],
+  }),
+  move: route({
+    id: 'movePool',
+    method: 'POST',
+    path: '/tenants/{tenant}/backends/{backend}/pools/{pool}/move',
+    tag: 'pools',
+    summary: 'Give a pool of files to the storage host that has its disk now',
+    description:
+      'With the shares that lie in it. The new host has to live and to see the mark file of the pool. The old one has to say that it is without its file system; of one that is silent nobody knows, so it takes the word of a person: `oldHostIsOff`. Operations that wait for the pool go on at the new host. A pool that is there already stays.',
+    access: { scope: 'appliance', role: 'admin' },
+    params: ofTenant.extend({ backend: name, pool: name }),
+    body: z.strictObject({
+      to: z
+        .string()
+        .max(63)
+        .meta({ description: 'Name of a storage host', examples: ['node-b'] }),
+      oldHostIsOff: z.boolean().default(false).meta({
+        description:
+          'The old host is switched off, or cannot reach the disk in any way. If that is not true, two hosts write to one file system and destroy it, with all volumes in it.',
+      }),
+      reason: reason.optional(),
+    }),
+    status: 200,
+    reply: poolMove,
+    refusals: [409],
+    examples: [
+      {
+        name: 'after its disk was moved',
+        params: { tenant: '{tenant}', backend: '{poolBackend}', pool: '{movedPool}' },
+        body: { to: '{storageHost}', reason: 'node-a was retired' },
+      },
+    ],
   }),
   findings: route({
     id: 'listFindings',

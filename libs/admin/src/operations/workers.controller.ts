@@ -21,19 +21,6 @@ export class WorkersController {
     };
   }
 
-  @Serves(workerRoutes.storageHosts)
-  async storageHosts() {
-    const items = await this.directory.storageHosts();
-    return {
-      items: items.map(({ seenAt, pools, foreign, ...host }) => ({
-        ...host,
-        pools: pools.map(({ name, path }) => ({ name, path })),
-        foreign: foreign.map(({ name, path, home }) => ({ name, path, home })),
-        seenAt: seenAt.toISOString(),
-      })),
-    };
-  }
-
   @Serves(workerRoutes.tasks)
   async tasks() {
     const items = await this.directory.tasks();

@@ -1,7 +1,7 @@
 import type { OverviewReply } from '#admin/contract/overview';
 import type { Load } from '#operations/administration/operation-load';
 import type { StuckCause, StuckCauses } from '#operations/administration/stuck-causes';
-import type { QueueView, TaskView, WorkerView } from '#operations/workers/worker-directory';
+import type { QueueView, StorageHostView, TaskView, WorkerView } from '#operations/workers/worker-directory';
 import type { Conditions } from '#storage/backends/condition-report';
 import { silenceOf } from '#storage/shared/backend-health';
 
@@ -19,6 +19,7 @@ export interface Seen {
   stuck: { causes: readonly (StuckCause & { tenant: string; backend: string })[]; more: StuckCauses['more'] };
   slowCalls: OverviewReply['slowCalls'];
   workers: readonly WorkerView[];
+  storageHosts: readonly StorageHostView[];
   tasks: readonly TaskView[];
   queues: readonly QueueView[];
   /** Of TLS, when this process serves it: until when it is good. */
@@ -43,6 +44,7 @@ export function attentionFor(seen: Seen): Attention[] {
   const all = [
     ...ofDoors(seen),
     ...ofWorkers(seen),
+    ...ofStorageHosts(seen),
     ...ofBackends(seen.conditions),
     ...ofOperations(seen),
     ...ofSlowCalls(seen),
@@ -113,6 +115,30 @@ function ofWorkers({ appliance, workers, tasks, queues, load }: Seen): Item[] {
       todo: 'Resume it when the reason is gone.',
       link: '/queues',
     });
+  return items;
+}
+
+function ofStorageHosts({ appliance, storageHosts }: Seen): Item[] {
+  if (!appliance) return [];
+  const items: Item[] = [];
+  for (const { name, state, homeOf, waiting: held, seenAt, draining } of storageHosts) {
+    if (state === 'down' && homeOf > 0)
+      items.push({
+        severity: 'error',
+        what: `Storage host ${name}, which has ${count(homeOf, 'pool')}, has said nothing since ${seenAt.toISOString()}.`,
+        means: `Callers of its pools are told so; ${waiting(held, ' for it')}. All else goes on.`,
+        todo: 'See TrivetStorageHostDown in the runbook: start its worker again, or move its pools to where their disks are.',
+        link: '/workers',
+      });
+    if (draining)
+      items.push({
+        severity: 'warning',
+        what: `Storage host ${name} is drained since ${draining.since.toISOString()} by ${draining.by}${draining.reason ? `: ${draining.reason}` : ''}.`,
+        means: `It takes no further pool into use, and has ${count(homeOf, 'pool')} still, shares included.`,
+        todo: 'Move what it has, or take it back into use when the reason is gone.',
+        link: '/workers',
+      });
+  }
   return items;
 }
 

@@ -48,13 +48,14 @@ export class Overview {
 
   private async look(tenantId?: string): Promise<OverviewReply> {
     const { database, workers: directory, names, version } = this.parts;
-    const [doors, conditions, load, stuck, slow, workers, tasks, queues] = await Promise.all([
+    const [doors, conditions, load, stuck, slow, workers, storageHosts, tasks, queues] = await Promise.all([
       this.parts.legs(tenantId),
       readConditions(database, tenantId),
       this.load.read(tenantId),
       stuckCauses(database, tenantId, CAUSES_SHOWN),
       slowCalls(database, tenantId),
       directory.list(),
+      directory.storageHosts(),
       directory.tasks(),
       directory.queues(),
     ]);
@@ -120,6 +121,7 @@ export class Overview {
         },
         slowCalls: calls,
         workers,
+        storageHosts,
         tasks,
         queues,
         certificate: this.parts.certificate(),

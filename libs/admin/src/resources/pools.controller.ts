@@ -1,16 +1,22 @@
 import { Controller } from '@nestjs/common';
 import { type FindingReply, type PoolReply, poolRoutes } from '#admin/contract/pools';
+import type { ReplyOf } from '#admin/contract/route';
 import { type AdminCall, Call } from '#admin/requests/admin-call';
 import { Serves } from '#admin/requests/serves';
 import { Database } from '#platform/database/database';
+import { BackendRegistrations } from '#storage/backends/backend-registrations';
 import { reportFindings } from '#storage/block/drift/finding-report';
+import { movePool } from '#storage/block/pools/pool-move';
 import { type PoolReport, reportBackends } from '#storage/block/pools/pool-report';
 
 const MOST_FINDINGS = 1_000;
 
 @Controller()
 export class PoolsController {
-  constructor(private readonly database: Database) {}
+  constructor(
+    private readonly database: Database,
+    private readonly backends: BackendRegistrations,
+  ) {}
 
   @Serves(poolRoutes.list)
   async list(): Promise<{ items: PoolReply[] }> {
@@ -19,6 +25,17 @@ export class PoolsController {
       pools.map(pool => ({ tenant, backend: name, ...shown(pool) })),
     );
     return { items };
+  }
+
+  @Serves(poolRoutes.move)
+  async move(@Call() call: AdminCall<typeof poolRoutes.move>): Promise<ReplyOf<typeof poolRoutes.move>> {
+    const { actor, tenant, params, body } = call;
+    const { backend, pool } = params;
+    const { to } = body;
+    const moved = await movePool(this.database, this.backends.kinds, actor, tenant, { ...body, backend, pool });
+    // A pool that is there already is no change.
+    call.audited = true;
+    return { tenant: tenant.name, backend, pool, to, ...moved };
   }
 
   @Serves(poolRoutes.findings)

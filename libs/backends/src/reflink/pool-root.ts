@@ -138,8 +138,8 @@ export class Pools {
     const marker = await readMarker(root);
     if (!marker) {
       const empty = (await whatIsIn(root)) === undefined;
-      const hint = empty ? `${pool.path} is empty: mount it` : 'it has no marker of a pool';
-      throw down(pool, hint);
+      if (empty) throw new PoolAbsent(pool, `${pool.path} is empty: mount it`);
+      throw down(pool, 'it has no marker of a pool');
     }
     if (marker.applianceId !== this.owner.applianceId || marker.tenantId !== tenantId)
       throw down(pool, 'its marker names another appliance or tenant');
@@ -152,12 +152,22 @@ export class Pools {
 
 function openFolder(pool: PoolConfig, path: string): Promise<FileHandle> {
   return open(path, constants.O_RDONLY | constants.O_DIRECTORY).catch(error => {
-    throw down(pool, `${pool.path}: ${codeOf(error) ?? 'cannot be opened'}`, error);
+    const code = codeOf(error);
+    const why = `${pool.path}: ${code ?? 'cannot be opened'}`;
+    throw code === 'ENOENT' ? new PoolAbsent(pool, why, error) : down(pool, why, error);
   });
 }
 
-const down = (pool: PoolConfig, why: string, cause?: unknown): StorageError =>
-  new StorageError('unavailable', `pool ${pool.name} is down: ${why}`, { resource: `pool ${pool.name}`, cause });
+class PoolDown extends StorageError {
+  constructor({ name }: PoolConfig, why: string, cause?: unknown) {
+    super('unavailable', `pool ${name} is down: ${why}`, { resource: `pool ${name}`, cause });
+  }
+}
+
+/** Its place was looked at, and has nothing. */
+export class PoolAbsent extends PoolDown {}
+
+const down = (pool: PoolConfig, why: string, cause?: unknown): StorageError => new PoolDown(pool, why, cause);
 
 const CANNOT_CLONE = ['ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'ENOTTY', 'EINVAL', 'EXDEV'];
 /** statfs(2) types of the file systems that clone: XFS, btrfs. */

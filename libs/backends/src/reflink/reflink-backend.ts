@@ -22,7 +22,7 @@ import { growFile } from '#backends/reflink/grow';
 import { describeImage, FENCES, imagePath } from '#backends/reflink/layout';
 import { listPool } from '#backends/reflink/list-pool';
 import { type PoolAnswers, type PoolCall, poolAnswers } from '#backends/reflink/pool-answers';
-import { type PoolRoot, Pools, writeCanary } from '#backends/reflink/pool-root';
+import { PoolAbsent, type PoolRoot, Pools, writeCanary } from '#backends/reflink/pool-root';
 import { commitStage, openImage, removeStages, statOf, unlinkImage, writeStage } from '#backends/reflink/staging';
 import { StorageError } from '#platform/errors';
 import { type LeaseSignal, mayChange, narrowed } from '#platform/lease-signal';
@@ -230,7 +230,8 @@ export class ReflinkBackend implements BlockBackend {
     } catch (cause) {
       const error = fileError(cause, doing);
       if (error.kind === 'timeout') throw error;
-      return { name, state: 'down', reason: error.message, totalBytes: 0n, usedBytes: 0n, clone: 'copy' };
+      const absent = error instanceof PoolAbsent ? ({ isAbsent: true } as const) : {};
+      return { name, state: 'down', reason: error.message, ...absent, totalBytes: 0n, usedBytes: 0n, clone: 'copy' };
     }
   }
 

@@ -43,10 +43,15 @@ const WORKERS = sql(
           (SELECT count(*) FROM trivet.worker WHERE seen_at <= now() - $1 * interval '1 ms')::int AS lost,
           (SELECT count(*) FROM trivet.queue WHERE paused)::int AS "pausedQueues",
           (SELECT count(*) FROM trivet.operation o WHERE ${WAITS_FOR_NOBODY})::int AS "unknownKinds",
-          h."storageHosts", h."waitingForHost"
+          h.*
      FROM (SELECT json_build_object('up', count(*) FILTER (WHERE silent_ms <= $1),
                                     'down', count(*) FILTER (WHERE silent_ms > $1 AND home_of > 0),
                                     'gone', count(*) FILTER (WHERE silent_ms > $1 AND home_of = 0)) AS "storageHosts",
+                  count(*) FILTER (WHERE draining)::int AS "drainingHosts",
+                  count(DISTINCT release) FILTER (WHERE silent_ms <= $1)::int AS "hostReleases",
+                  coalesce(min(memory_free_bytes) FILTER (WHERE silent_ms <= $1), 0)::float8 AS "leastMemoryFree",
+                  coalesce(sum(jsonb_array_length(reach -> 'foreign')) FILTER (WHERE silent_ms <= $1), 0)::int AS "poolsElsewhere",
+                  coalesce(sum(jsonb_array_length(reach -> 'absent')) FILTER (WHERE silent_ms <= $1), 0)::int AS "poolsAbsent",
                   coalesce(sum(waiting), 0)::int AS "waitingForHost"
              FROM trivet.list_storage_hosts()) AS h`,
 );

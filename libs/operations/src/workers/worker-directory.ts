@@ -27,8 +27,12 @@ export interface Reach {
   foreign: { backend: string; name: string; path: string; home: string }[];
   /** Of clusters, which another host serves, and this one could. */
   standby: { backend: string; name: string }[];
+  /** Whose home it is, and whose file systems it looked for and is without: nobody has them open any more. */
+  absent: { backend: string; name: string; path: string }[];
   /** Programs that export volumes of those. */
   exporters: string[];
+  /** Monitors of those that its pools could lie in. */
+  clusters: string[];
   /** Where those are reached. */
   portals: string[];
 }
@@ -46,6 +50,8 @@ export interface StorageHostView extends Reach {
   /** Operations that are held until it is back. */
   waiting: number;
   seenAt: Date;
+  /** A person takes it out of use: it takes no further pool. */
+  draining: { since: Date; by: string; reason: string | null } | null;
 }
 
 export interface TaskView {
@@ -82,7 +88,8 @@ const WORKERS = sql(
 const STORAGE_HOSTS = sql(
   'storage_hosts_list',
   `SELECT name, release, reach, memory_free_bytes::text AS "memoryFree", workers, home_of AS "homeOf", waiting,
-          seen_at AS "seenAt", silent_ms AS "silentMs"
+          seen_at AS "seenAt", silent_ms AS "silentMs",
+          draining, draining_reason AS "reason", draining_by AS "by", draining_since AS "since"
      FROM trivet.list_storage_hosts()`,
 );
 const TASKS = sql(
@@ -102,6 +109,7 @@ const COUNTS = sql(
           extract(epoch FROM now() - min(created_at) FILTER (WHERE state = 'pending'))::float8 * 1000 AS "oldestWaitingMs"
      FROM trivet.operation WHERE finished_at IS NULL GROUP BY class`,
 );
+const DRAIN = sql('storage_host_drain', 'SELECT trivet.drain_storage_host($1, $2, $3, $4) AS known');
 const CHANGE = sql('queue_change', 'SELECT version FROM trivet.change_queue($1, $2, $3, $4, $5)');
 
 /** Workers by their heartbeats with their periodic tasks, and the classes of operations with what waits in them. */
@@ -118,18 +126,28 @@ export class WorkerDirectory {
   }
 
   async storageHosts(): Promise<StorageHostView[]> {
-    const rows = await this.database.call<
-      Omit<StorageHostView, 'state' | keyof Reach> & { reach: Partial<Reach>; silentMs: number }
-    >(STORAGE_HOSTS, []);
-    return rows.map(({ reach, silentMs, ...row }) => ({
-      ...row,
-      state: silentMs > LOST_AFTER_MS ? 'down' : 'up',
-      pools: reach.pools ?? [],
-      foreign: reach.foreign ?? [],
-      standby: reach.standby ?? [],
-      portals: reach.portals ?? [],
-      exporters: reach.exporters ?? [],
-    }));
+    return (await this.database.call<StorageHostRow>(STORAGE_HOSTS, [])).map(ofStorageHost);
+  }
+
+  /**
+   * Takes a machine out of use, or back into use.
+   * @param note of the audit log, in the same transaction, which is one of the appliance's own tenant
+   * @returns undefined: nobody knows it
+   */
+  drainStorageHost(
+    name: string,
+    { draining, reason, by, tenantId }: { draining: boolean; reason: string | null; by: string; tenantId: string },
+    note: (before: StorageHostView) => Write,
+  ): Promise<StorageHostView | undefined> {
+    return this.database.withTenant(tenantId, async tx => {
+      const find = async () => (await tx.query<StorageHostRow>(STORAGE_HOSTS)).find(row => row.name === name);
+      const before = await find();
+      if (!before) return undefined;
+      await tx.query(DRAIN, [name, draining, draining ? reason : null, by]);
+      const after = await find();
+      await tx.commit(note(ofStorageHost(before)));
+      return after && ofStorageHost(after);
+    });
   }
 
   /** What workers that are up do by themselves, and this gateway. */
@@ -170,6 +188,31 @@ export class WorkerDirectory {
     return (await this.queues()).find(row => row.class === queueClass)!;
   }
 }
+
+type StorageHostRow = Omit<StorageHostView, 'state' | 'draining' | keyof Reach> & {
+  reach: Partial<Reach>;
+  silentMs: number;
+  draining: boolean;
+  reason: string | null;
+  by: string;
+  since: Date;
+};
+
+const ofStorageHost = (row: StorageHostRow): StorageHostView => {
+  const { reach, silentMs, draining, reason, by, since, ...rest } = row;
+  return {
+    ...rest,
+    state: silentMs > LOST_AFTER_MS ? 'down' : 'up',
+    pools: reach.pools ?? [],
+    foreign: reach.foreign ?? [],
+    standby: reach.standby ?? [],
+    absent: reach.absent ?? [],
+    portals: reach.portals ?? [],
+    exporters: reach.exporters ?? [],
+    clusters: reach.clusters ?? [],
+    draining: draining ? { since, by, reason } : null,
+  };
+};
 
 const ofGateway = ({ hasSucceeded, ...state }: TaskState) => ({
   ...state,

@@ -18,6 +18,16 @@ export interface WorkerFigures {
     /** Silent without a pool: forgotten after a day. */
     gone: number;
   };
+  /** That a person has taken out of use. */
+  drainingHosts: number;
+  /** Of those that are up: more than one while they are upgraded. */
+  hostReleases: number;
+  /** Of the one that is up and has the least. */
+  leastMemoryFree: number;
+  /** File systems of pools that are at another host than their home. */
+  poolsElsewhere: number;
+  /** Pools whose home is up and without their file system. */
+  poolsAbsent: number;
   /** Operations that are held until a storage host is back. */
   waitingForHost: number;
 }
@@ -38,6 +48,31 @@ figures.gauges(
   'Storage hosts, by state: up; down, silent with pools; gone, silent without.',
   'state',
   f => f.storageHosts,
+);
+figures.gauge(
+  'trivet_storage_hosts_draining',
+  'Storage hosts that a person has taken out of use.',
+  f => f.drainingHosts,
+);
+figures.gauge(
+  'trivet_storage_host_releases',
+  'Different releases of the storage hosts that are up.',
+  f => f.hostReleases,
+);
+figures.gauge(
+  'trivet_storage_host_memory_free_bytes',
+  'Free memory of the storage host that is up and has the least.',
+  f => f.leastMemoryFree,
+);
+figures.gauge(
+  'trivet_pools_at_another_host',
+  'Pools whose file system is at a storage host that is not their home.',
+  f => f.poolsElsewhere,
+);
+figures.gauge(
+  'trivet_pools_absent',
+  'Pools whose home is up, and has looked for their file system and is without it.',
+  f => f.poolsAbsent,
 );
 figures.gauge(
   'trivet_operations_waiting_for_storage_host',

@@ -26,34 +26,35 @@ GRANT SELECT ON trivet.cluster_fence TO trivet_engine;
 
 const FUNCTIONS = `
 -- Rule: export lease. Each host says every second which pools of clusters it could serve (backend, name, its address at the cluster, able: it
--- reaches the cluster, which has not shut it out). What it has is renewed, unless it cannot serve it and another one can. What
+-- reaches the cluster, which has not shut it out). What it has is renewed, unless another one can serve it and it cannot, or drains. What
 -- nobody renews is given to it, with everybody who may still write. Clocks of hosts decide nothing.
 CREATE FUNCTION trivet.keep_exports(p_host text, p_pools jsonb, p_term_ms integer)
-RETURNS TABLE (tenant_id uuid, backend_id uuid, pool text, home text, fence bigint, renewed boolean, to_fence jsonb, obstacle text)
+RETURNS TABLE (tenant_id uuid, backend_id uuid, pool text, home text, fence bigint, renewed boolean, drains boolean, to_fence jsonb, obstacle text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   term CONSTANT interval := make_interval(secs => p_term_ms / 1000.0);
   silence CONSTANT interval := '15 seconds';
+  drains CONSTANT boolean := EXISTS (SELECT FROM trivet.storage_host h WHERE h.name = p_host AND h.draining);
 BEGIN
   UPDATE trivet.pool_home h SET cluster = true, address = coalesce(p.address, h.address), lease_until = now() + term
     FROM jsonb_to_recordset(p_pools) AS p (backend uuid, name text, address text, able boolean)
    WHERE h.backend_id = p.backend AND h.pool = p.name AND h.host = p_host
-     AND (p.able OR NOT EXISTS (
+     AND (p.able AND NOT drains OR NOT EXISTS (
            SELECT FROM trivet.storage_host o
-            WHERE o.name <> p_host AND o.seen_at > now() - silence
+            WHERE o.name <> p_host AND NOT o.draining AND o.seen_at > now() - silence
               AND o.reach -> 'standby' @> jsonb_build_array(jsonb_build_object('backend', p.backend, 'name', p.name))));
   UPDATE trivet.pool_home h
      SET host = p_host, address = p.address, fence = h.fence + 1, claimed_at = now(), lease_until = now() + term,
          to_fence = CASE WHEN h.lease_until = '-infinity' THEN h.to_fence
                          ELSE h.to_fence || jsonb_build_object('host', h.host, 'address', h.address) END
     FROM jsonb_to_recordset(p_pools) AS p (backend uuid, name text, address text, able boolean), trivet.storage_host was
-   WHERE h.backend_id = p.backend AND h.pool = p.name AND h.cluster AND h.host <> p_host AND p.able AND was.name = h.host
+   WHERE h.backend_id = p.backend AND h.pool = p.name AND h.cluster AND h.host <> p_host AND p.able AND NOT drains AND was.name = h.host
      AND (h.lease_until < now() OR h.lease_until IS NULL AND was.seen_at < now() - silence)
      AND (h.lease_until = '-infinity' OR h.address <> p.address);
   IF FOUND THEN PERFORM trivet.route_operations(); END IF;
   RETURN QUERY
-  SELECT h.tenant_id, h.backend_id, h.pool, h.host, h.fence, h.host = p_host AND h.lease_until >= now() + term, h.to_fence,
+  SELECT h.tenant_id, h.backend_id, h.pool, h.host, h.fence, h.host = p_host AND h.lease_until >= now() + term, drains, h.to_fence,
          CASE WHEN h.host = p_host OR h.lease_until >= now() OR h.lease_until IS NULL AND was.seen_at >= now() - silence THEN NULL
               WHEN NOT h.cluster OR h.address IS NULL THEN
                 'the address of storage host ' || h.host || ' at the cluster is not known, so that it cannot be shut out'
@@ -95,7 +96,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT NOT EXISTS (SELECT FROM trivet.worker w
                       WHERE w.host = p_host AND w.id <> p_worker AND w.seen_at > now() - interval '15 seconds')
      AND EXISTS (SELECT FROM trivet.storage_host o
-                  WHERE o.name <> p_host AND o.seen_at > now() - interval '15 seconds'
+                  WHERE o.name <> p_host AND NOT o.draining AND o.seen_at > now() - interval '15 seconds'
                     AND o.reach -> 'standby' @> jsonb_build_array(jsonb_build_object('backend', p_backend, 'name', p_pool)));
 $$;
 REVOKE EXECUTE ON FUNCTION trivet.exports_have_successor(text, uuid, uuid, text) FROM PUBLIC;

@@ -43,6 +43,11 @@ export class BackendKinds {
     return found?.pools(found.parseConfig(config)).map(({ name }) => name);
   }
 
+  /** Whose pools every storage host reaches. */
+  isOfCluster(kind: string): boolean {
+    return this.blockKinds.find(known => known.kind === kind)?.isOfCluster ?? false;
+  }
+
   private find(kind: string): Registration | undefined {
     return [...this.objectKinds, ...this.blockKinds].find(known => known.kind === kind)?.registration;
   }

@@ -12,6 +12,7 @@
  * A host that leaves in order closes its units and says so: its successor has nobody to shut out. While there is one host
  * alone there are no leases.
  */
+import { setTimeout as delay } from 'node:timers/promises';
 import type { BlockBackendKind } from '#backends/block-backend';
 import { demandLeases } from '#backends/lease-demand';
 import type { PeriodicTask } from '#operations/periodic/periodic-task';
@@ -64,6 +65,8 @@ export class ExportLeaseKeeper implements PeriodicTask {
   /** Backends whose pools are served without leases. */
   private readonly alone = new Set<string>();
   private isLeaving = false;
+  /** Ends with the round that is under way. */
+  private current: Promise<unknown> = Promise.resolve();
 
   constructor(
     private readonly database: Database,
@@ -79,6 +82,12 @@ export class ExportLeaseKeeper implements PeriodicTask {
 
   async run(): Promise<'calm' | undefined> {
     if (this.isLeaving) return undefined;
+    const round = this.round();
+    this.current = round.catch(() => {});
+    return round;
+  }
+
+  private async round(): Promise<'calm' | undefined> {
     const clusters = await this.clusters();
     if (!this.host.isOneOfSeveral) {
       const isSaid = await this.serveAlone(clusters);
@@ -114,6 +123,7 @@ export class ExportLeaseKeeper implements PeriodicTask {
   async leave(worker: string): Promise<void> {
     this.isLeaving = true;
     if (!this.host.isOneOfSeveral) return;
+    await Promise.race([this.current, delay(ORDERLY_MS)]);
     await Promise.all(
       [...this.held.values()].map(async held => {
         try {
@@ -130,7 +140,9 @@ export class ExportLeaseKeeper implements PeriodicTask {
     const key = keyOf(held);
     this.held.delete(key);
     this.dropped.set(key, held.fence);
-    const inOrder = await this.drop(held, { orderly: true });
+    const isEnded = await this.drop(held, { orderly: true });
+    // Of a daemon that died a moment ago, too.
+    const inOrder = isEnded && !(await held.backend.exports.hasLeftovers());
     await this.store.release(held, inOrder);
     log.info({ pool: held.pool, inOrder }, 'the pool is handed over to another storage host');
   }
@@ -195,6 +207,11 @@ export class ExportLeaseKeeper implements PeriodicTask {
       this.dropped.set(key, home.fence);
       return;
     }
+    if (!home.renewed && home.drains) {
+      if (this.dropped.get(key) !== home.fence) await this.handOver(held);
+      return;
+    }
+    if (this.isLeaving) return;
     this.dropped.delete(key);
     if (!home.renewed || this.views.of(home.backendId)?.isShutOut) return;
     if (home.toFence.length > 0) return this.fence(held);

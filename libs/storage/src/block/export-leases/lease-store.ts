@@ -29,6 +29,8 @@ export interface HomeOfPool {
   fence: string;
   /** It is this host's, for another term from now on. */
   renewed: boolean;
+  /** This host is being drained, by a person. */
+  drains: boolean;
   /** Whose daemons may still write. */
   toFence: Shut[];
   /** Why nobody can take it over, although nobody serves it. */
@@ -37,7 +39,7 @@ export interface HomeOfPool {
 
 const KEEP = sql(
   'exports_keep',
-  `SELECT tenant_id AS "tenantId", backend_id AS "backendId", pool, home, fence::text, renewed, to_fence AS "toFence", obstacle
+  `SELECT tenant_id AS "tenantId", backend_id AS "backendId", pool, home, fence::text, renewed, drains, to_fence AS "toFence", obstacle
      FROM trivet.keep_exports($1, $2, $3)`,
 );
 const ALONE = sql('exports_alone', 'SELECT trivet.serve_exports_alone($1, $2)');

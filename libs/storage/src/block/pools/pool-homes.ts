@@ -3,6 +3,7 @@ import { sql } from '#platform/database/sql';
 import { StorageError } from '#platform/errors';
 
 const CLAIM = sql('pool_claim', 'SELECT home, alive FROM trivet.claim_pool($1, $2, $3, $4)');
+const DRAINING = sql('host_draining', 'SELECT draining FROM trivet.storage_host WHERE name = $1');
 const ELSEWHERE = sql(
   'pools_elsewhere',
   'SELECT pool FROM trivet.pool_home WHERE tenant_id = $1 AND backend_id = $2 AND host <> $3',
@@ -18,19 +19,25 @@ interface Place {
   backendId: string;
 }
 
+/** @returns whether a person takes this host out of use: it takes no further pool into use */
+export async function isDraining(database: Database, host: string): Promise<boolean> {
+  const [row] = await database.engine<{ draining: boolean }>(DRAINING, [host]);
+  return row?.draining ?? false;
+}
+
 /**
- * Makes the pool this host's own unless it is another one's already.
- * @returns whose it is; isShared: that host lives and says that it has the file system, too
+ * Makes the pool this host's own unless it is another one's already, or may not be its.
+ * @returns whose it is, undefined: still nobody's; isShared: that host lives and says that it has the file system, too
  */
 export async function claimPool(
   database: Database,
   host: string,
   { tenantId, backendId }: Place,
   pool: string,
-): Promise<{ home: string; isShared: boolean }> {
+): Promise<{ home: string | undefined; isShared: boolean }> {
   const claim = [host, tenantId, backendId, pool];
-  const [row] = await database.engine<{ home: string; alive: boolean | null }>(CLAIM, claim);
-  return { home: row!.home, isShared: row!.home !== host && row!.alive === true };
+  const [row] = await database.engine<{ home: string | null; alive: boolean | null }>(CLAIM, claim);
+  return { home: row!.home ?? undefined, isShared: row!.home !== host && row!.alive === true };
 }
 
 /** @param host undefined: of a worker that is on none, which works on all */

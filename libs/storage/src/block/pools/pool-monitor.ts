@@ -1,3 +1,4 @@
+import { dirname } from 'node:path';
 import type { BlockBackendKind, PoolConfig, PoolStatus } from '#backends/block-backend';
 import type { PeriodicTask } from '#operations/periodic/periodic-task';
 import type { StorageHost } from '#operations/workers/storage-host';
@@ -7,8 +8,9 @@ import { sql } from '#platform/database/sql';
 import { aboutPool, StorageError } from '#platform/errors';
 import { unleased } from '#platform/lease-signal';
 import { createLogger } from '#platform/logging/log';
+import { AbsentPools } from '#storage/block/pools/absent-pools';
 import { eachBlockBackend, type RegisteredBlockBackend } from '#storage/block/pools/block-backends';
-import { claimPool } from '#storage/block/pools/pool-homes';
+import { claimPool, isDraining } from '#storage/block/pools/pool-homes';
 import type { BlockDirectory } from '#storage/shared/backend-directory';
 
 const log = createLogger('pools');
@@ -54,6 +56,8 @@ export class PoolMonitor implements PeriodicTask {
   readonly boundMs = 900_000;
   /** What the round that is under way has found. */
   private reach: Reach = noReach();
+  private absent = new AbsentPools();
+  private isDraining = false;
   /** Pools of other hosts that are here as well: told once. */
   private readonly contested = new Set<string>();
   private isFirst = true;
@@ -69,6 +73,8 @@ export class PoolMonitor implements PeriodicTask {
 
   async run(signal: AbortSignal): Promise<void> {
     this.reach = noReach();
+    this.absent = new AbsentPools();
+    this.isDraining = this.host !== undefined && (await isDraining(this.database, this.host.name));
     await eachBlockBackend(
       this.database,
       async backend => {
@@ -84,7 +90,7 @@ export class PoolMonitor implements PeriodicTask {
     );
     if (signal.aborted) return;
     if (this.host) {
-      this.host.reach = this.reach;
+      this.host.reach = { ...this.reach, absent: this.absent.list() };
       // Another one that starts now sees what is here.
       if (this.isFirst) await this.host.beat();
     }
@@ -93,7 +99,8 @@ export class PoolMonitor implements PeriodicTask {
 
   private async look(backend: RegisteredBlockBackend, signal: AbortSignal): Promise<void> {
     const { tenantId, backendId, kind, config } = backend;
-    const { volumes } = await this.blocks.open(tenantId, backendId);
+    const store = await this.blocks.open(tenantId, backendId);
+    const { volumes } = store;
     const { exporter } = config as { exporter?: { kind?: string } };
     const blockKind = this.kindOf(kind);
     const parsed = blockKind.parseConfig(config);
@@ -103,6 +110,7 @@ export class PoolMonitor implements PeriodicTask {
     for (const [position, pool] of configured.entries()) {
       let status = seen.find(({ name }) => name === pool.name);
       if (!status) continue;
+      if (status.state === 'up' && blockKind.isOfCluster) addTo(this.reach.clusters, dirname(pool.path));
       const { uuid: known, home } = await this.known(tenantId, backendId, pool.name);
       // Who serves it is decided by leases (ADR 40).
       if (home !== undefined && blockKind.isOfCluster && this.isElsewhere(pool, home)) {
@@ -113,6 +121,7 @@ export class PoolMonitor implements PeriodicTask {
       if (this.isElsewhere(pool, home)) {
         if (status.state === 'down' || status.uuid !== known || !(await this.takeOver(backend, pool))) continue;
       }
+      if (status.isAbsent && home !== undefined) await this.absent.note(store, backend, pool, bounded());
       if (known !== undefined && status.uuid !== undefined && status.uuid !== known)
         status = {
           ...status,
@@ -122,9 +131,12 @@ export class PoolMonitor implements PeriodicTask {
       if (status.state === 'down' && status.uuid === undefined && known === undefined) {
         if (this.mayPrepare(pool, home))
           status = await volumes.preparePool(pool.name, unleased(bounded(), INSPECT_MS)).catch(() => status!);
-        else if (home === undefined) status = { ...status, reason: NOBODY };
+        else if (home === undefined) status = { ...status, reason: this.isDraining ? DRAINING : NOBODY };
       }
-      if (status.state === 'up' && home === undefined && !(await this.takeOver(backend, pool))) continue;
+      if (status.state === 'up' && home === undefined && !(await this.takeOver(backend, pool))) {
+        if (!this.isDraining) continue;
+        status = { ...status, state: 'down', reason: DRAINING };
+      }
       if (status.state === 'up') this.note(backendId, pool, exporter?.kind);
       await this.write(tenantId, backendId, pool, position, status);
     }
@@ -137,6 +149,7 @@ export class PoolMonitor implements PeriodicTask {
 
   /** An empty folder may be there on each of several hosts: whose disk it is one of them is told, by its name. */
   private mayPrepare(pool: PoolConfig, home: string | undefined): boolean {
+    if (home === undefined && this.isDraining) return false;
     return !this.host?.isOneOfSeveral || (home ?? pool.host) === this.host.name;
   }
 
@@ -146,9 +159,10 @@ export class PoolMonitor implements PeriodicTask {
     const { name } = this.host;
     const { home, isShared } = await claimPool(this.database, name, place, pool.name);
     if (home === name) return true;
+    if (home === undefined) return false;
     if (!pool.within) this.reach.foreign.push({ backend: place.backendId, name: pool.name, path: pool.path, home });
     const why = `pool ${pool.name} at ${pool.path} is on storage host ${home}, and this one, ${name}, has its file system, too`;
-    const help = `unmount it on one of them, or set TRIVET_HOST=${home} if this machine is to be that host`;
+    const help = `unmount it on one of them; if its disk stays here: trivet pool move ${pool.name} --to ${name}, or TRIVET_HOST=${home} if this machine takes the place of that host`;
     if (isShared && this.isFirst) this.refuse(`${why}; ${help}`);
     else if (!this.contested.has(pool.path))
       log.error({ pool: pool.name, home, host: name }, `${why}: it is left alone; ${help}`);
@@ -160,9 +174,8 @@ export class PoolMonitor implements PeriodicTask {
     // Shares lie in a pool that is here, too, and may be thousands.
     if (pool.within) return;
     this.reach.pools.push({ backend: backendId, name: pool.name, path: pool.path });
-    if (exporter !== undefined && exporter !== 'none' && !this.reach.exporters.includes(exporter))
-      this.reach.exporters.push(exporter);
-    for (const portal of pool.portals) if (!this.reach.portals.includes(portal)) this.reach.portals.push(portal);
+    if (exporter !== undefined && exporter !== 'none') addTo(this.reach.exporters, exporter);
+    for (const portal of pool.portals) addTo(this.reach.portals, portal);
   }
 
   /** The marker that it had before, and whose it is. */
@@ -217,4 +230,19 @@ const KNOWN = sql(
 
 const NOBODY = 'no storage host has taken it into use: name one in the registration of its backend';
 
-const noReach = (): Reach => ({ pools: [], foreign: [], standby: [], exporters: [], portals: [] });
+const DRAINING =
+  'the storage host that has its folder is being drained, and takes no further pool (trivet storage-host undrain)';
+
+const noReach = (): Reach => ({
+  pools: [],
+  foreign: [],
+  standby: [],
+  absent: [],
+  exporters: [],
+  clusters: [],
+  portals: [],
+});
+
+const addTo = (known: string[], one: string): void => {
+  if (!known.includes(one)) known.push(one);
+};
