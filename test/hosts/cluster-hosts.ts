@@ -136,6 +136,11 @@ export class ClusterHosts {
     return worker;
   }
 
+  async drain(name: string, draining: boolean): Promise<void> {
+    const row = [name, draining];
+    await this.appliance.database.query("SELECT trivet.drain_storage_host($1, $2, NULL, 'a test')", row);
+  }
+
   /** SIGTERM: in order, as an upgrade does. */
   async endWorker(name: string, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     this.node(name).host.end(WORKER, signal);

@@ -114,6 +114,19 @@ describe.runIf(hasTgtRbd())('a pool of a cluster, whose storage host', () => {
     await house.standsBy(name);
   }, 120_000);
 
+  it('is drained, is served by another one at once, and takes nothing until that is over', async () => {
+    const { name, fence } = await holder();
+    const since = Date.now();
+    await house.drain(name, true);
+    await house.isTakenFrom(name, fence);
+    await writer.acknowledges();
+    served.push(`is drained ${Math.round(writer.longestWaitMs(since))} ms`);
+    await house.standsBy(name);
+    expect(house.node(name).host.programs()).not.toContain('tgtd');
+    expect(await house.fences()).toEqual([]);
+    await house.drain(name, false);
+  }, 120_000);
+
   it('has lost nothing, got nothing of a host that was shut out, and is the disk that it was', async () => {
     const found = await writer.finish();
     expect(found.slots).toEqual(found.expected);

@@ -60,7 +60,9 @@ export async function movePool(
         `pool ${pool} is the appliance’s, and its shares go where it goes: move it there (--tenant appliance)`,
       );
     if (kinds.isOfCluster(backend.kind))
-      throw refused(`pool ${pool} lies in a cluster: no disk of it can come to ${to}`);
+      throw refused(
+        `pool ${pool} lies in a cluster: no disk of it can come to ${to}; another storage host takes it over when its own is drained (trivet storage-host drain)`,
+      );
     const [row] = await tx.query<Outcome>(MOVE, [tenant.id, backend.id, pool, to, oldHostIsOff]);
     const { outcome, home, seenAt, shares, operations } = row!;
     if (outcome === 'there') return { from: to, shares: 0, operations: 0 };
