@@ -38,7 +38,7 @@ describe('a home', () => {
     const run = readFileSync(home.file('run-dir'), 'utf8').trim();
     expect(run.startsWith(home.home)).toBe(false);
     expect(home.environment().COSI_ENDPOINT).toBe(`unix://${run}/cosi/cosi.sock`);
-    await home.must('down', '--purge');
+    await home.must('down', '--purge', '--yes');
     expect(existsSync(run)).toBe(false);
   });
 
@@ -53,7 +53,7 @@ describe('a home', () => {
     const { dataOutside } = await home.status();
     expect(dataOutside).toMatch(/^\/var\/lib\/trivet\/\w+$/);
     expect(existsSync(join(dataOutside as string, 'postgres', 'data', 'PG_VERSION'))).toBe(true);
-    await home.must('down', '--purge');
+    await home.must('down', '--purge', '--yes');
     expect(existsSync(dataOutside as string)).toBe(false);
   });
 

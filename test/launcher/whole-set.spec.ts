@@ -162,7 +162,7 @@ describe('up with everything', () => {
     await second.must('up', '--detach', '--parts-only');
     expect((await second.status()).processes.map(row => row.name)).toEqual(['postgres']);
     expect((await home.status()).state).toBe('ready');
-    await second.must('down', '--purge');
+    await second.must('down', '--purge', '--yes');
     expect((await home.status()).state).toBe('ready');
   });
 
@@ -239,7 +239,7 @@ describe('up with everything', () => {
     expect(await home.status()).toMatchObject({ state: 'stopped', processes: [] });
     await home.must('up', '--detach', '--no-install');
     await s3().send(new HeadBucketCommand({ Bucket: 'kept' }));
-    await home.must('down', '--purge');
+    await home.must('down', '--purge', '--yes');
     expect(() => statSync(home.home)).toThrow('ENOENT');
   });
 });

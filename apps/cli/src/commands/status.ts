@@ -6,7 +6,7 @@ import { humanBytes } from '../human-bytes.js';
 import { isAlive } from '../processes/process.js';
 import { readState, type State } from '../state.js';
 import { isReady } from '../supervisor/apps.js';
-import { tgtFolder, tgtProcesses } from '../tgt-processes.js';
+import { tgtFolders, tgtProcesses } from '../tgt-processes.js';
 import { VERSION } from '../version.js';
 
 /** What scripts read; a key is absent while its interface or part is. */
@@ -93,7 +93,7 @@ async function stateOf(state: State): Promise<StatusReport['state']> {
 /** What the supervisor keeps running, and the tgtd that workers do. */
 async function processesOf(home: Home, state: State): Promise<StatusReport['processes']> {
   const kept = state.processes.map(({ startTime: _startTime, ...row }) => row);
-  const daemons = await tgtProcesses(tgtFolder(home, state.env));
+  const daemons = await tgtProcesses(tgtFolders(home, state.env));
   const shown = daemons.map(({ name, id, restarts, state: how }) => ({
     name,
     pid: how === 'gone' ? null : id.pid,

@@ -112,10 +112,11 @@ async function supervise(home: Home, given: Record<string, string>, options: UpO
     await asked;
   }
   say('stopping');
-  await appliance.stop();
+  const remains = await appliance.stop();
   await started.catch(() => {});
+  for (const line of remains) say(`left: ${line}`);
   say('stopped');
-  process.exit(0);
+  process.exit(remains.length === 0 ? 0 : 1);
 }
 
 /** Starts the supervisor as a process of its own, and shows what it says until it is ready. */

@@ -9,7 +9,7 @@ import { Home } from '../home.js';
 import { isDatabaseAddress } from '../operator.js';
 import { livingState, type State } from '../state.js';
 import { readEnvironmentFile } from '../supervisor/apps.js';
-import { tgtFolder } from '../tgt-processes.js';
+import { tgtFolders } from '../tgt-processes.js';
 import { type Finding, fail, findings, warn } from './check.js';
 import { checkDisk, checkHome, checkHost, checkKeyFile } from './host.js';
 
@@ -76,7 +76,7 @@ async function checkAppliance(home: Home, state: State, env: Readonly<Record<str
     const [{ checkBlockTools, hasImage }, { checkTgt }] = await Promise.all([import('./block.js'), import('./tgt.js')]);
     const portals = (config.TRIVET_ISCSI_PORTALS ?? []).map(({ portal }) => portal);
     found.push(...checkBlockTools({ image: hasImage(home.path), exported: portals.length > 0 }));
-    checks.push(checkTgt(tgtFolder(home, env), portals));
+    checks.push(checkTgt(tgtFolders(home, env), portals));
   }
   return [...found, ...(await Promise.all(checks)).flat()];
 }

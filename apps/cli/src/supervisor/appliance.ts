@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { loadConfig } from '#platform/config/config';
+import { HOME_MARK, loadConfig } from '#platform/config/config';
 import { oidcSettings } from '#platform/config/oidc-settings';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { ensurePassword } from '../credentials.js';
@@ -20,12 +20,13 @@ import { tgtPart } from '../parts/tgt.js';
 import { xfsPart } from '../parts/xfs-pool.js';
 import { Ports } from '../ports.js';
 import { rotateOpen } from '../processes/log-file.js';
-import { mountsBelow } from '../processes/mounts.js';
-import { HOME_MARK, identify } from '../processes/process.js';
+import { isMounted } from '../processes/mounts.js';
+import { identify } from '../processes/process.js';
 import { type ProcessSpec, SupervisedProcess } from '../processes/supervised-process.js';
-import { readState, type Skipped, type State, writeState } from '../state.js';
+import { type Skipped, type State, writeState } from '../state.js';
 import { appSpec, environmentFile, isSecret, migrate } from './apps.js';
 import { clearLeftovers } from './leftovers.js';
+import { foldersOf, remainsOf } from './remains.js';
 
 export const PARTS: readonly Part[] = [postgresPart, redisPart, cephRgwPart, xfsPart, tgtPart];
 /** What only tests use. */
@@ -109,8 +110,8 @@ export class Appliance {
     }
   }
 
-  /** Gateway, worker, then the parts; safe at any moment of the start. */
-  async stop(): Promise<void> {
+  /** Gateway, worker, then the parts; safe at any moment of the start. Resolves to what is still there. */
+  async stop(): Promise<string[]> {
     this.#stop.abort();
     clearInterval(this.#rotation);
     this.#state.state = 'stopping';
@@ -119,9 +120,10 @@ export class Appliance {
       await this.#processes.find(({ spec }) => spec.name === name)?.stop();
     }
     // A command of an interrupted start, such as initdb, and what it started.
-    await clearLeftovers(this.home, () => {});
+    const remains = await clearLeftovers(this.home, () => {});
     this.#state.state = 'stopped';
     this.#save();
+    return remains;
   }
 
   async #startParts(ports: Ports): Promise<void> {
@@ -289,18 +291,15 @@ export class Appliance {
 }
 
 /**
- * Deletes a home and what belongs to it elsewhere; nothing of it runs any more. First it is proved that nothing is mounted
+ * Deletes a home and what belongs to it elsewhere. First it is proved that nothing of it runs, and that nothing is mounted
  * below: data of a volume must not go with a folder.
  */
 export function eraseHome(home: Home): void {
-  for (const folder of [home.path, home.run]) {
-    const mounted = mountsBelow(folder);
-    if (mounted.length > 0) throw new LauncherError(`not deleted: ${mounted.join(', ')} is mounted below ${folder}`);
-  }
-  const { dataOutside } = readState(home) ?? {};
-  // The home last: it knows the others.
-  for (const folder of [dataOutside, home.run, home.path]) {
-    if (folder === undefined) continue;
+  const folders = foldersOf(home);
+  const remains = remainsOf(home);
+  for (const folder of folders) if (isMounted(folder)) remains.push(`${folder} is a disk of its own, and mounted`);
+  if (remains.length > 0) throw new LauncherError(`not deleted: ${remains.join('\n  ')}`);
+  for (const folder of folders) {
     rmSync(folder, { recursive: true, force: true });
     if (SHARED_FOLDERS.includes(dirname(folder))) removeEmpty(dirname(folder));
   }

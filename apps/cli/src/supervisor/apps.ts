@@ -1,13 +1,12 @@
 import { spawn } from 'node:child_process';
 import { closeSync, openSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { EXIT_CONFIG } from '#platform/config/config';
+import { EXIT_CONFIG, HOME_MARK } from '#platform/config/config';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { NODE_FLAGS } from '#platform/process/node-flags';
 import { surroundings } from '../environment.js';
 import { type Home, LauncherError } from '../home.js';
 import { explainEnd } from '../processes/log-file.js';
-import { HOME_MARK } from '../processes/process.js';
 import type { ProcessSpec } from '../processes/supervised-process.js';
 
 const DIST = join(PACKAGE_ROOT, 'dist', 'apps');
