@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { chownSync, existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chownSync, existsSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -69,7 +69,7 @@ describe('a home', () => {
     expect((await home.status()).dataOutside).toBeUndefined();
   });
 
-  it('keeps its ports, and takes another where a stranger sits', async () => {
+  it('keeps its ports and its key file, and takes another port where a stranger sits', async () => {
     const home = withoutCeph(homes.at('ports'));
     await upAndDown(home);
     const ports = (): Record<string, number> => JSON.parse(readFileSync(home.file('ports.json'), 'utf8'));
@@ -84,6 +84,16 @@ describe('a home', () => {
     } finally {
       stranger.close();
     }
+    // And refuses to start without its key file, before it touches anything.
+    await home.must('down');
+    const key = readFileSync(home.file('key-id'), 'utf8').trim();
+    rmSync(home.file('kek'));
+    const started = statSync(home.file('postgres', 'data', 'postmaster.opts')).mtimeMs;
+    const { code, stdout, stderr } = await home.run('up', '--detach', '--no-install');
+    expect({ code, stdout }).toEqual({ code: 78, stdout: '' });
+    expect(stderr).toContain(`${home.file('kek')} is missing, and what this home keeps is sealed with its key, ${key}`);
+    expect(existsSync(home.file('kek'))).toBe(false);
+    expect(statSync(home.file('postgres', 'data', 'postmaster.opts')).mtimeMs).toBe(started);
   });
 });
 

@@ -22,6 +22,9 @@ const LONGEST_NAME = 'ceph/ceph-client.rgw.a.4194304.asok';
 /** sun_path ends at 107 bytes; paths of ours stay below this. */
 const SHORT = 100;
 
+/** Of these the first is written once a key is in use; the others are of homes from before, or of a backup. */
+const HOLDS_SEALED = ['key-id', 'credentials.json', 'postgres/data/PG_VERSION'];
+
 export const isRoot = (): boolean => process.getuid?.() === 0;
 
 /** What cannot go on for a reason that the user can remedy: one line, no stack. */
@@ -135,7 +138,28 @@ export class Home {
 
   /** The key-encryption key, made at the first call: 32 random bytes, base64. Losing it loses every stored credential. */
   ensureKek(): void {
+    this.requireKek();
     if (!existsSync(this.kekFile)) writeWhole(this.kekFile, `${randomBytes(32).toString('base64')}\n`);
+  }
+
+  /** A new key opens nothing of what another one has sealed: beside data none is made. */
+  requireKek(): void {
+    if (existsSync(this.kekFile) || !HOLDS_SEALED.some(name => existsSync(this.file(name)))) return;
+    const id = existsSync(this.#keyIdFile) ? readFileSync(this.#keyIdFile, 'utf8').trim() : 'of an unknown id';
+    throw new LauncherError(
+      `${this.kekFile} is missing, and what this home keeps is sealed with its key, ${id}\n` +
+        '  put its copy back there (mode 0600), or set TRIVET_KEK_FILE to where it is; nothing was started or changed',
+      EXIT_CONFIG,
+    );
+  }
+
+  /** What seals from now on; of no use to open anything, and told when the key is lost. */
+  noteKey(id: string): void {
+    writeWhole(this.#keyIdFile, `${id}\n`);
+  }
+
+  get #keyIdFile(): string {
+    return this.file('key-id');
   }
 }
 

@@ -72,7 +72,8 @@ function givenSettings(): Record<string, string> {
 function requireKeys(home: Home, given: string | undefined): void {
   // They run in the home.
   if (given) loadKeyring(resolve(home.path, given));
-  else if (existsSync(home.kekFile)) loadKeyring(home.kekFile);
+  else home.requireKek();
+  if (!given && existsSync(home.kekFile)) loadKeyring(home.kekFile);
 }
 
 /** On a full disk each part would end in words of its own. @param makes a PostgreSQL is to be made */

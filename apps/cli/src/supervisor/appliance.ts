@@ -1,7 +1,8 @@
 import { existsSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { HOME_MARK, loadConfig } from '#platform/config/config';
 import { oidcSettings } from '#platform/config/oidc-settings';
+import { loadKeyring } from '#platform/crypto/kek';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { ensurePassword } from '../credentials.js';
 import { type Home, LauncherError, writeWhole } from '../home.js';
@@ -93,7 +94,7 @@ export class Appliance {
     try {
       writeState(this.home, this.#state);
       await clearLeftovers(this.home, this.options.say);
-      this.home.ensureKek();
+      if (!this.options.given.TRIVET_KEK_FILE) this.home.ensureKek();
       const ports = new Ports(this.home, !this.options.throwAway);
       await this.#startParts(ports);
       await this.#makeEnvironment(ports);
@@ -244,6 +245,7 @@ export class Appliance {
     env.TRIVET_CSP_PASSWORD_FILE ??= ensurePassword(this.home, 'csp-password');
     env.TRIVET_ADMIN_PASSWORD_FILE ??= ensurePassword(this.home, 'admin-password');
     oidcSettings(loadConfig([], env));
+    this.home.noteKey(loadKeyring(resolve(this.home.path, env.TRIVET_KEK_FILE)).currentId);
     this.#env = env;
     this.#state.env = Object.fromEntries(Object.entries(env).filter(([name]) => !isSecret(name)));
     writeWhole(this.home.environmentFile, environmentFile(env));
