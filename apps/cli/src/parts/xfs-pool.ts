@@ -14,7 +14,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { inheritMarker, whatIsKeptIn } from '#backends/reflink/pool-marker';
 import { type Home, isPlain, isRoot } from '../home.js';
 import { holdersOf } from '../processes/holders.js';
-import { loopDevicesBelow } from '../processes/loop-devices.js';
+import { loopDevicesBelow, namespacesWith } from '../processes/loop-devices.js';
 import { isMounted } from '../processes/mounts.js';
 import { runCommand } from './command.js';
 import { type Lack, lacking, type Part, type PartContext } from './part.js';
@@ -136,7 +136,9 @@ export async function unmountPool(home: Home): Promise<void> {
   // Its loop device goes a moment after the mount; that of a mount which failed stays for ever.
   const images = [imageOf(home), freshImageOf(home)].map(image => basename(image));
   for (;;) {
-    const left = loopDevicesBelow(home.path).filter(({ file }) => images.includes(basename(file)));
+    const left = loopDevicesBelow(home.path).filter(
+      ({ device, file }) => images.includes(basename(file)) && namespacesWith(device).length === 0,
+    );
     if (left.length === 0 || performance.now() > until) return;
     for (const { device } of left) await runCommand('losetup', ['-d', device]).catch(() => {});
     await delay(50);

@@ -1,13 +1,16 @@
 import { existsSync, realpathSync } from 'node:fs';
 import type { Home } from '../home.js';
 import { holdersOf, named } from '../processes/holders.js';
-import { loopDevicesBelow } from '../processes/loop-devices.js';
+import { loopDevicesBelow, namespacesWith } from '../processes/loop-devices.js';
 import { mountsBelow } from '../processes/mounts.js';
 import { isAlive, processesOf } from '../processes/process.js';
 import { readState } from '../state.js';
 import { livingTgtds } from '../tgt-processes.js';
 
-/** Processes, mounts and loop devices of a home, a line each; nothing but what the kernel has counts. */
+/**
+ * Processes, mounts and loop devices of a home, a line each; nothing but what the kernel has counts. A device that somebody's
+ * mount namespace still has a copy of is theirs, and goes with it.
+ */
 export function remainsOf(home: Home): string[] {
   const living = new Map([...processesOf(home.path), ...livingTgtds(home).map(({ id }) => id)].map(id => [id.pid, id]));
   const mounts = foldersOf(home).flatMap(folder => {
@@ -18,7 +21,9 @@ export function remainsOf(home: Home): string[] {
   return [
     ...[...living.values()].filter(isAlive).map(id => `${named(id)}, runs`),
     ...mounts.map(describeMount),
-    ...loopDevicesBelow(home.path).map(({ device, file }) => `${device} is a loop device over ${file}`),
+    ...loopDevicesBelow(home.path)
+      .filter(({ device }) => namespacesWith(device).length === 0)
+      .map(({ device, file }) => `${device} is a loop device over ${file}`),
   ];
 }
 
