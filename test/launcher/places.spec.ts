@@ -3,6 +3,7 @@ import { chownSync, existsSync, readFileSync, rmSync, statSync, symlinkSync, wri
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import { HOME_MARK } from '#platform/config/config';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { parts } from '#test/support/parts';
 import { processesOf, type TestHome, TestHomes } from './cli.js';
@@ -77,10 +78,32 @@ describe('a home', () => {
     await home.must('down');
     const stranger = createServer().listen(before.redis, '127.0.0.1');
     await new Promise(resolve => stranger.once('listening', resolve));
+    // A second one is faster than the server for which another port was chosen.
+    const bin = homes.folderAt('slow', 0o755);
+    const faster = join(bin, 'faster');
+    const listen = `net.createServer().listen(+process.argv[1],"127.0.0.1",()=>fs.writeFileSync("${faster}",process.argv[1]+" "+process.pid))`;
+    writeFileSync(
+      join(bin, 'redis-server'),
+      `#!/bin/sh
+if [ ! -f ${faster} ]; then
+  env -u ${HOME_MARK} setsid ${process.execPath} -e '${listen}' "$(sed -n 's/^port //p' "$1")" &
+  until [ -s ${faster} ]; do sleep 0.05; done
+fi
+exec /usr/bin/redis-server "$@"
+`,
+      { mode: 0o755 },
+    );
+    home.path = `${bin}:${home.path}`;
     try {
-      await home.must('up', '--detach', '--parts-only');
+      const said = await home.must('up', '--detach', '--parts-only');
+      const [port, pid] = readFileSync(faster, 'utf8').split(' ').map(Number) as [number, number];
+      process.kill(pid, 'SIGKILL');
+      expect(said).toContain(`redis: port ${port} is taken by node, pid ${pid}; another port is chosen\n`);
       expect(ports()).toEqual({ ...before, redis: expect.any(Number) });
-      expect(ports().redis).not.toBe(before.redis);
+      expect([before.redis, port]).not.toContain(ports().redis);
+      expect(said).toContain(
+        `the port of redis is ${ports().redis} instead of ${before.redis}, which somebody else has\n`,
+      );
     } finally {
       stranger.close();
     }

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { CreateBucketCommand, HeadBucketCommand, ListBucketsCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -214,8 +216,20 @@ describe('up with everything', () => {
     const { processes } = await home.status();
     for (const pid of [home.supervisor, ...processes.map(row => row.pid)]) process.kill(pid, 'SIGKILL');
     expect(await home.status()).toMatchObject({ state: 'stopped', processes: [] });
-    await home.must('up', '--detach', '--no-install');
-    expect((await home.status()).state).toBe('ready');
+    // And though others have its ports by now.
+    const ports = (): Record<string, number> => JSON.parse(readFileSync(home.file('ports.json'), 'utf8'));
+    const before = ports();
+    const names = ['ceph-mon', 'rgw', 'http'];
+    const strangers = names.map(name => createServer().listen(before[name], '127.0.0.1'));
+    try {
+      await Promise.all(strangers.map(stranger => once(stranger, 'listening')));
+      const said = await home.must('up', '--detach', '--no-install');
+      for (const name of names)
+        expect(said).toContain(`the port of ${name} is ${ports()[name]} instead of ${before[name]}, which`);
+    } finally {
+      for (const stranger of strangers) stranger.close();
+    }
+    expect(await home.status()).toMatchObject({ state: 'ready', skipped: [] });
     await s3().send(new HeadBucketCommand({ Bucket: 'kept' }));
   });
 

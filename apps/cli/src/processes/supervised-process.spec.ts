@@ -1,7 +1,10 @@
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { listensAt } from './listeners.js';
 import { isAlive, type ProcessId } from './process.js';
 import { type ProcessSpec, StartError, SupervisedProcess } from './supervised-process.js';
 
@@ -91,6 +94,26 @@ describe('a supervised process', () => {
     expect(failure).toBeInstanceOf(StartError);
     expect((failure as Error).message).toContain('port is missing');
     expect(readFileSync(path('runs'), 'utf8')).toBe('run\n');
+  });
+
+  it('whose port somebody else has fails at once, and names both', async () => {
+    const stranger = createServer().listen(0, '127.0.0.1');
+    try {
+      await once(stranger, 'listening');
+      const { port } = stranger.address() as AddressInfo;
+      const supervised = supervise('echo run >> runs; exec sleep 1000', { ports: [port], readyMs: 60_000 });
+      const failure = await supervised.start().catch((error: unknown) => error);
+      expect(failure).toMatchObject({ takenPort: port });
+      expect((failure as Error).message).toMatch(`script: port ${port} is taken by `);
+      expect((failure as Error).message).toContain(`pid ${process.pid}`);
+      expect(readFileSync(path('runs'), 'utf8')).toBe('run\n');
+      const ending = supervise('exit 78', { ports: [port] });
+      await expect(ending.start()).rejects.toMatchObject({ takenPort: port });
+      expect(listensAt(process.pid, port)).toBe(true);
+      expect(listensAt(process.ppid, port)).toBe(false);
+    } finally {
+      stranger.close();
+    }
   });
 
   it('that refuses its configuration is quoted with that alone', async () => {

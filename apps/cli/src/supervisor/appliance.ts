@@ -23,7 +23,7 @@ import { Ports } from '../ports.js';
 import { rotateOpen } from '../processes/log-file.js';
 import { isMounted } from '../processes/mounts.js';
 import { identify } from '../processes/process.js';
-import { type ProcessSpec, SupervisedProcess } from '../processes/supervised-process.js';
+import { type ProcessSpec, StartError, SupervisedProcess } from '../processes/supervised-process.js';
 import { type Skipped, type State, writeState } from '../state.js';
 import { appSpec, environmentFile, isSecret, migrate } from './apps.js';
 import { clearLeftovers } from './leftovers.js';
@@ -35,6 +35,7 @@ const TEST_PARTS: readonly Part[] = [rbdTestPart, btrfsPart, libiscsiPart, chrom
 /** Of all homes of this host, each with a folder of its own in it. */
 const SHARED_FOLDERS = ['/run/trivet', '/var/lib/trivet'];
 const ROTATE_MS = 60_000;
+const PORT_ATTEMPTS = 3;
 
 export interface ApplianceOptions {
   /** Settings of the caller: they come first, and a part whose address they hold is not started. */
@@ -59,6 +60,8 @@ export class Appliance {
   readonly #skipped: Skipped[] = [];
   readonly #state: State;
   #env: Record<string, string> = {};
+  /** Where the parts are that run here. */
+  readonly #ofParts: Record<string, string> = {};
   #unsaved = false;
   #rotation: NodeJS.Timeout | undefined;
 
@@ -98,7 +101,9 @@ export class Appliance {
       const ports = new Ports(this.home, !this.options.throwAway);
       await this.#startParts(ports);
       await this.#makeEnvironment(ports);
-      if (!this.options.partsOnly) await this.#startApps();
+      if (!this.options.partsOnly) await this.#startApps(ports);
+      for (const { name, from, to } of ports.moved)
+        this.options.say(`the port of ${name} is ${to} instead of ${from}, which somebody else has`);
       this.#rotation = setInterval(() => this.#rotateLogs(), ROTATE_MS).unref();
       this.#state.state = 'ready';
       this.#save();
@@ -153,7 +158,8 @@ export class Appliance {
     }
     const begin = performance.now();
     try {
-      Object.assign(this.#env, await part.start(this.#context(part, ports)));
+      const start = () => part.start(this.#context(part, ports));
+      Object.assign(this.#ofParts, await this.#choosingPorts(start, () => this.#stopProcessesOf(part)));
       this.options.say(`${part.name} is ready (${((performance.now() - begin) / 1000).toFixed(1)} s)`);
       return true;
     } catch (error) {
@@ -165,10 +171,24 @@ export class Appliance {
     }
   }
 
+  /** Somebody may take a port between its choice and the moment in which ours would open it. */
+  async #choosingPorts<T>(start: () => Promise<T>, clear: () => Promise<void>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await start();
+      } catch (error) {
+        const isTaken = error instanceof StartError && error.takenPort !== undefined;
+        if (!isTaken || attempt === PORT_ATTEMPTS || this.#stop.signal.aborted) throw error;
+        this.options.say(`${error.message}; another port is chosen`);
+        await clear();
+      }
+    }
+  }
+
   /** Without PostgreSQL there is nothing to run; everything else may be missing. */
   #skip(part: Part, lack: Lack): void {
     if (part === postgresPart) throw new LauncherError(`${lack.reason}\n${lack.remedy}`);
-    Object.assign(this.#env, typeof part.absent === 'function' ? part.absent(this.home) : part.absent);
+    Object.assign(this.#ofParts, typeof part.absent === 'function' ? part.absent(this.home) : part.absent);
     this.#skipped.push(skip(part.name, lack));
     this.options.say(`${part.name} is skipped: ${lack.reason.split('\n')[0]}; remedy: ${lack.remedy}`);
   }
@@ -217,7 +237,8 @@ export class Appliance {
     await supervised.start();
   }
 
-  async #stopProcessesOf(part: Part): Promise<void> {
+  /** Of gateway and worker when it is undefined. */
+  async #stopProcessesOf(part: Part | undefined): Promise<void> {
     for (const supervised of [...this.#processes].reverse()) {
       if (this.#owner.get(supervised) !== part) continue;
       await supervised.stop();
@@ -234,7 +255,7 @@ export class Appliance {
       TRIVET_WORKER_METRICS_LISTEN: `127.0.0.1:${await ports.take('worker')}`,
       // The stock COSI sidecar panics at the specified code.
       TRIVET_COSI_GRANT_MISMATCH: 'invalid_argument',
-      ...this.#env,
+      ...this.#ofParts,
       ...given,
       TRIVET_HOME: this.home.path,
     };
@@ -247,22 +268,27 @@ export class Appliance {
     oidcSettings(loadConfig([], env));
     this.home.noteKey(loadKeyring(resolve(this.home.path, env.TRIVET_KEK_FILE)).currentId);
     this.#env = env;
+    this.#state.moved = ports.moved;
     this.#state.env = Object.fromEntries(Object.entries(env).filter(([name]) => !isSecret(name)));
     writeWhole(this.home.environmentFile, environmentFile(env));
     if (!existsSync(this.home.credentialsFile)) writeWhole(this.home.credentialsFile, '{}\n');
   }
 
-  async #startApps(): Promise<void> {
+  async #startApps(ports: Ports): Promise<void> {
     await migrate(this.home, this.#env, this.#stop.signal, this.options.say);
     for (const name of ['gateway', 'worker'] as const) {
       if (!existsSync(join(PACKAGE_ROOT, 'dist', 'apps', name, 'src', 'main.js'))) {
         throw new LauncherError(`${name} is not built; run ./trivet again`);
       }
     }
-    await Promise.all([
-      this.#run(appSpec('gateway', this.home, this.#env)),
-      this.#run(appSpec('worker', this.home, this.#env)),
-    ]);
+    const start = async () => {
+      await this.#makeEnvironment(ports);
+      const specs = (['gateway', 'worker'] as const).map(name =>
+        appSpec(name, this.home, this.#env, this.options.given),
+      );
+      await Promise.all(specs.map(spec => this.#run(spec)));
+    };
+    await this.#choosingPorts(start, () => this.#stopProcessesOf(undefined));
   }
 
   #rotateLogs(): void {
