@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { chownSync, existsSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { randomBytes } from 'node:crypto';
+import { chmodSync, chownSync, existsSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { HOME_MARK } from '#platform/config/config';
@@ -183,6 +184,21 @@ describe('what cannot run', () => {
     writeFileSync(home.file('kek'), 'c2hvcnQ=\n', { mode: 0o600 });
     for (const setting of [undefined, '', 'kek']) await refused(home.file('kek'), SHORT, setting);
     for (const started of ['state.json', 'postgres', 'redis']) expect(existsSync(home.file(started))).toBe(false);
+    // Doctor, who comes later, has what up said, and looks at the same.
+    writeFileSync(home.file('kek'), randomBytes(32).toString('base64'));
+    chmodSync(home.file('kek'), 0o644);
+    expect(await home.run('up', '--detach', '--no-install')).toMatchObject({ code: 78 });
+    const port = createServer().listen(0, '127.0.0.1');
+    await new Promise(resolve => port.once('listening', resolve));
+    const taken = (port.address() as AddressInfo).port;
+    writeFileSync(home.file('ports.json'), JSON.stringify({ redis: taken }));
+    const { code, stdout } = await home.run('doctor');
+    port.close();
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^fail {2}last up: failed at \S+: TRIVET_KEK_FILE: .*644/m);
+    expect(stdout).toContain(`fail  key file: ${home.file('kek')} has mode 644: others may read it; chmod 600`);
+    expect(stdout).toMatch(new RegExp(`^warn {2}port of redis: ${taken} is taken by \\S+, pid ${process.pid}`, 'm'));
+    expect(stdout).toContain('ok    leftovers: none');
   });
 
   it.runIf(isRoot)('on a disk that is full stops at once with code 74, and says so in one line', async () => {

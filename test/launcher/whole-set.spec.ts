@@ -236,6 +236,9 @@ describe('up with everything', () => {
   it('clears what a killed supervisor left', async () => {
     const before = (await home.status()).processes.map(row => row.pid);
     process.kill(home.supervisor, 'SIGKILL');
+    const left = await home.status();
+    expect(left).toMatchObject({ state: 'unsupervised', failure: expect.stringContaining('./trivet up') });
+    expect(left.processes.map(row => row.pid)).toEqual(before);
     await home.must('up', '--detach', '--no-install');
     const { state, processes } = await home.status();
     expect({ state, processes: processes.filter(row => row.state !== 'running') }).toEqual({

@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import {
+  accessSync,
   chmodSync,
+  constants,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -8,14 +10,17 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir, userInfo } from 'node:os';
+import { homedir, tmpdir, userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
 import { EXIT_CONFIG, EXIT_FULL } from '#platform/config/config';
 import { makeFolders } from '#platform/make-folders';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { type Environment, environment } from './environment.js';
+import { jsonIn } from './json-in.js';
 
 /** Leaves room for names that daemons add, e.g. Ceph's `ceph-client.rgw.a.4194304.94012345678901.asok`. */
 const LONGEST_NAME = 'ceph/ceph-client.rgw.a.4194304.asok';
@@ -158,6 +163,20 @@ export class Home {
     writeWhole(this.#keyIdFile, `${id}\n`);
   }
 
+  /** Why the last `up` failed, in its own words; undefined after one that did not. */
+  lastFailure(): { at: string; message: string } | undefined {
+    return existsSync(this.#failureFile) ? jsonIn(readFileSync(this.#failureFile, 'utf8')) : undefined;
+  }
+
+  noteFailure(message: string | undefined): void {
+    if (message === undefined) rmSync(this.#failureFile, { force: true });
+    else writeWhole(this.#failureFile, `${JSON.stringify({ at: new Date().toISOString(), message }, null, 2)}\n`);
+  }
+
+  get #failureFile(): string {
+    return this.file('last-failure.json');
+  }
+
   get #keyIdFile(): string {
     return this.file('key-id');
   }
@@ -189,8 +208,21 @@ function chooseRun(path: string, id: string): string {
     const kept = readFileSync(runFile, 'utf8').trim();
     if (kept !== inside && isPrivate(kept)) return kept;
   }
-  const base = Buffer.byteLength(join(tmpdir(), LONGEST_NAME)) + 16 < SHORT ? tmpdir() : '/tmp';
-  return mkdtempSync(join(base, 'trivet-'));
+  // A session's own folder goes with the session, and those for temporary files are swept: only the last resort is one.
+  const kept = homedir();
+  const base = [kept, '/var/tmp'].find(folder => isPlain(folder) && canKeep(folder)) ?? tmpdir();
+  return mkdtempSync(join(base, base === kept ? '.trivet-' : 'trivet-'));
+}
+
+/** Where a path of ours is short enough, and may be made. */
+function canKeep(folder: string): boolean {
+  if (Buffer.byteLength(join(folder, '.trivet-XXXXXX', LONGEST_NAME)) >= SHORT) return false;
+  try {
+    accessSync(folder, constants.W_OK | constants.X_OK);
+    return statSync(folder).isDirectory();
+  } catch {
+    return false;
+  }
 }
 
 /** A folder of ours alone: in a shared one like /tmp anybody could have made it. */

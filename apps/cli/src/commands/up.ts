@@ -41,13 +41,27 @@ export async function up(options: UpOptions): Promise<void> {
     if (options.behind) throw new LauncherError(`another supervisor of ${home.path} was faster`);
     return joinFirst(home, options);
   }
-  requireKeys(home, given.TRIVET_KEK_FILE);
-  requireRoom(home, given.TRIVET_DATABASE_URL === undefined && !existsSync(home.environmentFile));
+  try {
+    requireKeys(home, given.TRIVET_KEK_FILE);
+    requireRoom(home, given.TRIVET_DATABASE_URL === undefined && !existsSync(home.environmentFile));
+    if (!options.detach) await supervise(home, given, options);
+  } catch (error) {
+    note(home, error as Error);
+    throw error;
+  }
   if (options.detach) {
     lock.close();
-    return detach(home, options);
+    await detach(home, options);
   }
-  await supervise(home, given, options);
+}
+
+/** For doctor, who comes later. */
+function note(home: Home, { message }: Error): void {
+  try {
+    home.noteFailure(message);
+  } catch {
+    // The disk is full: that is what is said.
+  }
 }
 
 /**
@@ -105,6 +119,7 @@ async function supervise(home: Home, given: Record<string, string>, options: UpO
   started.catch(() => {});
   const first = await Promise.race([started.then(() => 'ready' as const), asked.then(() => 'asked' as const)]);
   if (first === 'ready') {
+    home.noteFailure(undefined);
     say(`ready after ${((performance.now() - begin) / 1000).toFixed(1)} s`);
     if (!options.behind) {
       say(describeDoors(home, readState(home) as State));

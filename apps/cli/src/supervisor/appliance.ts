@@ -28,6 +28,7 @@ import { type Skipped, type State, writeState } from '../state.js';
 import { appSpec, environmentFile, isSecret, migrate } from './apps.js';
 import { clearLeftovers } from './leftovers.js';
 import { foldersOf, remainsOf } from './remains.js';
+import { remedyOf } from './remedy.js';
 
 export const PARTS: readonly Part[] = [postgresPart, redisPart, cephRgwPart, xfsPart, tgtPart];
 /** What only tests use. */
@@ -166,7 +167,7 @@ export class Appliance {
       if (this.#stop.signal.aborted) throw error;
       const reason = (error as Error).message;
       await this.#stopProcessesOf(part);
-      this.#skip(part, { reason, packages: [], remedy: `see ${this.home.file('log')}` });
+      this.#skip(part, { reason, packages: [], remedy: remedyOf(reason) });
       return false;
     }
   }
