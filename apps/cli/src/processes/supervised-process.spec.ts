@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { listensAt } from './listeners.js';
 import { isAlive, type ProcessId } from './process.js';
-import { type ProcessSpec, StartError, SupervisedProcess } from './supervised-process.js';
+import { type ProcessSpec, pauseAfter, StartError, SupervisedProcess } from './supervised-process.js';
 
-const FAST = { firstMs: 20, maxMs: 80, calmMs: 60_000 };
+const FAST = { firstMs: 20, maxMs: 80 };
 let folder: string;
 let running: SupervisedProcess[];
 
@@ -76,6 +76,17 @@ describe('a supervised process', () => {
     expect(pauses[2]).toBeGreaterThanOrEqual(40);
     expect(pauses[3]).toBeGreaterThanOrEqual(80);
     await vi.waitFor(() => expect(supervised.state).toBe('running'), 5_000);
+  });
+
+  it('waits as long as at first when it was ready for a while, however often it is killed', () => {
+    const backOff = { firstMs: 250, maxMs: 30_000 };
+    const pauses = (readyMs: number) => {
+      const found = [pauseAfter(0, readyMs, backOff)];
+      while (found.length < 9) found.push(pauseAfter(found.at(-1)!, readyMs, backOff));
+      return found;
+    };
+    expect(pauses(3_000)).toEqual(Array(9).fill(250));
+    expect(pauses(500)).toEqual([250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
   });
 
   it('is never started again after exit code 78', async () => {

@@ -60,10 +60,15 @@ export class StartError extends Error {
 export interface BackOff {
   firstMs: number;
   maxMs: number;
-  /** A process that lived that long begins with firstMs again. */
-  calmMs: number;
 }
-const BACK_OFF: BackOff = { firstMs: 1_000, maxMs: 30_000, calmMs: 60_000 };
+const BACK_OFF: BackOff = { firstMs: 250, maxMs: 30_000 };
+/** One that was ready for so many times its last pause begins with firstMs again: what is killed now and then is mostly there. */
+const CALM = 4;
+
+/** The pause before the next start. @param readyMs how long it was ready, 0 for a start that failed */
+export function pauseAfter(pause: number, readyMs: number, { firstMs, maxMs }: BackOff): number {
+  return readyMs >= CALM * pause ? firstMs : Math.min(pause * 2, maxMs);
+}
 
 const READY_POLL_MS = 50;
 const PORTS_POLL_MS = 1_000;
@@ -102,7 +107,7 @@ export class SupervisedProcess {
         this.#setState(this.#stopping.signal.aborted ? 'stopped' : 'failed', failure.message);
         throw new StartError(failure.message, failure.exitCode, failure.takenPort);
       }
-      await delay(this.backOff.firstMs, undefined, { signal: this.#stopping.signal }).catch(() => {});
+      await delay(CALM * this.backOff.firstMs, undefined, { signal: this.#stopping.signal }).catch(() => {});
     }
     this.#loop = this.#keepRunning();
   }
@@ -120,7 +125,8 @@ export class SupervisedProcess {
   }
 
   async #keepRunning(): Promise<void> {
-    let pause = this.backOff.firstMs;
+    // Of a first fall, whenever it comes.
+    let pause = 0;
     let failure: StartFailure | undefined;
     while (!this.#stopping.signal.aborted) {
       const since = Date.now();
@@ -131,11 +137,10 @@ export class SupervisedProcess {
         this.#setState('failed', this.#describe(end));
         return;
       }
-      if (Date.now() - since >= this.backOff.calmMs) pause = this.backOff.firstMs;
+      pause = pauseAfter(pause, failure === undefined ? Date.now() - since : 0, this.backOff);
       this.#setState('waiting', failure?.message ?? (end === undefined ? undefined : this.#describe(end)));
       await delay(pause, undefined, { signal: this.#stopping.signal }).catch(() => {});
       if (this.#stopping.signal.aborted) return;
-      pause = Math.min(pause * 2, this.backOff.maxMs);
       this.restarts++;
       failure = await this.#startOnce();
       if (failure?.final) {
