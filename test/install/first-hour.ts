@@ -34,7 +34,7 @@ export async function walkReadme(debian: BareDebian, { as, clone, npm, skipped }
     code: 0,
     fails: null,
   });
-  await debian.must('./trivet down --purge', here);
+  await debian.must('./trivet down --purge --yes', here);
 
   expect({ processes: await debian.processes(), mounts: await debian.mounts() }).toEqual(before);
   for (const path of [`${clone}/.trivet`, '/run/trivet', '/var/lib/trivet', '/var/log/ceph/ceph.log']) {

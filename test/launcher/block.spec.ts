@@ -1,10 +1,13 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RealDriver } from '#test/csp/driver-client';
 import { hasTgt } from '#test/exporter/tgt-harness';
+import { freePort } from '#test/support/free-port';
 import { Initiator, type InitiatorSession } from '#test/support/initiator';
 import { parts, until } from '#test/support/parts';
+import { daemonsOf } from '#test/support/tgt-daemons';
 import { processesOf, type TestHome, TestHomes } from './cli.js';
 
 /** One home with block volumes, and no Ceph of its own; each test finds it as the one before left it. */
@@ -51,6 +54,25 @@ async function publish(id: string): Promise<Published> {
   const portal = home.environment().TRIVET_ISCSI_PORTALS!;
   const login = () => new Initiator(NODE.iqns[0]!).login(portal, target_names[0]!, lun_id);
   return { id, serial: serial_number, login };
+}
+
+/** A backend of the API's, in the pool of the home, with a volume in use. Resolves to the folder of its tgtd, which lies elsewhere. */
+async function publishOnRegistered(): Promise<string> {
+  const folder = join(homes.folder, 't');
+  const portals = [`127.0.0.1:${await freePort()}`];
+  const path = home.file('pool', 'of-second');
+  mkdirSync(path);
+  const config = join(homes.folder, 'second.json');
+  const pools = [{ name: 'second', path, portals }];
+  writeFileSync(config, JSON.stringify({ pools, exporter: { kind: 'tgt', folder } }));
+  await home.must('backend', 'create', 'second', '--kind', 'reflink', '--config-file', config, '--tenant', 'default');
+  const client = await driver();
+  const made = await until('its pool is known', () =>
+    client.createVolume('in-second', 16 * MIB, { destination_pool: 'second' }).catch(() => undefined),
+  );
+  await client.publish(made.id, NODE);
+  await until('its tgtd runs', () => daemonsOf(folder).length === 1);
+  return folder;
 }
 
 const loopDevices = (of: TestHome): string[] =>
@@ -125,7 +147,7 @@ describe.skipIf(!parts().xfs || !hasTgt())('up with block volumes', () => {
     const [mine, theirs] = [home.environment(), second.environment()];
     for (const name of ['TRIVET_POOLS', 'TRIVET_ISCSI_PORTALS', 'TRIVET_TGT_DIR', 'TRIVET_HTTPS_LISTEN'])
       expect(theirs[name], name).not.toBe(mine[name]);
-    await second.must('down', '--purge');
+    await second.must('down', '--purge', '--yes');
     expect((await home.status()).processes).toEqual(before);
     expect(loopDevices(home)).toHaveLength(1);
   });
@@ -157,7 +179,17 @@ describe.skipIf(!parts().xfs || !hasTgt())('up with block volumes', () => {
     const session = await until('the target is served again', () => volume.login().catch(() => undefined));
     expect(await session.read(0, DATA.length)).toEqual(DATA);
     await session.close();
-    await home.must('down', '--purge');
+    const registered = await publishOnRegistered();
+    const shown = (await home.status()).processes;
+    expect(shown).toContainEqual(expect.objectContaining({ name: 'tgtd.second', state: 'running' }));
+    expect(await home.run('doctor')).toMatchObject({ stdout: expect.stringMatching(/^ok +tgtd\.second: runs/m) });
+    // Asked first: a key file goes with it.
+    const unasked = await home.run('down', '--purge');
+    expect(unasked).toMatchObject({ code: 2, stderr: expect.stringContaining(`the key file ${home.file('kek')}`) });
+    expect((await home.status()).state).toBe('ready');
+    await home.must('down', '--purge', '--yes');
+    expect(daemonsOf(registered)).toEqual([]);
+    expect(loopDevices(home)).toEqual([]);
     expect(existsSync(home.home)).toBe(false);
     expect(processesOf(home.home)).toEqual([]);
   });

@@ -142,7 +142,7 @@ export class TestHomes {
   }
 
   async clear(): Promise<void> {
-    for (const home of this.#homes) if (existsSync(home.home)) await home.must('down', '--purge');
+    for (const home of this.#homes) if (existsSync(home.home)) await home.must('down', '--purge', '--yes');
     rmSync(this.folder, { recursive: true, force: true });
   }
 }

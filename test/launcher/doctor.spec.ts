@@ -6,6 +6,7 @@ import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { HOME_MARK } from '#platform/config/config';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { TestAppliance } from '#test/support/appliance';
 import { freePort } from '#test/support/free-port';
@@ -14,7 +15,6 @@ import { OwnPostgres } from '#test/support/postgres-server';
 import { OwnRedis } from '#test/support/redis-server';
 import type { Finding } from '../../apps/cli/src/doctor/check.js';
 import { Home } from '../../apps/cli/src/home.js';
-import { HOME_MARK } from '../../apps/cli/src/processes/process.js';
 
 const MAIN = join(PACKAGE_ROOT, 'dist', 'apps', 'cli', 'src', 'main.js');
 

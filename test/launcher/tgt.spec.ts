@@ -1,19 +1,26 @@
-import { readFileSync } from 'node:fs';
-import { afterAll, describe, expect, it } from 'vitest';
+import { readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import type { DaemonRef } from '#backends/exporter';
 import { HostFences } from '#backends/host-fence';
 import { TgtExporter } from '#backends/tgt/tgt-exporter';
+import { HOME_MARK } from '#platform/config/config';
 import { unleased } from '#platform/lease-signal';
 import { hasTgt } from '#test/exporter/tgt-harness';
+import { freePort } from '#test/support/free-port';
 import { type TestHome, TestHomes } from './cli.js';
 
 const homes = new TestHomes();
 afterAll(() => homes.clear());
+afterEach(() => vi.unstubAllEnvs());
 const soon = () => unleased(AbortSignal.timeout(60_000));
 
 /** What the worker of this home would do; nothing of the supervisor knows of it. */
-async function startTgtd(home: TestHome): Promise<{ pid: number; folder: string }> {
-  const { TRIVET_TGT_DIR: folder = '', TRIVET_ISCSI_PORTALS: portal = '' } = home.environment();
+async function startTgtd(home: TestHome, elsewhere?: string): Promise<{ pid: number; folder: string }> {
+  const { TRIVET_TGT_DIR = '', TRIVET_ISCSI_PORTALS = '' } = home.environment();
+  const folder = elsewhere ?? TRIVET_TGT_DIR;
+  const portal = elsewhere === undefined ? TRIVET_ISCSI_PORTALS : `127.0.0.1:${await freePort()}`;
+  vi.stubEnv(HOME_MARK, home.home);
   const exporter = new TgtExporter({
     folder,
     fences: new HostFences(`${folder}/fences`),
@@ -54,7 +61,10 @@ describe.skipIf(!hasTgt())('tgtd of a home', () => {
 
     const second = await startTgtd(home);
     process.kill(second.pid, 'SIGSTOP');
-    await home.must('down', '--purge');
-    expect(commandLine(second.pid)).not.toContain(second.folder);
+    // Of a backend that was registered with a folder of its own, which is gone meanwhile.
+    const third = await startTgtd(home, join(homes.folder, 't'));
+    rmSync(third.folder, { recursive: true });
+    await home.must('down', '--purge', '--yes');
+    for (const { pid, folder } of [second, third]) expect(commandLine(pid)).not.toContain(folder);
   });
 });

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { CreateBucketCommand, HeadBucketCommand, ListBucketsCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -162,7 +164,7 @@ describe('up with everything', () => {
     await second.must('up', '--detach', '--parts-only');
     expect((await second.status()).processes.map(row => row.name)).toEqual(['postgres']);
     expect((await home.status()).state).toBe('ready');
-    await second.must('down', '--purge');
+    await second.must('down', '--purge', '--yes');
     expect((await home.status()).state).toBe('ready');
   });
 
@@ -214,14 +216,29 @@ describe('up with everything', () => {
     const { processes } = await home.status();
     for (const pid of [home.supervisor, ...processes.map(row => row.pid)]) process.kill(pid, 'SIGKILL');
     expect(await home.status()).toMatchObject({ state: 'stopped', processes: [] });
-    await home.must('up', '--detach', '--no-install');
-    expect((await home.status()).state).toBe('ready');
+    // And though others have its ports by now.
+    const ports = (): Record<string, number> => JSON.parse(readFileSync(home.file('ports.json'), 'utf8'));
+    const before = ports();
+    const names = ['ceph-mon', 'rgw', 'http'];
+    const strangers = names.map(name => createServer().listen(before[name], '127.0.0.1'));
+    try {
+      await Promise.all(strangers.map(stranger => once(stranger, 'listening')));
+      const said = await home.must('up', '--detach', '--no-install');
+      for (const name of names)
+        expect(said).toContain(`the port of ${name} is ${ports()[name]} instead of ${before[name]}, which`);
+    } finally {
+      for (const stranger of strangers) stranger.close();
+    }
+    expect(await home.status()).toMatchObject({ state: 'ready', skipped: [] });
     await s3().send(new HeadBucketCommand({ Bucket: 'kept' }));
   });
 
   it('clears what a killed supervisor left', async () => {
     const before = (await home.status()).processes.map(row => row.pid);
     process.kill(home.supervisor, 'SIGKILL');
+    const left = await home.status();
+    expect(left).toMatchObject({ state: 'unsupervised', failure: expect.stringContaining('./trivet up') });
+    expect(left.processes.map(row => row.pid)).toEqual(before);
     await home.must('up', '--detach', '--no-install');
     const { state, processes } = await home.status();
     expect({ state, processes: processes.filter(row => row.state !== 'running') }).toEqual({
@@ -239,7 +256,7 @@ describe('up with everything', () => {
     expect(await home.status()).toMatchObject({ state: 'stopped', processes: [] });
     await home.must('up', '--detach', '--no-install');
     await s3().send(new HeadBucketCommand({ Bucket: 'kept' }));
-    await home.must('down', '--purge');
+    await home.must('down', '--purge', '--yes');
     expect(() => statSync(home.home)).toThrow('ENOENT');
   });
 });

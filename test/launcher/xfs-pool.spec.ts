@@ -83,16 +83,19 @@ describe.skipIf(!parts().xfs)('the XFS image of a home', () => {
     await up(mine);
     const holder = spawn('/bin/sleep', ['60'], { cwd: mine.file('pool'), stdio: 'ignore' });
     try {
-      const { code, stderr } = await mine.run('down', '--purge');
-      expect(code).not.toBe(0);
-      expect(stderr).toContain('mounted below');
+      const { code, stderr } = await mine.run('down', '--purge', '--yes');
+      expect(code).toBe(1);
+      expect(stderr).toContain(
+        `nothing is deleted: ${mine.file('pool')} is mounted, and in use by sleep, pid ${holder.pid}`,
+      );
       expect(existsSync(mine.file('pool.xfs'))).toBe(true);
+      expect(await mine.run('down')).toMatchObject({ code: 1, stderr: expect.stringContaining(`pid ${holder.pid}`) });
     } finally {
       const ended = new Promise(resolve => holder.once('exit', resolve));
       holder.kill('SIGKILL');
       await ended;
     }
-    await mine.must('down', '--purge');
+    await mine.must('down', '--purge', '--yes');
     expect(existsSync(mine.home)).toBe(false);
   });
 

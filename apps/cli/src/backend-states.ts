@@ -33,17 +33,19 @@ export interface BackendState {
   waiting?: number;
 }
 
-const DATABASE_MS = 5_000;
+/** On a busy machine a new connection and the queries take their time. */
+const DATABASE_MS = 20_000;
 const DEFAULT_TENANT = 'default';
 
-/** What the registry in PostgreSQL has; undefined when it cannot be read now. */
-export async function registeredBackends(home: Home): Promise<BackendState[] | undefined> {
-  if (!existsSync(home.environmentFile)) return undefined;
-  const url = readEnvironmentFile(readFileSync(home.environmentFile, 'utf8')).TRIVET_DATABASE_URL;
-  if (url === undefined) return undefined;
-  const late = delay(DATABASE_MS, undefined, { ref: false });
-  const reports = await Promise.race([readReports(url).catch(() => undefined), late]);
-  return reports?.map(stateOf);
+/** What the registry in PostgreSQL has, or why it cannot be read now. */
+export async function registeredBackends(home: Home): Promise<BackendState[] | string> {
+  const url = existsSync(home.environmentFile)
+    ? readEnvironmentFile(readFileSync(home.environmentFile, 'utf8')).TRIVET_DATABASE_URL
+    : undefined;
+  if (url === undefined) return `${home.environmentFile} names no database`;
+  const late = delay(DATABASE_MS, `no answer within ${DATABASE_MS / 1_000} s`, { ref: false });
+  const reports = await Promise.race([readReports(url).catch(error => (error as Error).message.split('\n')[0]!), late]);
+  return typeof reports === 'string' ? reports : reports.map(stateOf);
 }
 
 async function readReports(appUrl: string): Promise<BackendReport[]> {

@@ -70,6 +70,8 @@ export function describeDoors(home: Home, state: State): string {
     const canShow = env.COSI_ENDPOINT !== undefined || (csp !== undefined && env.TRIVET_ISCSI_PORTALS !== undefined);
     rows.push(['try', canShow ? './trivet demo' : './trivet doctor']);
   }
+  for (const { name, from, to } of state.moved ?? [])
+    rows.push([`port of ${name}`, `${to} instead of ${from}, which somebody else has`]);
   for (const { part, reason, remedy } of state.skipped) {
     rows.push([`no ${part}`, `${reason.split('\n')[0]}; remedy: ${remedy}`]);
   }

@@ -48,6 +48,17 @@ describe('a home', () => {
     expect(statSync(home.kekFile)).toMatchObject({ mtimeMs, ino });
   });
 
+  it('gets no new key where the one that sealed its data is gone', () => {
+    const home = Home.open(join(folder, 'home'));
+    home.ensureKek();
+    home.noteKey('0123456789abcdef');
+    rmSync(home.kekFile);
+    const refusal = `${home.kekFile} is missing, and what this home keeps is sealed with its key, 0123456789abcdef`;
+    expect(() => home.requireKek()).toThrow(refusal);
+    expect(() => home.ensureKek()).toThrow(refusal);
+    expect(existsSync(home.kekFile)).toBe(false);
+  });
+
   it('lets others pass through it, but not look into it', () => {
     const home = Home.open(join(folder, 'home'));
     expect(statSync(home.path).mode & 0o777).toBe(0o711);

@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import {
+  accessSync,
   chmodSync,
+  constants,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -8,19 +10,25 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir, userInfo } from 'node:os';
+import { homedir, tmpdir, userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
 import { EXIT_CONFIG, EXIT_FULL } from '#platform/config/config';
 import { makeFolders } from '#platform/make-folders';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { type Environment, environment } from './environment.js';
+import { jsonIn } from './json-in.js';
 
 /** Leaves room for names that daemons add, e.g. Ceph's `ceph-client.rgw.a.4194304.94012345678901.asok`. */
 const LONGEST_NAME = 'ceph/ceph-client.rgw.a.4194304.asok';
 /** sun_path ends at 107 bytes; paths of ours stay below this. */
 const SHORT = 100;
+
+/** Of these the first is written once a key is in use; the others are of homes from before, or of a backup. */
+const HOLDS_SEALED = ['key-id', 'credentials.json', 'postgres/data/PG_VERSION'];
 
 export const isRoot = (): boolean => process.getuid?.() === 0;
 
@@ -135,7 +143,42 @@ export class Home {
 
   /** The key-encryption key, made at the first call: 32 random bytes, base64. Losing it loses every stored credential. */
   ensureKek(): void {
+    this.requireKek();
     if (!existsSync(this.kekFile)) writeWhole(this.kekFile, `${randomBytes(32).toString('base64')}\n`);
+  }
+
+  /** A new key opens nothing of what another one has sealed: beside data none is made. */
+  requireKek(): void {
+    if (existsSync(this.kekFile) || !HOLDS_SEALED.some(name => existsSync(this.file(name)))) return;
+    const id = existsSync(this.#keyIdFile) ? readFileSync(this.#keyIdFile, 'utf8').trim() : 'of an unknown id';
+    throw new LauncherError(
+      `${this.kekFile} is missing, and what this home keeps is sealed with its key, ${id}\n` +
+        '  put its copy back there (mode 0600), or set TRIVET_KEK_FILE to where it is; nothing was started or changed',
+      EXIT_CONFIG,
+    );
+  }
+
+  /** What seals from now on; of no use to open anything, and told when the key is lost. */
+  noteKey(id: string): void {
+    writeWhole(this.#keyIdFile, `${id}\n`);
+  }
+
+  /** Why the last `up` failed, in its own words; undefined after one that did not. */
+  lastFailure(): { at: string; message: string } | undefined {
+    return existsSync(this.#failureFile) ? jsonIn(readFileSync(this.#failureFile, 'utf8')) : undefined;
+  }
+
+  noteFailure(message: string | undefined): void {
+    if (message === undefined) rmSync(this.#failureFile, { force: true });
+    else writeWhole(this.#failureFile, `${JSON.stringify({ at: new Date().toISOString(), message }, null, 2)}\n`);
+  }
+
+  get #failureFile(): string {
+    return this.file('last-failure.json');
+  }
+
+  get #keyIdFile(): string {
+    return this.file('key-id');
   }
 }
 
@@ -165,8 +208,21 @@ function chooseRun(path: string, id: string): string {
     const kept = readFileSync(runFile, 'utf8').trim();
     if (kept !== inside && isPrivate(kept)) return kept;
   }
-  const base = Buffer.byteLength(join(tmpdir(), LONGEST_NAME)) + 16 < SHORT ? tmpdir() : '/tmp';
-  return mkdtempSync(join(base, 'trivet-'));
+  // A session's own folder goes with the session, and those for temporary files are swept: only the last resort is one.
+  const kept = homedir();
+  const base = [kept, '/var/tmp'].find(folder => isPlain(folder) && canKeep(folder)) ?? tmpdir();
+  return mkdtempSync(join(base, base === kept ? '.trivet-' : 'trivet-'));
+}
+
+/** Where a path of ours is short enough, and may be made. */
+function canKeep(folder: string): boolean {
+  if (Buffer.byteLength(join(folder, '.trivet-XXXXXX', LONGEST_NAME)) >= SHORT) return false;
+  try {
+    accessSync(folder, constants.W_OK | constants.X_OK);
+    return statSync(folder).isDirectory();
+  } catch {
+    return false;
+  }
 }
 
 /** A folder of ours alone: in a shared one like /tmp anybody could have made it. */

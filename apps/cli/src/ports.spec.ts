@@ -36,8 +36,10 @@ describe('the ports of a home', () => {
     const port = await new Ports(home, false).take('redis');
     await occupy(port);
     expect(await isFree(port)).toBe(false);
-    const next = await new Ports(home).take('redis');
+    const ports = new Ports(home);
+    const next = await ports.take('redis');
     expect(next).not.toBe(port);
+    expect(ports.moved).toEqual([{ name: 'redis', from: port, to: next }]);
     for (const found of [next, await findFreePort()]) {
       expect(found).toBeGreaterThanOrEqual(Math.min(20_000, DEFAULT_PORTS.redis));
       expect(found).toBeLessThan(32_768);

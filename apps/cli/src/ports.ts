@@ -63,10 +63,18 @@ export async function findFreePort(): Promise<number> {
   throw new Error(`no free port between ${LOWEST} and ${HIGHEST}`);
 }
 
+/** A port of earlier starts that somebody else has now. */
+export interface MovedPort {
+  name: string;
+  from: number;
+  to: number;
+}
+
 /** Ports of a home: the default when it is free, else any free one, the same again at every later start. */
 export class Ports {
   readonly #file: string;
   readonly #kept: Partial<Record<PortName, number>>;
+  readonly #moved = new Map<PortName, MovedPort>();
 
   /** `preferDefaults` false: a throw-away home leaves the well-known ports to others. */
   constructor(
@@ -79,6 +87,10 @@ export class Ports {
 
   kept(name: PortName): number | undefined {
     return this.#kept[name];
+  }
+
+  get moved(): MovedPort[] {
+    return [...this.#moved.values()];
   }
 
   /** To be called while nothing of this home listens. A kept port that somebody else took is replaced. */
@@ -94,6 +106,8 @@ export class Ports {
       const found = await findFreePort();
       port = (await canHave(found)) ? found : undefined;
     }
+    // Another choice within one start: what callers know is the first.
+    if (kept !== undefined) this.#moved.set(name, { name, from: this.#moved.get(name)?.from ?? kept, to: port });
     this.#kept[name] = port;
     writeWhole(this.#file, `${JSON.stringify(this.#kept, null, 2)}\n`);
     return port;

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { Home, LauncherError, writeWhole } from './home.js';
 import { jsonIn } from './json-in.js';
+import type { MovedPort } from './ports.js';
 import { isAlive, type ProcessId } from './processes/process.js';
 import type { ProcessState } from './processes/supervised-process.js';
 
@@ -31,6 +32,8 @@ export interface State {
   startedAt: string;
   processes: ProcessRow[];
   skipped: Skipped[];
+  /** Ports that are not those of the last start. */
+  moved?: MovedPort[];
   /** Settings of gateway and worker, without those that are secret. */
   env: Record<string, string>;
   /** Data kept outside the home, when PostgreSQL's user cannot reach it. */

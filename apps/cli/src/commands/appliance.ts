@@ -14,7 +14,10 @@ export const APPLIANCE = [
     run: async given => (await import('./up.js')).up(given),
   }),
   command('down', 'stop what this home started', '', {
-    options: { purge: flag('and delete the home with all its data') },
+    options: {
+      purge: flag('and delete the home with all its data'),
+      yes: flag('with --purge: without a question, though a key file and data go'),
+    },
     run: async given => (await import('./down.js')).down(given),
   }),
   command('status', 'what runs, where its doors are, and how often it was restarted', '--json', {

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
+import { HOME_MARK } from '#platform/config/config';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { surroundings } from '../environment.js';
-import { HOME_MARK } from '../processes/process.js';
 import { testParts, writeTestParts } from '../testing/parts-file.js';
 import { WARDEN, withThrowAwayParts } from '../testing/throw-away.js';
 import { VERSION } from '../version.js';

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { BackendHealth } from '#storage/shared/backend-health';
 import { stateOf } from '../backend-states.js';
-import { describeBackend } from './status.js';
+import { describeBackend, withoutItsPart } from './status.js';
 
 const AT = new Date('2026-01-02T03:04:05Z');
 const backend = (health: Partial<BackendHealth>, waiting = 0) =>
@@ -35,4 +35,15 @@ it('status has the health of a backend with its reason and time, as the page has
 it('status names the circuit of a backend that does not answer, for programs', () => {
   expect(backend({ state: 'down', circuit: 'half_open' })).toMatchObject({ state: 'down', circuit: 'half_open' });
   for (const circuit of ['closed', null] as const) expect(backend({ circuit })).not.toHaveProperty('circuit');
+});
+
+it('status has no store for up whose part is not started, whatever was last seen of it', () => {
+  const skipped = [{ part: 'rgw', reason: 'port 8752 is taken by radosgw, pid 7\n  more', remedy: '' }];
+  const rgw = { ...backend({}), name: 'rgw' };
+  expect(withoutItsPart(rgw, skipped)).toEqual({
+    ...{ name: 'rgw', kind: 'rgw', state: 'down', capabilities: ['object'] },
+    reason: 'it is not started: port 8752 is taken by radosgw, pid 7',
+  });
+  expect(withoutItsPart(rgw, [])).toEqual(rgw);
+  for (const other of [backend({}), { ...rgw, tenant: 'acme' }]) expect(withoutItsPart(other, skipped)).toEqual(other);
 });

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { counted } from '#platform/counted';
 import { type BackendState, type PoolState, reach, registeredBackends } from '../backend-states.js';
 import { adminUrl, cbtDoors, cspDoors, describeDoors } from '../doors.js';
@@ -5,13 +6,16 @@ import { Home } from '../home.js';
 import { humanBytes } from '../human-bytes.js';
 import { isAlive } from '../processes/process.js';
 import { readState, type State } from '../state.js';
-import { isReady } from '../supervisor/apps.js';
-import { tgtFolder, tgtProcesses } from '../tgt-processes.js';
+import { whyNotReady } from '../supervisor/apps.js';
+import { tgtFolders, tgtProcesses } from '../tgt-processes.js';
 import { VERSION } from '../version.js';
 
 /** What scripts read; a key is absent while its interface or part is. */
 export interface StatusReport {
-  state: 'ready' | 'degraded' | 'starting' | 'stopping' | 'stopped' | 'failed';
+  /** unsupervised: the supervisor was killed, and what it started runs on. */
+  state: 'ready' | 'degraded' | 'unsupervised' | 'starting' | 'stopping' | 'stopped' | 'failed';
+  /** Why it is degraded, a line each. */
+  doubts?: string[];
   version: string;
   home: string;
   dataOutside?: string;
@@ -30,6 +34,11 @@ export interface StatusReport {
   skipped: { part: string; reason: string; remedy: string }[];
 }
 
+const PATIENCE_MS = 10_000;
+const LOOK_AGAIN_MS = 500;
+const UNSUPERVISED =
+  'the supervisor was killed, and nothing starts these again when they end; ./trivet up ends them and begins anew, ./trivet down ends them';
+
 export async function status({ json }: { json?: boolean }): Promise<void> {
   const home = Home.find();
   const state = home && readState(home);
@@ -44,7 +53,8 @@ async function makeReport(home: Home | undefined, state: State | undefined): Pro
   if (home === undefined || state === undefined) return { state: 'stopped', ...nothing };
   const living = isAlive(state.supervisor);
   const base = { version: state.version, home: home.path, dataOutside: state.dataOutside };
-  if (!living) {
+  const left = living ? undefined : await stillRunning(home, state);
+  if (left?.length === 0) {
     const how = state.state === 'failed' ? 'failed' : 'stopped';
     const killed = ['ready', 'starting', 'stopping'].includes(state.state);
     const failure =
@@ -55,15 +65,17 @@ async function makeReport(home: Home | undefined, state: State | undefined): Pro
   const endpoint = env.TRIVET_RGW_ENDPOINT;
   const csp = cspDoors(state);
   const cbt = cbtDoors(home, state);
-  const [health, processes, backends] = await Promise.all([
-    stateOf(state),
-    processesOf(home, state),
+  const [unready, processes, { backends, unread }] = await Promise.all([
+    living ? doubtsOf(state) : [],
+    left ?? processesOf(home, state),
     backendsOf(home, state),
   ]);
+  const doubts = [...unready, ...(unread === undefined ? [] : [`backends and pools: ${unread}`])];
   return {
     ...base,
-    state: health,
-    failure: state.failure,
+    state: !living ? 'unsupervised' : state.state === 'ready' && doubts.length > 0 ? 'degraded' : state.state,
+    failure: living ? state.failure : UNSUPERVISED,
+    ...(doubts.length > 0 ? { doubts } : {}),
     ...(state.partsOnly || !env.COSI_ENDPOINT ? {} : { cosi: { endpoint: env.COSI_ENDPOINT } }),
     ...(csp ? { csp } : {}),
     ...(csp && env.TRIVET_CSI_ENDPOINT ? { csi: { endpoint: env.TRIVET_CSI_ENDPOINT } } : {}),
@@ -78,22 +90,43 @@ async function makeReport(home: Home | undefined, state: State | undefined): Pro
   };
 }
 
-async function stateOf(state: State): Promise<StatusReport['state']> {
-  if (state.state !== 'ready') return state.state;
-  if (state.processes.some(row => row.state !== 'running')) return 'degraded';
-  if (state.partsOnly) return 'ready';
-  const pidOf = (wanted: string) => state.processes.find(({ name }) => name === wanted)?.pid;
-  const ready = await Promise.all([
-    isReady(state.env.TRIVET_HTTP_LISTEN, pidOf('gateway')),
-    isReady(state.env.TRIVET_WORKER_METRICS_LISTEN, pidOf('worker')),
-  ]);
-  return ready.every(Boolean) ? 'ready' : 'degraded';
+/** Of a process that the supervisor starts again its own words, of another one why it is not ready after a second look. */
+async function doubtsOf({ state, processes, partsOnly, env }: State): Promise<string[]> {
+  if (state !== 'ready') return [];
+  const doors = { gateway: env.TRIVET_HTTP_LISTEN, worker: env.TRIVET_WORKER_METRICS_LISTEN };
+  const told = await Promise.all(
+    processes.map(async ({ name, pid, state: how, reason }) => {
+      if (how !== 'running') return `${name}: ${how}${reason === undefined ? '' : `, ${reason.split('\n')[0]}`}`;
+      if (partsOnly || !(name === 'gateway' || name === 'worker')) return undefined;
+      const why = await lookAgain(ms => whyNotReady(doors[name], pid, ms));
+      return why === undefined ? undefined : `${name}: ${why}`;
+    }),
+  );
+  return told.filter(doubt => doubt !== undefined);
+}
+
+/** A process that is only slow, as all are on a busy machine, is not in doubt. */
+export async function lookAgain(
+  look: (ms: number) => Promise<string | undefined>,
+  patienceMs = PATIENCE_MS,
+): Promise<string | undefined> {
+  for (const end = Date.now() + patienceMs; ; await delay(LOOK_AGAIN_MS)) {
+    const why = await look(Math.max(LOOK_AGAIN_MS, end - Date.now()));
+    if (why === undefined || Date.now() + LOOK_AGAIN_MS >= end) return why;
+  }
+}
+
+/** What a killed supervisor left, and workers' tgtd. */
+async function stillRunning(home: Home, state: State): Promise<StatusReport['processes']> {
+  const alive = state.processes.filter(({ pid, startTime }) => pid !== null && isAlive({ pid, startTime: startTime! }));
+  const shown = await processesOf(home, { ...state, processes: alive });
+  return shown.filter(({ pid }) => pid !== null);
 }
 
 /** What the supervisor keeps running, and the tgtd that workers do. */
 async function processesOf(home: Home, state: State): Promise<StatusReport['processes']> {
   const kept = state.processes.map(({ startTime: _startTime, ...row }) => row);
-  const daemons = await tgtProcesses(tgtFolder(home, state.env));
+  const daemons = await tgtProcesses(tgtFolders(home, state.env));
   const shown = daemons.map(({ name, id, restarts, state: how }) => ({
     name,
     pid: how === 'gone' ? null : id.pid,
@@ -104,17 +137,32 @@ async function processesOf(home: Home, state: State): Promise<StatusReport['proc
 }
 
 /** Parts alone have no registry that anybody keeps. */
-async function backendsOf(home: Home, { partsOnly, env }: State): Promise<BackendState[]> {
+async function backendsOf(
+  home: Home,
+  { partsOnly, env, skipped }: State,
+): Promise<{ backends: BackendState[]; unread?: string }> {
   const registered = partsOnly ? undefined : await registeredBackends(home);
-  if (registered) return registered;
+  if (Array.isArray(registered)) return { backends: registered.map(backend => withoutItsPart(backend, skipped)) };
   const endpoint = env.TRIVET_RGW_ENDPOINT;
-  return endpoint ? [{ name: 'rgw', kind: 'rgw', state: await reach(endpoint), capabilities: ['object'] }] : [];
+  const found = endpoint && { name: 'rgw', kind: 'rgw', state: await reach(endpoint), capabilities: ['object'] };
+  return { backends: found ? [found] : [], ...(registered === undefined ? {} : { unread: registered }) };
+}
+
+/** The registry has what was last seen of a store that is not started today, and at its address may be another's. */
+export function withoutItsPart(backend: BackendState, skipped: State['skipped']): BackendState {
+  const part = skipped.find(
+    ({ part }) => part === backend.name && backend.kind === part && backend.tenant === undefined,
+  );
+  if (part === undefined) return backend;
+  const { since: _since, ...rest } = backend;
+  return { ...rest, state: 'down', reason: `it is not started: ${part.reason.split('\n')[0]}` };
 }
 
 function describe(report: StatusReport, home: Home | undefined, state: State | undefined): string {
   const lines = [`trivet ${report.version}: ${report.state}`, `  home  ${report.home}`];
   if (report.dataOutside !== undefined) lines.push(`  PostgreSQL's data  ${report.dataOutside}`);
   if (report.failure !== undefined) lines.push(`  ${report.failure}`);
+  for (const doubt of report.doubts ?? []) lines.push(`  ${doubt}`);
   for (const { name, pid, restarts, state: how, reason } of report.processes) {
     const why = reason === undefined ? '' : `; ${reason.split('\n')[0]}`;
     lines.push(`  ${name.padEnd(12)} ${how}${pid === null ? '' : `, pid ${pid}`}, ${restarts} restarts${why}`);

@@ -41,13 +41,27 @@ export async function up(options: UpOptions): Promise<void> {
     if (options.behind) throw new LauncherError(`another supervisor of ${home.path} was faster`);
     return joinFirst(home, options);
   }
-  requireKeys(home, given.TRIVET_KEK_FILE);
-  requireRoom(home, given.TRIVET_DATABASE_URL === undefined && !existsSync(home.environmentFile));
+  try {
+    requireKeys(home, given.TRIVET_KEK_FILE);
+    requireRoom(home, given.TRIVET_DATABASE_URL === undefined && !existsSync(home.environmentFile));
+    if (!options.detach) await supervise(home, given, options);
+  } catch (error) {
+    note(home, error as Error);
+    throw error;
+  }
   if (options.detach) {
     lock.close();
-    return detach(home, options);
+    await detach(home, options);
   }
-  await supervise(home, given, options);
+}
+
+/** For doctor, who comes later. */
+function note(home: Home, { message }: Error): void {
+  try {
+    home.noteFailure(message);
+  } catch {
+    // The disk is full: that is what is said.
+  }
 }
 
 /**
@@ -72,7 +86,8 @@ function givenSettings(): Record<string, string> {
 function requireKeys(home: Home, given: string | undefined): void {
   // They run in the home.
   if (given) loadKeyring(resolve(home.path, given));
-  else if (existsSync(home.kekFile)) loadKeyring(home.kekFile);
+  else home.requireKek();
+  if (!given && existsSync(home.kekFile)) loadKeyring(home.kekFile);
 }
 
 /** On a full disk each part would end in words of its own. @param makes a PostgreSQL is to be made */
@@ -104,6 +119,7 @@ async function supervise(home: Home, given: Record<string, string>, options: UpO
   started.catch(() => {});
   const first = await Promise.race([started.then(() => 'ready' as const), asked.then(() => 'asked' as const)]);
   if (first === 'ready') {
+    home.noteFailure(undefined);
     say(`ready after ${((performance.now() - begin) / 1000).toFixed(1)} s`);
     if (!options.behind) {
       say(describeDoors(home, readState(home) as State));
@@ -112,10 +128,11 @@ async function supervise(home: Home, given: Record<string, string>, options: UpO
     await asked;
   }
   say('stopping');
-  await appliance.stop();
+  const remains = await appliance.stop();
   await started.catch(() => {});
+  for (const line of remains) say(`left: ${line}`);
   say('stopped');
-  process.exit(0);
+  process.exit(remains.length === 0 ? 0 : 1);
 }
 
 /** Starts the supervisor as a process of its own, and shows what it says until it is ready. */

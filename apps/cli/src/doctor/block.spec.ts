@@ -154,10 +154,10 @@ describe('doctor on tgtd', () => {
       await once(child, 'spawn');
       const pid = child.pid as number;
       record('default', pid, (await inspectProcess(pid))!.id.startTime);
-      expect(await checkTgt(folder, [], 300)).toMatchObject([{ name: 'tgtd.default', level: 'ok' }]);
+      expect(await checkTgt([folder], [], 300)).toMatchObject([{ name: 'tgtd.default', level: 'ok' }]);
       process.kill(pid, 'SIGSTOP');
       while (!(await inspectProcess(pid))?.stopped) await new Promise(setImmediate);
-      const [found] = await checkTgt(folder, [], 300);
+      const [found] = await checkTgt([folder], [], 300);
       expect(found).toMatchObject({ level: 'warn', detail: expect.stringContaining('it is continued') });
       expect(readFileSync(`/proc/${pid}/stat`, 'utf8')).not.toContain(') T ');
     } finally {
@@ -167,7 +167,7 @@ describe('doctor on tgtd', () => {
 
   it('tells one that is gone from another process with its number', async () => {
     record('default', process.pid, 'of-another-boot:1');
-    expect(await checkTgt(folder, ['127.0.0.1:1'])).toMatchObject([{ level: 'warn', detail: 'has ended' }]);
+    expect(await checkTgt([folder], ['127.0.0.1:1'])).toMatchObject([{ level: 'warn', detail: 'has ended' }]);
   });
 
   it('knocks at the portals while one runs', async () => {
@@ -176,13 +176,13 @@ describe('doctor on tgtd', () => {
     await once(server, 'listening');
     const { port } = server.address() as { port: number };
     const portal = `127.0.0.1:${port}`;
-    expect((await checkTgt(folder, [portal])).at(-1)).toMatchObject({ level: 'ok', detail: 'open' });
+    expect((await checkTgt([folder], [portal])).at(-1)).toMatchObject({ level: 'ok', detail: 'open' });
     server.close();
     await once(server, 'close');
-    expect((await checkTgt(folder, [portal])).at(-1)).toMatchObject({ level: 'fail', detail: 'ECONNREFUSED' });
+    expect((await checkTgt([folder], [portal])).at(-1)).toMatchObject({ level: 'fail', detail: 'ECONNREFUSED' });
   });
 
   it('finds nothing where there is no folder', async () => {
-    expect(await checkTgt(join(folder, 'none'), [])).toEqual([]);
+    expect(await checkTgt([join(folder, 'none')], [])).toEqual([]);
   });
 });

@@ -20,6 +20,16 @@ export const fail = (name: string, detail: string, remedy: string): Finding => (
   remedy,
 });
 
+/** All of them, whatever becomes of one. */
+export async function each(checks: readonly Promise<Finding[]>[]): Promise<Finding[]> {
+  const settled = await Promise.allSettled(checks);
+  return settled.flatMap(result => {
+    if (result.status === 'fulfilled') return result.value;
+    const said = (result.reason as Error).message.split('\n')[0]!;
+    return [fail('doctor', `a look ended early: ${said}`, 'what else is said here holds; report it as a defect')];
+  });
+}
+
 /** A check that throws has found something, too. */
 export async function findings(name: string, remedy: string, check: () => Promise<Finding[]>): Promise<Finding[]> {
   try {

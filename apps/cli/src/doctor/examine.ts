@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
-import { type Config, ConfigError, loadConfig } from '#platform/config/config';
+import { existsSync, readFileSync } from 'node:fs';
+import type { Config } from '#platform/config/config';
 import { loadKeyring } from '#platform/crypto/kek';
 import { SecretBox } from '#platform/crypto/secrets';
 import { findApi, knowsApi } from '../api/api-address.js';
@@ -9,9 +9,10 @@ import { Home } from '../home.js';
 import { isDatabaseAddress } from '../operator.js';
 import { livingState, type State } from '../state.js';
 import { readEnvironmentFile } from '../supervisor/apps.js';
-import { tgtFolder } from '../tgt-processes.js';
-import { type Finding, fail, findings, warn } from './check.js';
+import { tgtFolders } from '../tgt-processes.js';
+import { each, type Finding, fail, findings, warn } from './check.js';
 import { checkDisk, checkHome, checkHost, checkKeyFile } from './host.js';
+import { configOf } from './settings.js';
 
 /** Everything that can be looked at from here: the home that runs, or what the environment of a container names. */
 export async function examine(): Promise<Finding[]> {
@@ -28,10 +29,13 @@ export async function examine(): Promise<Finding[]> {
     if (home === undefined && disk.name === 'home') return found;
     const say = home === undefined ? `there is no home at ${Home.locate()}` : `${home.path} is down`;
     found.push(warn('appliance', say, './trivet up --detach'));
-    return home === undefined ? found : [...found, ...(await leftovers(home, undefined))];
+    if (home === undefined) return found;
+    const { checkStopped } = await import('./stopped.js');
+    return [...found, ...(await each([checkStopped(home, given), leftovers(home, undefined)]))];
   }
-  const env = { ...readEnvironmentFile(readFileSync(home.environmentFile, 'utf8')), ...given };
-  return [...found, ...(await checkAppliance(home, state, env)), ...(await leftovers(home, state))];
+  // It is written once the parts run.
+  const kept = existsSync(home.environmentFile) ? readEnvironmentFile(readFileSync(home.environmentFile, 'utf8')) : {};
+  return [...found, ...(await each([checkAppliance(home, state, { ...kept, ...given }), leftovers(home, state)]))];
 }
 
 async function leftovers(home: Home, state: State | undefined): Promise<Finding[]> {
@@ -41,14 +45,8 @@ async function leftovers(home: Home, state: State | undefined): Promise<Finding[
 
 /** A container, or a unit of systemd: no supervisor of ours, only settings. */
 async function checkSettings(given: Readonly<Record<string, string>>): Promise<Finding[]> {
-  let config: Config;
-  try {
-    config = loadConfig(['TRIVET_DATABASE_URL'], given);
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    return error.message.split('\n').map(line => fail('settings', line, 'correct it (docs/settings.md)'));
-  }
-  return checkParts(config);
+  const config = configOf(given, ['TRIVET_DATABASE_URL']);
+  return Array.isArray(config) ? config : checkParts(config);
 }
 
 async function checkAppliance(home: Home, state: State, env: Readonly<Record<string, string>>): Promise<Finding[]> {
@@ -59,7 +57,8 @@ async function checkAppliance(home: Home, state: State, env: Readonly<Record<str
     if (how !== 'running') found.push(fail(name, detail, `see ${home.log(name)}`));
     else if (restarts > 3) found.push(warn(name, detail, `see ${home.log(name)}`));
   }
-  const config = loadConfig([], env);
+  const config = configOf(env);
+  if (Array.isArray(config)) return [...found, ...config];
   found.push(...(await checkParts(config, !state.partsOnly)));
   if (state.partsOnly) return found;
   const { checkReady } = await import('./parts.js');
@@ -76,9 +75,9 @@ async function checkAppliance(home: Home, state: State, env: Readonly<Record<str
     const [{ checkBlockTools, hasImage }, { checkTgt }] = await Promise.all([import('./block.js'), import('./tgt.js')]);
     const portals = (config.TRIVET_ISCSI_PORTALS ?? []).map(({ portal }) => portal);
     found.push(...checkBlockTools({ image: hasImage(home.path), exported: portals.length > 0 }));
-    checks.push(checkTgt(tgtFolder(home, env), portals));
+    checks.push(checkTgt(tgtFolders(home, env), portals));
   }
-  return [...found, ...(await Promise.all(checks)).flat()];
+  return [...found, ...(await each(checks))];
 }
 
 /** What settings lead to. @param doors gateway and worker are to run here */
@@ -108,7 +107,7 @@ async function checkParts(config: Config, doors = true): Promise<Finding[]> {
     if (config.TRIVET_CSI_ENDPOINT) checks.push(checkSocket('CSI socket', config.TRIVET_CSI_ENDPOINT, 'csi'));
     if (knowsApi({})) checks.push(askApi());
   }
-  return (await Promise.all(checks)).flat();
+  return each(checks);
 }
 
 /** Undefined: the check of the key file says why. */

@@ -2,6 +2,7 @@ import type { Home } from '../home.js';
 import { mountsBelow } from '../processes/mounts.js';
 import { commandOf, type ProcessId, parentOf, processesOf } from '../processes/process.js';
 import type { State } from '../state.js';
+import { livingTgtds } from '../tgt-processes.js';
 import { type Finding, ok, warn } from './check.js';
 
 /**
@@ -9,7 +10,10 @@ import { type Finding, ok, warn } from './check.js';
  * children. Without a supervisor that lives all of them, and what is mounted, are left over.
  */
 export function checkLeftovers(home: Home, state: State | undefined): Finding[] {
-  const known = new Set(state ? [state.supervisor.pid, ...state.processes.map(({ pid }) => pid ?? 0)] : []);
+  // Those of a living appliance have findings of their own.
+  const daemons = state ? livingTgtds(home).map(({ id }) => id.pid) : [];
+  const kept = state ? [state.supervisor.pid, ...state.processes.map(({ pid }) => pid ?? 0)] : [];
+  const known = new Set([...kept, ...daemons]);
   const found = leftProcesses(processesOf(home.path), known, parentOf).map(pid =>
     warn('leftover process', `${commandOf(pid)}, pid ${pid}`, state ? `kill ${pid}` : REMEDY),
   );

@@ -1,5 +1,7 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { type PostgresFacts, postgresFindings, redisFindings } from './parts.js';
+import { checkRedis, type PostgresFacts, postgresFindings, redisFindings } from './parts.js';
 
 const NOW = 1_800_000_000;
 const GOOD: PostgresFacts = {
@@ -41,6 +43,18 @@ describe('doctor', () => {
   it('warns of a Redis that forgets jobs', () => {
     expect(redisFindings('allkeys-lru', 'no', '7.0.15').map(({ level }) => level)).toEqual(['warn', 'warn']);
   });
+
+  it('says of a Redis that is away, or hangs up, why it is', async () => {
+    const deaf = createServer(socket => socket.destroy()).listen(0, '127.0.0.1');
+    await once(deaf, 'listening');
+    const { port } = deaf.address() as AddressInfo;
+    const told = async () =>
+      (await checkRedis(`redis://127.0.0.1:${port}`)).map(({ level, detail }) => `${level} ${detail}`);
+    expect(await told()).toEqual(['fail it takes the connection, and ends it or gives no answer']);
+    deaf.close();
+    await once(deaf, 'close');
+    expect(await told()).toEqual([`fail connect ECONNREFUSED 127.0.0.1:${port}`]);
+  }, 20_000);
 
   it('refuses a Redis that the queue does not support', () => {
     expect(redisFindings('noeviction', 'yes', '4.0.14').map(({ level }) => level)).toEqual(['fail']);

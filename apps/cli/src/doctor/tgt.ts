@@ -14,8 +14,12 @@ const CONNECT_MS = 2_000;
  *
  * @param portals where the pools of those that run must be reached
  */
-export async function checkTgt(folder: string, portals: readonly string[], cutMs = LONGEST_CUT_MS): Promise<Finding[]> {
-  const daemons = await tgtProcesses(folder);
+export async function checkTgt(
+  folders: readonly string[],
+  portals: readonly string[],
+  cutMs = LONGEST_CUT_MS,
+): Promise<Finding[]> {
+  const daemons = await tgtProcesses(folders);
   const found = await Promise.all(daemons.map(daemon => judge(daemon, cutMs)));
   if (daemons.some(({ state }) => state !== 'gone')) found.push(...(await Promise.all(portals.map(checkPortal))));
   return found;

@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, statfsSync, symlinkSync, w
 import { join } from 'node:path';
 import { bareEnvironment } from '../environment.js';
 import { type Home, isPlain, writeWhole } from '../home.js';
+import { listensAt } from '../processes/listeners.js';
 import { type CephPlace, cephConfiguration, monAddress, RGW_POOLS } from './ceph-config.js';
 import { CommandError, findProgram, runCommand } from './command.js';
 import type { PartContext } from './part.js';
@@ -87,7 +88,8 @@ export class CephCluster {
   }
 
   async startMon(): Promise<void> {
-    await this.#daemon('ceph-mon', ['-i', 'a'], 'ceph-mon.a', 30_000, async () => {
+    const { monPort, monV1Port } = this.place;
+    await this.#daemon('ceph-mon', ['-i', 'a'], 'ceph-mon.a', 30_000, [monPort, monV1Port], async () => {
       const { state } = await this.#adminSocket('mon.a', ['mon_status']);
       return state === 'leader' || state === 'peon';
     });
@@ -105,7 +107,7 @@ export class CephCluster {
 
   async startOsd(): Promise<void> {
     const ready = async (): Promise<boolean> => (await this.#adminSocket('osd.0', ['status'])).state === 'active';
-    await this.#daemon('ceph-osd', ['-i', '0'], 'ceph-osd.0', 60_000, ready);
+    await this.#daemon('ceph-osd', ['-i', '0'], 'ceph-osd.0', 60_000, [], ready);
   }
 
   async makeGateway(): Promise<void> {
@@ -118,8 +120,10 @@ export class CephCluster {
   }
 
   async startGateway(): Promise<void> {
-    const url = `http://127.0.0.1:${this.place.rgwPort}/`;
-    await this.#daemon('radosgw', ['-n', 'client.rgw.a'], 'radosgw', 120_000, async () => {
+    const { rgwPort } = this.place;
+    const url = `http://127.0.0.1:${rgwPort}/`;
+    await this.#daemon('radosgw', ['-n', 'client.rgw.a'], 'radosgw', 120_000, [rgwPort], async pid => {
+      if (!listensAt(pid, rgwPort)) return false;
       const answer = await fetch(url, { signal: AbortSignal.timeout(2_000) }).catch(() => undefined);
       await answer?.body?.cancel();
       return answer?.status === 200;
@@ -175,7 +179,9 @@ export class CephCluster {
   async #moveMon(): Promise<void> {
     const map = join(this.place.folder, 'monmap');
     await this.#command('ceph-mon', ['-i', 'a', '--extract-monmap', map]);
-    await this.#command('monmaptool', ['--rm', 'a', '--addv', 'a', monAddress(this.place), map]);
+    // Of both in one call it does the addition first, and refuses.
+    await this.#command('monmaptool', ['--rm', 'a', map]);
+    await this.#command('monmaptool', ['--addv', 'a', monAddress(this.place), map]);
     await this.#command('ceph-mon', ['-i', 'a', '--inject-monmap', map]);
   }
 
@@ -202,7 +208,8 @@ export class CephCluster {
     args: readonly string[],
     name: string,
     readyMs: number,
-    ready: () => Promise<boolean>,
+    ports: readonly number[],
+    ready: (pid: number) => Promise<boolean>,
   ): Promise<void> {
     await this.context.run({
       name,
@@ -215,6 +222,7 @@ export class CephCluster {
       stopSignal: 'SIGTERM',
       stopGraceMs: 20_000,
       readyMs,
+      ports,
       ready,
     });
   }

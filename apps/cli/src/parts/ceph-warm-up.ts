@@ -36,7 +36,7 @@ export async function warmUp(
         return;
       } catch (error) {
         if (signal.aborted || Date.now() > end)
-          throw new Error(`no bucket can be created: ${(error as Error).message}`);
+          throw new Error(`no bucket can be created at ${endpoint}: ${(error as Error).message}`);
         await delay(100);
       }
     }

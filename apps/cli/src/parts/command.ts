@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { bareEnvironment } from '../environment.js';
 
 export interface CommandOptions {
@@ -10,6 +11,8 @@ export interface CommandOptions {
   timeoutMs?: number;
   signal?: AbortSignal;
   input?: string;
+  /** Each line of its output, as it comes. */
+  onLine?(line: string): void;
 }
 
 export class CommandError extends Error {
@@ -45,6 +48,8 @@ export function runCommand(command: string, args: readonly string[], options: Co
         reject(new CommandError(`${command} ${args[0] ?? ''}: ${why}${lastLine && `: ${lastLine}`}`, stderr, stdout));
       },
     );
+    const { onLine } = options;
+    if (onLine && child.stdout) createInterface({ input: child.stdout }).on('line', onLine);
     child.stdin?.on('error', () => {});
     child.stdin?.end(options.input ?? '');
   });

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CommandError } from './command.js';
-import { cannotInstall, installPackages, type PackageHost } from './packages.js';
+import { cannotInstall, installPackages, type PackageHost, progress } from './packages.js';
 
 const BOOKWORM = 'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nID=debian\n';
 let folder: string;
@@ -122,5 +122,29 @@ describe('installing system packages', () => {
     expect(cannotInstall({ ...host, osRelease: () => 'ID=fedora\n' })).toContain('Debian');
     expect(cannotInstall({ ...host, osRelease: () => '' })).toContain('Debian');
     expect(cannotInstall({ ...host, isRoot: () => false })).toContain('root');
+  });
+});
+
+describe('what is said meanwhile', () => {
+  it('is the package that apt is at, now and then', () => {
+    let at = 0;
+    const said: string[] = [];
+    const onLine = progress(
+      line => said.push(line),
+      () => at,
+    );
+    const tell = (ms: number, line: string): void => {
+      at = ms;
+      onLine(line);
+    };
+    tell(100, 'Get:1 http://deb.example.org/debian bookworm/main amd64 ceph-mon amd64 16.2 [6 MB]');
+    tell(2_500, 'Get:2 http://deb.example.org/debian bookworm/main amd64 ceph-osd amd64 16.2 [6 MB]');
+    tell(2_600, 'Unpacking ceph-mon (16.2) ...');
+    tell(9_000, 'Reading package lists...');
+    tell(9_100, 'Setting up ceph-mon (16.2) ...');
+    expect(said).toEqual([
+      '  apt: fetching ceph-osd (2 fetched, 0 set up)',
+      '  apt: setting up ceph-mon (2 fetched, 1 set up)',
+    ]);
   });
 });

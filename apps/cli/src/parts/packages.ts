@@ -10,7 +10,7 @@ export interface PackageHost {
   run(
     command: string,
     args: readonly string[],
-    options: { timeoutMs: number; env: Record<string, string> },
+    options: { timeoutMs: number; env: Record<string, string>; onLine?(line: string): void },
   ): Promise<string>;
   policyFile: string;
 }
@@ -45,7 +45,8 @@ export async function installPackages(
   say: (line: string) => void,
   host: PackageHost = machine,
 ): Promise<string | undefined> {
-  const apt = (args: readonly string[]): Promise<string> => host.run('apt-get', args, { timeoutMs: APT_MS, env: ENV });
+  const onLine = progress(say);
+  const apt = (args: readonly string[]) => host.run('apt-get', args, { timeoutMs: APT_MS, env: ENV, onLine });
   const lock = ['-o', 'DPkg::Lock::Timeout=300'];
   let stale: string | undefined;
   const update = async (): Promise<void> => {
@@ -80,6 +81,26 @@ export async function installPackages(
   } finally {
     if (policy) rmSync(host.policyFile, { force: true });
   }
+}
+
+const PROGRESS_MS = 2_000;
+
+/** Downloads and installations take minutes: now and then the package that is just being dealt with, and how many were. */
+export function progress(say: (line: string) => void, now = () => performance.now()): (line: string) => void {
+  let told = now();
+  let fetched = 0;
+  let done = 0;
+  return line => {
+    const [, what = '', name = ''] =
+      /^(Get:\d+|Unpacking|Setting up) (?:\S+ \S+ \S+ )?([a-z0-9][\w.+-]+)/.exec(line) ?? [];
+    if (name === '') return;
+    if (what.startsWith('Get')) fetched++;
+    else if (what === 'Setting up') done++;
+    if (now() - told < PROGRESS_MS) return;
+    told = now();
+    const verb = what.startsWith('Get') ? 'fetching' : what === 'Unpacking' ? 'unpacking' : 'setting up';
+    say(`  apt: ${verb} ${name} (${fetched} fetched, ${done} set up)`);
+  };
 }
 
 /** True when it is ours to remove; one that a killed run of ours left is ours too. */

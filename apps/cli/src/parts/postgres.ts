@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { DatabaseClient } from '#platform/database/database-client';
 import { bareEnvironment } from '../environment.js';
 import { type Home, isRoot, writeWhole } from '../home.js';
+import { listensAt } from '../processes/listeners.js';
 import { workingFolderOf } from '../processes/process.js';
 import { runCommand } from './command.js';
 import type { Lack, Part, PartContext } from './part.js';
@@ -52,7 +53,8 @@ export const postgresPart: Part = {
       stopSignal: 'SIGINT',
       stopGraceMs: 30_000,
       readyMs: 120_000,
-      ready: () => answers(port, passwords.postgres),
+      ports: [port],
+      ready: async pid => listensAt(pid, port) && answers(port, passwords.postgres),
       beforeStart: async () => removeStaleLock(placement.data),
     });
     await createRoles(port, passwords);

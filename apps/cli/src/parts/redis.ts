@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { bareEnvironment } from '../environment.js';
 import { type Home, writeWhole } from '../home.js';
+import { listensAt } from '../processes/listeners.js';
 import { findProgram } from './command.js';
 import { type Lack, lacking, type Part, type PartContext } from './part.js';
 
@@ -36,7 +37,8 @@ export const redisPart: Part = {
       stopSignal: 'SIGTERM',
       stopGraceMs: 10_000,
       readyMs: 60_000,
-      ready: () => ping(port, password),
+      ports: [port],
+      ready: async pid => listensAt(pid, port) && ping(port, password),
     });
     return { TRIVET_REDIS_URL: `redis://:${password}@127.0.0.1:${port}` };
   },

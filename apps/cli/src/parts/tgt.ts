@@ -3,6 +3,7 @@ import { TgtDaemons } from '#backends/tgt/tgt-daemons';
 import { unleased } from '#platform/lease-signal';
 import type { Home } from '../home.js';
 import { readState } from '../state.js';
+import { tgtFolders } from '../tgt-processes.js';
 import { type Lack, lacking, type Part, type PartContext } from './part.js';
 
 const STOP_MS = 30_000;
@@ -33,11 +34,14 @@ const tgtFolderOf = (home: Home): string => join(home.run, 'tgt');
 
 /** Ends every tgtd that a worker of this home started, sessions and all. Nobody starts another one any more. */
 export async function stopTgt(home: Home, say: (line: string) => void): Promise<void> {
-  const { TRIVET_TGT_DIR: given } = readState(home)?.env ?? {};
-  // The last is where a worker goes without the setting.
-  const folders = new Set([tgtFolderOf(home), ...(given === undefined ? [] : [given]), home.file('run', 'tgt')]);
-  for (const folder of folders) {
-    const count = await new TgtDaemons(folder).stopAll(unleased(AbortSignal.timeout(STOP_MS), STOP_MS));
-    if (count > 0) say(`ended ${count} tgtd`);
+  for (const folder of tgtFolders(home, readState(home)?.env ?? {})) {
+    const signal = unleased(AbortSignal.timeout(STOP_MS), STOP_MS);
+    try {
+      const count = await new TgtDaemons(folder).stopAll(signal);
+      if (count > 0) say(`ended ${count} tgtd`);
+    } catch (error) {
+      // It may still be killed.
+      say(`tgtd below ${folder}: ${(error as Error).message}`);
+    }
   }
 }

@@ -9,10 +9,12 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { inheritMarker, whatIsKeptIn } from '#backends/reflink/pool-marker';
 import { type Home, isPlain, isRoot } from '../home.js';
+import { holdersOf } from '../processes/holders.js';
+import { loopDevicesBelow, namespacesWith } from '../processes/loop-devices.js';
 import { isMounted } from '../processes/mounts.js';
 import { runCommand } from './command.js';
 import { type Lack, lacking, type Part, type PartContext } from './part.js';
@@ -119,16 +121,26 @@ async function makeImage(path: string, home: Home, signal: AbortSignal): Promise
 }
 
 /** Takes the pool off, and gives its loop device back. No process of the home runs any more. */
-export async function unmountPool(home: Home, say: (line: string) => void): Promise<void> {
+export async function unmountPool(home: Home): Promise<void> {
   const folder = mountPointOf(home);
   const until = performance.now() + UNMOUNT_MS;
   while (isMounted(folder)) {
     try {
       await runCommand('umount', [folder]);
-    } catch (error) {
-      // What was killed a moment ago may still hold a file.
-      if (performance.now() < until) await delay(200);
-      else return say(`${folder} stays mounted: ${(error as Error).message}`);
+    } catch {
+      // The kernel may still close what was killed a moment ago; whoever is seen to hold it is none of ours.
+      if (performance.now() > until || holdersOf(folder).length > 0) return;
+      await delay(200);
     }
+  }
+  // Its loop device goes a moment after the mount; that of a mount which failed stays for ever.
+  const images = [imageOf(home), freshImageOf(home)].map(image => basename(image));
+  for (;;) {
+    const left = loopDevicesBelow(home.path).filter(
+      ({ device, file }) => images.includes(basename(file)) && namespacesWith(device).length === 0,
+    );
+    if (left.length === 0 || performance.now() > until) return;
+    for (const { device } of left) await runCommand('losetup', ['-d', device]).catch(() => {});
+    await delay(50);
   }
 }

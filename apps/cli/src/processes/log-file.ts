@@ -1,5 +1,6 @@
 import { closeSync, copyFileSync, existsSync, openSync, readSync, renameSync, statSync, truncateSync } from 'node:fs';
 import { CONFIG_LINE, EXIT_CONFIG } from '#platform/config/config';
+import { jsonIn } from '../json-in.js';
 
 /** More than there are settings. */
 const MANY = 1_000;
@@ -53,5 +54,19 @@ export function explainEnd(how: string, code: number | null, path: string, from:
     if (said.length > 0) return `${how}: ${said.join('\n    ')}; log: ${path}`;
   }
   const lines = tail(path, 8, from);
-  return `${how}; log: ${path}${lines === '' ? '' : `\n${lines.replaceAll(/^/gm, '    ')}`}`;
+  if (lines === '') return `${how}, and said nothing; log: ${path}`;
+  return `${how}: ${tellingLine(tail(path, MANY, from))}; log: ${path}\n${lines.replaceAll(/^/gm, '    ')}`;
+}
+
+const TROUBLE =
+  /\b(error|fatal|panic|fail(ed|ure)?|cannot|can't|could not|unable|denied|refused|invalid|unknown|no space|in use|not permitted|missing)\b/i;
+const LONGEST = 300;
+
+/** That which says what is wrong, the last one of them; else the last of all. JSON lines are cut down to what they say. */
+export function tellingLine(text: string): string {
+  const lines = text.split('\n').filter(line => line.trim() !== '');
+  const line = lines.findLast(each => TROUBLE.test(each)) ?? lines.at(-1) ?? '';
+  const { msg, err } =
+    (line.startsWith('{') ? jsonIn<{ msg?: string; err?: { message?: string } }>(line) : undefined) ?? {};
+  return ([msg, err?.message].filter(Boolean).join(': ') || line.trim()).slice(0, LONGEST);
 }

@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { afterEach, describe, expect, it } from 'vitest';
-import { endProcess, HOME_MARK, identify, isAlive, type ProcessId, processesOf, signal } from './process.js';
+import { HOME_MARK } from '#platform/config/config';
+import { endProcess, identify, isAlive, type ProcessId, processesOf, signal } from './process.js';
 
 const started: ProcessId[] = [];
 afterEach(async () => {

@@ -1,14 +1,12 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
+import { HOME_MARK } from '#platform/config/config';
 
 /** A pid alone may be somebody else's by now; with its start time (and the boot it belongs to) it may not. */
 export interface ProcessId {
   pid: number;
   startTime: string;
 }
-
-/** Carried by every process of a home, so that what a killed supervisor left can be found. */
-export const HOME_MARK = 'SUPERVISED_HOME';
 
 let bootId: string | undefined;
 function boot(): string {
@@ -104,7 +102,7 @@ export const pids = (): number[] =>
 /** Also those that only wait to be reaped. */
 export const childrenOf = (parent: number): number[] => pids().filter(pid => parentOf(pid) === parent);
 
-function markOf(pid: number): string | undefined {
+export function markOf(pid: number): string | undefined {
   try {
     const prefix = `${HOME_MARK}=`;
     const entry = readFileSync(`/proc/${pid}/environ`, 'utf8')

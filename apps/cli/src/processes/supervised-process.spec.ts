@@ -1,11 +1,14 @@
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { listensAt } from './listeners.js';
 import { isAlive, type ProcessId } from './process.js';
-import { type ProcessSpec, StartError, SupervisedProcess } from './supervised-process.js';
+import { type ProcessSpec, pauseAfter, StartError, SupervisedProcess } from './supervised-process.js';
 
-const FAST = { firstMs: 20, maxMs: 80, calmMs: 60_000 };
+const FAST = { firstMs: 20, maxMs: 80 };
 let folder: string;
 let running: SupervisedProcess[];
 
@@ -75,6 +78,17 @@ describe('a supervised process', () => {
     await vi.waitFor(() => expect(supervised.state).toBe('running'), 5_000);
   });
 
+  it('waits as long as at first when it was ready for a while, however often it is killed', () => {
+    const backOff = { firstMs: 250, maxMs: 30_000 };
+    const pauses = (readyMs: number) => {
+      const found = [pauseAfter(0, readyMs, backOff)];
+      while (found.length < 9) found.push(pauseAfter(found.at(-1)!, readyMs, backOff));
+      return found;
+    };
+    expect(pauses(3_000)).toEqual(Array(9).fill(250));
+    expect(pauses(500)).toEqual([250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
+  });
+
   it('is never started again after exit code 78', async () => {
     const supervised = supervise(`${'if [ -f wrong ]; then exit 78; fi; '}${FOREVER}`);
     await supervised.start();
@@ -91,6 +105,26 @@ describe('a supervised process', () => {
     expect(failure).toBeInstanceOf(StartError);
     expect((failure as Error).message).toContain('port is missing');
     expect(readFileSync(path('runs'), 'utf8')).toBe('run\n');
+  });
+
+  it('whose port somebody else has fails at once, and names both', async () => {
+    const stranger = createServer().listen(0, '127.0.0.1');
+    try {
+      await once(stranger, 'listening');
+      const { port } = stranger.address() as AddressInfo;
+      const supervised = supervise('echo run >> runs; exec sleep 1000', { ports: [port], readyMs: 60_000 });
+      const failure = await supervised.start().catch((error: unknown) => error);
+      expect(failure).toMatchObject({ takenPort: port });
+      expect((failure as Error).message).toMatch(`script: port ${port} is taken by `);
+      expect((failure as Error).message).toContain(`pid ${process.pid}`);
+      expect(readFileSync(path('runs'), 'utf8')).toBe('run\n');
+      const ending = supervise('exit 78', { ports: [port] });
+      await expect(ending.start()).rejects.toMatchObject({ takenPort: port });
+      expect(listensAt(process.pid, port)).toBe(true);
+      expect(listensAt(process.ppid, port)).toBe(false);
+    } finally {
+      stranger.close();
+    }
   });
 
   it('that refuses its configuration is quoted with that alone', async () => {

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync, statSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { EXIT_CONFIG } from '#platform/config/config';
+import { strangerAt } from './listeners.js';
 import { explainEnd, rotateClosed } from './log-file.js';
 import { endProcess, identify, type ProcessId, signal } from './process.js';
 
@@ -23,6 +24,8 @@ export interface ProcessSpec {
   ready(pid: number): Promise<boolean>;
   /** Runs before each start, e.g. to clear what a killed predecessor left. */
   beforeStart?(): Promise<void>;
+  /** Ports of 127.0.0.1 that it is to open: a start that finds somebody else there has failed at once. */
+  ports?: readonly number[];
 }
 
 export type ProcessState = 'starting' | 'running' | 'waiting' | 'failed' | 'stopped';
@@ -32,6 +35,8 @@ interface StartFailure {
   /** A repeat is pointless. */
   final: boolean;
   exitCode?: number;
+  /** Somebody else has it. */
+  takenPort?: number;
 }
 
 interface End {
@@ -45,6 +50,8 @@ export class StartError extends Error {
     message: string,
     /** What the launcher ends with: a wrong configuration keeps its own code. */
     readonly exitCode = 1,
+    /** At another port it could. */
+    readonly takenPort?: number,
   ) {
     super(message);
   }
@@ -53,12 +60,18 @@ export class StartError extends Error {
 export interface BackOff {
   firstMs: number;
   maxMs: number;
-  /** A process that lived that long begins with firstMs again. */
-  calmMs: number;
 }
-const BACK_OFF: BackOff = { firstMs: 1_000, maxMs: 30_000, calmMs: 60_000 };
+const BACK_OFF: BackOff = { firstMs: 250, maxMs: 30_000 };
+/** One that was ready for so many times its last pause begins with firstMs again: what is killed now and then is mostly there. */
+const CALM = 4;
+
+/** The pause before the next start. @param readyMs how long it was ready, 0 for a start that failed */
+export function pauseAfter(pause: number, readyMs: number, { firstMs, maxMs }: BackOff): number {
+  return readyMs >= CALM * pause ? firstMs : Math.min(pause * 2, maxMs);
+}
 
 const READY_POLL_MS = 50;
+const PORTS_POLL_MS = 1_000;
 const FIRST_START_ATTEMPTS = 3;
 
 /** One child process, started again with back-off whenever it ends unasked. */
@@ -89,11 +102,12 @@ export class SupervisedProcess {
     for (let attempt = 1; ; attempt++) {
       const failure = await this.#startOnce();
       if (failure === undefined) break;
-      if (this.#stopping.signal.aborted || failure.final || attempt === FIRST_START_ATTEMPTS) {
+      const pointless = failure.final || failure.takenPort !== undefined;
+      if (this.#stopping.signal.aborted || pointless || attempt === FIRST_START_ATTEMPTS) {
         this.#setState(this.#stopping.signal.aborted ? 'stopped' : 'failed', failure.message);
-        throw new StartError(failure.message, failure.exitCode);
+        throw new StartError(failure.message, failure.exitCode, failure.takenPort);
       }
-      await delay(this.backOff.firstMs, undefined, { signal: this.#stopping.signal }).catch(() => {});
+      await delay(CALM * this.backOff.firstMs, undefined, { signal: this.#stopping.signal }).catch(() => {});
     }
     this.#loop = this.#keepRunning();
   }
@@ -111,23 +125,24 @@ export class SupervisedProcess {
   }
 
   async #keepRunning(): Promise<void> {
-    let pause = this.backOff.firstMs;
+    // Of a first fall, whenever it comes.
+    let pause = 0;
+    let failure: StartFailure | undefined;
     while (!this.#stopping.signal.aborted) {
       const since = Date.now();
       const end = await this.#exit;
       this.#id = undefined;
       if (this.#stopping.signal.aborted) return;
-      if (end?.code === EXIT_CONFIG) {
+      if (end?.code === EXIT_CONFIG && failure?.takenPort === undefined) {
         this.#setState('failed', this.#describe(end));
         return;
       }
-      if (Date.now() - since >= this.backOff.calmMs) pause = this.backOff.firstMs;
-      this.#setState('waiting', end === undefined ? undefined : this.#describe(end));
+      pause = pauseAfter(pause, failure === undefined ? Date.now() - since : 0, this.backOff);
+      this.#setState('waiting', failure?.message ?? (end === undefined ? undefined : this.#describe(end)));
       await delay(pause, undefined, { signal: this.#stopping.signal }).catch(() => {});
       if (this.#stopping.signal.aborted) return;
-      pause = Math.min(pause * 2, this.backOff.maxMs);
       this.restarts++;
-      const failure = await this.#startOnce();
+      failure = await this.#startOnce();
       if (failure?.final) {
         this.#setState('failed', failure.message);
         return;
@@ -152,6 +167,7 @@ export class SupervisedProcess {
       ended = end;
     });
     const deadline = Date.now() + spec.readyMs;
+    let portsAt = Date.now() + PORTS_POLL_MS;
     while (ended === undefined && !this.#stopping.signal.aborted) {
       if (this.#child?.pid !== undefined && (await spec.ready(this.#child.pid))) {
         this.#setState('running');
@@ -165,12 +181,33 @@ export class SupervisedProcess {
           final: false,
         };
       }
+      if (Date.now() > portsAt) {
+        const taken = this.#takenPort();
+        if (taken !== undefined) {
+          if (this.#id !== undefined) await endProcess(this.#id, spec.stopSignal, spec.stopGraceMs);
+          await exit;
+          return { ...taken, final: false };
+        }
+        portsAt = Date.now() + PORTS_POLL_MS;
+      }
       await Promise.race([delay(READY_POLL_MS), exit]);
     }
     if (ended === undefined) return { message: `${spec.name}: stopped`, final: true };
     this.#id = undefined;
+    const taken = this.#takenPort();
+    // Whatever it calls that itself: a program may take it for a wrong configuration.
+    if (taken !== undefined) return { ...taken, final: false };
     const message = explainEnd(this.#describe(ended), ended.code, spec.logFile, logStart);
     return ended.code === EXIT_CONFIG ? { message, final: true, exitCode: EXIT_CONFIG } : { message, final: false };
+  }
+
+  #takenPort(): { message: string; takenPort: number } | undefined {
+    for (const port of this.spec.ports ?? []) {
+      const stranger = strangerAt(this.#id?.pid, port);
+      if (stranger !== undefined)
+        return { message: `${this.spec.name}: port ${port} is taken by ${stranger}`, takenPort: port };
+    }
+    return undefined;
   }
 
   /** Returns where this run's lines begin in the log. */

@@ -1,7 +1,8 @@
 import { existsSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { loadConfig } from '#platform/config/config';
+import { dirname, join, resolve } from 'node:path';
+import { HOME_MARK, loadConfig } from '#platform/config/config';
 import { oidcSettings } from '#platform/config/oidc-settings';
+import { loadKeyring } from '#platform/crypto/kek';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { ensurePassword } from '../credentials.js';
 import { type Home, LauncherError, writeWhole } from '../home.js';
@@ -20,12 +21,14 @@ import { tgtPart } from '../parts/tgt.js';
 import { xfsPart } from '../parts/xfs-pool.js';
 import { Ports } from '../ports.js';
 import { rotateOpen } from '../processes/log-file.js';
-import { mountsBelow } from '../processes/mounts.js';
-import { HOME_MARK, identify } from '../processes/process.js';
-import { type ProcessSpec, SupervisedProcess } from '../processes/supervised-process.js';
-import { readState, type Skipped, type State, writeState } from '../state.js';
+import { isMounted } from '../processes/mounts.js';
+import { identify } from '../processes/process.js';
+import { type ProcessSpec, StartError, SupervisedProcess } from '../processes/supervised-process.js';
+import { type Skipped, type State, writeState } from '../state.js';
 import { appSpec, environmentFile, isSecret, migrate } from './apps.js';
 import { clearLeftovers } from './leftovers.js';
+import { foldersOf, remainsOf } from './remains.js';
+import { remedyOf } from './remedy.js';
 
 export const PARTS: readonly Part[] = [postgresPart, redisPart, cephRgwPart, xfsPart, tgtPart];
 /** What only tests use. */
@@ -33,6 +36,7 @@ const TEST_PARTS: readonly Part[] = [rbdTestPart, btrfsPart, libiscsiPart, chrom
 /** Of all homes of this host, each with a folder of its own in it. */
 const SHARED_FOLDERS = ['/run/trivet', '/var/lib/trivet'];
 const ROTATE_MS = 60_000;
+const PORT_ATTEMPTS = 3;
 
 export interface ApplianceOptions {
   /** Settings of the caller: they come first, and a part whose address they hold is not started. */
@@ -57,6 +61,8 @@ export class Appliance {
   readonly #skipped: Skipped[] = [];
   readonly #state: State;
   #env: Record<string, string> = {};
+  /** Where the parts are that run here. */
+  readonly #ofParts: Record<string, string> = {};
   #unsaved = false;
   #rotation: NodeJS.Timeout | undefined;
 
@@ -92,11 +98,13 @@ export class Appliance {
     try {
       writeState(this.home, this.#state);
       await clearLeftovers(this.home, this.options.say);
-      this.home.ensureKek();
+      if (!this.options.given.TRIVET_KEK_FILE) this.home.ensureKek();
       const ports = new Ports(this.home, !this.options.throwAway);
       await this.#startParts(ports);
       await this.#makeEnvironment(ports);
-      if (!this.options.partsOnly) await this.#startApps();
+      if (!this.options.partsOnly) await this.#startApps(ports);
+      for (const { name, from, to } of ports.moved)
+        this.options.say(`the port of ${name} is ${to} instead of ${from}, which somebody else has`);
       this.#rotation = setInterval(() => this.#rotateLogs(), ROTATE_MS).unref();
       this.#state.state = 'ready';
       this.#save();
@@ -109,8 +117,8 @@ export class Appliance {
     }
   }
 
-  /** Gateway, worker, then the parts; safe at any moment of the start. */
-  async stop(): Promise<void> {
+  /** Gateway, worker, then the parts; safe at any moment of the start. Resolves to what is still there. */
+  async stop(): Promise<string[]> {
     this.#stop.abort();
     clearInterval(this.#rotation);
     this.#state.state = 'stopping';
@@ -119,9 +127,10 @@ export class Appliance {
       await this.#processes.find(({ spec }) => spec.name === name)?.stop();
     }
     // A command of an interrupted start, such as initdb, and what it started.
-    await clearLeftovers(this.home, () => {});
+    const remains = await clearLeftovers(this.home, () => {});
     this.#state.state = 'stopped';
     this.#save();
+    return remains;
   }
 
   async #startParts(ports: Ports): Promise<void> {
@@ -150,22 +159,37 @@ export class Appliance {
     }
     const begin = performance.now();
     try {
-      Object.assign(this.#env, await part.start(this.#context(part, ports)));
+      const start = () => part.start(this.#context(part, ports));
+      Object.assign(this.#ofParts, await this.#choosingPorts(start, () => this.#stopProcessesOf(part)));
       this.options.say(`${part.name} is ready (${((performance.now() - begin) / 1000).toFixed(1)} s)`);
       return true;
     } catch (error) {
       if (this.#stop.signal.aborted) throw error;
       const reason = (error as Error).message;
       await this.#stopProcessesOf(part);
-      this.#skip(part, { reason, packages: [], remedy: `see ${this.home.file('log')}` });
+      this.#skip(part, { reason, packages: [], remedy: remedyOf(reason) });
       return false;
+    }
+  }
+
+  /** Somebody may take a port between its choice and the moment in which ours would open it. */
+  async #choosingPorts<T>(start: () => Promise<T>, clear: () => Promise<void>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await start();
+      } catch (error) {
+        const isTaken = error instanceof StartError && error.takenPort !== undefined;
+        if (!isTaken || attempt === PORT_ATTEMPTS || this.#stop.signal.aborted) throw error;
+        this.options.say(`${error.message}; another port is chosen`);
+        await clear();
+      }
     }
   }
 
   /** Without PostgreSQL there is nothing to run; everything else may be missing. */
   #skip(part: Part, lack: Lack): void {
     if (part === postgresPart) throw new LauncherError(`${lack.reason}\n${lack.remedy}`);
-    Object.assign(this.#env, typeof part.absent === 'function' ? part.absent(this.home) : part.absent);
+    Object.assign(this.#ofParts, typeof part.absent === 'function' ? part.absent(this.home) : part.absent);
     this.#skipped.push(skip(part.name, lack));
     this.options.say(`${part.name} is skipped: ${lack.reason.split('\n')[0]}; remedy: ${lack.remedy}`);
   }
@@ -214,7 +238,8 @@ export class Appliance {
     await supervised.start();
   }
 
-  async #stopProcessesOf(part: Part): Promise<void> {
+  /** Of gateway and worker when it is undefined. */
+  async #stopProcessesOf(part: Part | undefined): Promise<void> {
     for (const supervised of [...this.#processes].reverse()) {
       if (this.#owner.get(supervised) !== part) continue;
       await supervised.stop();
@@ -231,7 +256,7 @@ export class Appliance {
       TRIVET_WORKER_METRICS_LISTEN: `127.0.0.1:${await ports.take('worker')}`,
       // The stock COSI sidecar panics at the specified code.
       TRIVET_COSI_GRANT_MISMATCH: 'invalid_argument',
-      ...this.#env,
+      ...this.#ofParts,
       ...given,
       TRIVET_HOME: this.home.path,
     };
@@ -242,23 +267,29 @@ export class Appliance {
     env.TRIVET_CSP_PASSWORD_FILE ??= ensurePassword(this.home, 'csp-password');
     env.TRIVET_ADMIN_PASSWORD_FILE ??= ensurePassword(this.home, 'admin-password');
     oidcSettings(loadConfig([], env));
+    this.home.noteKey(loadKeyring(resolve(this.home.path, env.TRIVET_KEK_FILE)).currentId);
     this.#env = env;
+    this.#state.moved = ports.moved;
     this.#state.env = Object.fromEntries(Object.entries(env).filter(([name]) => !isSecret(name)));
     writeWhole(this.home.environmentFile, environmentFile(env));
     if (!existsSync(this.home.credentialsFile)) writeWhole(this.home.credentialsFile, '{}\n');
   }
 
-  async #startApps(): Promise<void> {
+  async #startApps(ports: Ports): Promise<void> {
     await migrate(this.home, this.#env, this.#stop.signal, this.options.say);
     for (const name of ['gateway', 'worker'] as const) {
       if (!existsSync(join(PACKAGE_ROOT, 'dist', 'apps', name, 'src', 'main.js'))) {
         throw new LauncherError(`${name} is not built; run ./trivet again`);
       }
     }
-    await Promise.all([
-      this.#run(appSpec('gateway', this.home, this.#env)),
-      this.#run(appSpec('worker', this.home, this.#env)),
-    ]);
+    const start = async () => {
+      await this.#makeEnvironment(ports);
+      const specs = (['gateway', 'worker'] as const).map(name =>
+        appSpec(name, this.home, this.#env, this.options.given),
+      );
+      await Promise.all(specs.map(spec => this.#run(spec)));
+    };
+    await this.#choosingPorts(start, () => this.#stopProcessesOf(undefined));
   }
 
   #rotateLogs(): void {
@@ -289,18 +320,15 @@ export class Appliance {
 }
 
 /**
- * Deletes a home and what belongs to it elsewhere; nothing of it runs any more. First it is proved that nothing is mounted
+ * Deletes a home and what belongs to it elsewhere. First it is proved that nothing of it runs, and that nothing is mounted
  * below: data of a volume must not go with a folder.
  */
 export function eraseHome(home: Home): void {
-  for (const folder of [home.path, home.run]) {
-    const mounted = mountsBelow(folder);
-    if (mounted.length > 0) throw new LauncherError(`not deleted: ${mounted.join(', ')} is mounted below ${folder}`);
-  }
-  const { dataOutside } = readState(home) ?? {};
-  // The home last: it knows the others.
-  for (const folder of [dataOutside, home.run, home.path]) {
-    if (folder === undefined) continue;
+  const folders = foldersOf(home);
+  const remains = remainsOf(home);
+  for (const folder of folders) if (isMounted(folder)) remains.push(`${folder} is a disk of its own, and mounted`);
+  if (remains.length > 0) throw new LauncherError(`not deleted: ${remains.join('\n  ')}`);
+  for (const folder of folders) {
     rmSync(folder, { recursive: true, force: true });
     if (SHARED_FOLDERS.includes(dirname(folder))) removeEmpty(dirname(folder));
   }

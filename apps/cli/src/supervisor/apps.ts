@@ -1,17 +1,17 @@
 import { spawn } from 'node:child_process';
 import { closeSync, openSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { EXIT_CONFIG } from '#platform/config/config';
+import { EXIT_CONFIG, HOME_MARK } from '#platform/config/config';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { NODE_FLAGS } from '#platform/process/node-flags';
 import { surroundings } from '../environment.js';
 import { type Home, LauncherError } from '../home.js';
 import { explainEnd } from '../processes/log-file.js';
-import { HOME_MARK } from '../processes/process.js';
 import type { ProcessSpec } from '../processes/supervised-process.js';
 
 const DIST = join(PACKAGE_ROOT, 'dist', 'apps');
 const STOP_MARGIN_MS = 5_000;
+type Settings = Readonly<Record<string, string | undefined>>;
 
 /** Variables that carry a password; only files of mode 0600 hold them. */
 export const isSecret = (name: string): boolean => /^TRIVET_(DATABASE\w*|REDIS)_URL$/.test(name);
@@ -20,7 +20,13 @@ export const isSecret = (name: string): boolean => /^TRIVET_(DATABASE\w*|REDIS)_
 const withoutOwner = (env: Readonly<Record<string, string>>): Record<string, string> =>
   Object.fromEntries(Object.entries(env).filter(([variable]) => variable !== 'TRIVET_DATABASE_OWNER_URL'));
 
-export function appSpec(name: 'gateway' | 'worker', home: Home, env: Readonly<Record<string, string>>): ProcessSpec {
+/** @param given of the caller, which `env` has as well */
+export function appSpec(
+  name: 'gateway' | 'worker',
+  home: Home,
+  env: Readonly<Record<string, string>>,
+  given: Settings,
+): ProcessSpec {
   const listen = name === 'gateway' ? env.TRIVET_HTTP_LISTEN : env.TRIVET_WORKER_METRICS_LISTEN;
   return {
     name,
@@ -32,19 +38,41 @@ export function appSpec(name: 'gateway' | 'worker', home: Home, env: Readonly<Re
     stopSignal: 'SIGTERM',
     stopGraceMs: Number(env.TRIVET_SHUTDOWN_MS ?? 10_000) + STOP_MARGIN_MS,
     readyMs: 60_000,
+    ports: chosenPorts(name, env, given),
     ready: pid => isReady(listen, pid),
   };
 }
 
-/** At an address that was taken another appliance may answer, and be ready. */
-export async function isReady(listen: string | undefined, pid: number | null | undefined): Promise<boolean> {
-  const ask = (path: string) => fetch(`http://${listen}${path}`, { signal: AbortSignal.timeout(2_000) });
+const DOORS = {
+  gateway: ['TRIVET_HTTP_LISTEN', 'TRIVET_HTTPS_LISTEN', 'TRIVET_CBT_LISTEN'],
+  worker: ['TRIVET_WORKER_METRICS_LISTEN'],
+} as const;
+
+/** Those that were chosen for it: what the caller gave stays, whoever sits there. */
+function chosenPorts(name: keyof typeof DOORS, env: Settings, given: Settings): number[] {
+  const chosen = DOORS[name].filter(variable => !given[variable]).map(variable => env[variable]);
+  return chosen.flatMap(door => (door === undefined ? [] : [Number(door.slice(door.lastIndexOf(':') + 1))]));
+}
+
+export const isReady = async (listen: string | undefined, pid: number | null | undefined): Promise<boolean> =>
+  (await whyNotReady(listen, pid)) === undefined;
+
+/** At an address that was taken another appliance may answer, and be ready. Undefined: it is that process, and ready. */
+export async function whyNotReady(
+  listen: string | undefined,
+  pid: number | null | undefined,
+  ms = 2_000,
+): Promise<string | undefined> {
+  const ask = (path: string) => fetch(`http://${listen}${path}`, { signal: AbortSignal.timeout(ms) });
   try {
     const [ready, live] = await Promise.all([ask('/readyz'), ask('/livez')]);
-    await ready.body?.cancel();
-    return ready.status === 200 && ((await live.json()) as { pid?: unknown }).pid === pid;
-  } catch {
-    return false;
+    const said = (await ready.text()).trim();
+    if (((await live.json()) as { pid?: unknown }).pid !== pid) return `another process answers at ${listen}`;
+    return ready.status === 200 ? undefined : `not ready: ${said}`;
+  } catch (error) {
+    const { name, cause, message } = error as Error & { cause?: { code?: string } };
+    if (name === 'TimeoutError') return `no answer at ${listen} within ${Math.ceil(ms / 1_000)} s`;
+    return `no answer at ${listen}: ${cause?.code ?? message}`;
   }
 }
 

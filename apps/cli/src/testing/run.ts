@@ -2,11 +2,11 @@ import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { HOME_MARK } from '#platform/config/config';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { NODE_FLAGS } from '#platform/process/node-flags';
 import { environment, surroundings } from '../environment.js';
 import type { Home } from '../home.js';
-import { HOME_MARK } from '../processes/process.js';
 import { type Appliance, PARTS } from '../supervisor/appliance.js';
 import { type TestParts, testParts, writeTestParts } from './parts-file.js';
 import {

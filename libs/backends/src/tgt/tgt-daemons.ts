@@ -34,6 +34,7 @@ import {
   showTargets,
 } from '#backends/tgt/tgt-request';
 import { parsePortals, parseTargets } from '#backends/tgt/tgt-show';
+import { homeMark } from '#platform/config/config';
 import { isStorageError, StorageError } from '#platform/errors';
 import { type LeaseSignal, mayChange } from '#platform/lease-signal';
 
@@ -302,7 +303,7 @@ async function launch(folder: DaemonFolder): Promise<ChildProcess> {
     const args = ['-f', '-C', '0', '-t', String(THREADS_PER_UNIT), '-p', folder.mark, '--iscsi', 'portal=127.0.0.1:0'];
     const child = spawn(PROGRAM, args, {
       cwd: '/',
-      env: { PATH: SEARCH_PATH, LC_ALL: 'C', TGT_IPC_SOCKET: folder.socketBase },
+      env: { PATH: SEARCH_PATH, LC_ALL: 'C', TGT_IPC_SOCKET: folder.socketBase, ...homeMark() },
       detached: true,
       stdio: [input.fd, log.fd, log.fd],
     });

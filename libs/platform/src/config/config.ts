@@ -333,6 +333,16 @@ export const openTelemetryVariables = (): Env =>
   // biome-ignore lint/style/noProcessEnv: the one place that reads it
   Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith('OTEL_')));
 
+/** Carried by every process of a home of `up`, so that what outlives its supervisor can be found. */
+export const HOME_MARK = 'SUPERVISED_HOME';
+
+/** For a process that outlives the one that starts it, and gets an environment of its own. */
+export function homeMark(): Record<string, string> {
+  // biome-ignore lint/style/noProcessEnv: the launcher's, and no setting of ours
+  const home = process.env[HOME_MARK];
+  return home === undefined ? {} : { [HOME_MARK]: home };
+}
+
 /**
  * libuv's pool runs file calls, DNS and the hashes of passwords. A file system that hangs keeps the threads of its calls for
  * good, up to a limit of its own (LANES in libs/backends/src/reflink/file-system-calls.ts): two may do so at a time and leave
