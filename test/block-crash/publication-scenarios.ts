@@ -7,8 +7,8 @@ type Part = Omit<BlockScenario, 'name' | 'covers'>;
 async function expectServed(stage: BlockStage, initiators: readonly string[]): Promise<void> {
   const target = await stage.target();
   expectEqual(target?.initiators, initiators.length === 0 ? undefined : [...initiators].sort(), 'its initiators');
-  if (target) expectEqual(target.path, stage.files.path('volume', stage.volumeId), 'what it serves');
-  expectEqual(stage.wrongContents(), [], 'its content');
+  if (target) expectEqual(target.path, stage.pool.path('volume', stage.volumeId), 'what it serves');
+  expectEqual(await stage.wrongContents(), [], 'its content');
 }
 
 /** The target's id and serial number stay what they were at first. */

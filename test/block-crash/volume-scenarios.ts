@@ -20,7 +20,7 @@ async function expectNoVolume(stage: BlockStage): Promise<void> {
   const made = await stage.appliance.database.query<{ id: string }>('SELECT id FROM trivet.volume WHERE name = $1', [
     `${stage.name}-a`,
   ]);
-  const left = stage.files.images().filter(image => made.some(({ id }) => image.path.endsWith(id)));
+  const left = (await stage.pool.images()).filter(image => made.some(({ id }) => image.path.endsWith(id)));
   expectEqual(left, [], 'left in the pool');
 }
 
@@ -39,7 +39,7 @@ const clone: Part = {
     const source = await stage.volume('source');
     stage.snapshotId = (await must(() => stage.jobs.snapshot(source, `${stage.name}-s`))).body.id;
     stage.contents.set(stage.snapshotId, { kind: 'snapshot', bytes: stage.copyOf(source) });
-    stage.rewrite(source, 'later than the snapshot');
+    await stage.rewrite(source, 'later than the snapshot');
   },
   act: ({ jobs, name, snapshotId }) => jobs.cloneOfSnapshot(`${name}-a`, snapshotId, LARGER),
   code: '200',
@@ -57,7 +57,7 @@ const expand: Part = {
   code: '200',
   after: async stage => {
     await expectOneVolume(stage, LARGER);
-    stage.expectBytes('volume', stage.volumeId, stage.copyOf(stage.volumeId, LARGER));
+    await stage.expectBytes('volume', stage.volumeId, stage.copyOf(stage.volumeId, LARGER));
     expectEqual((await stage.target())?.initiators, stage.host.iqns, 'initiators of the target');
     await stage.expectCapacity(LARGER);
   },
@@ -101,7 +101,7 @@ const removeToBin: Part = {
       ['binned'],
       'volumes of the name',
     );
-    expectEqual(stage.wrongContents(), [], 'in the recycle bin');
+    expectEqual(await stage.wrongContents(), [], 'in the recycle bin');
     expectEqual(await stage.target(), undefined, 'its target');
   },
 };
@@ -140,7 +140,7 @@ export const VOLUME_SCENARIOS: readonly BlockScenario[] = [
     act: ({ jobs, name }) => jobs.create(`${name}-a`, SIZE, { config: { thick: true, folder: 'team/db' } }),
     after: async stage => {
       const id = await expectOneVolume(stage, SIZE);
-      stage.expectBytes('volume', id, Buffer.alloc(SIZE), 'team/db');
+      await stage.expectBytes('volume', id, Buffer.alloc(SIZE), 'team/db');
     },
   },
   { ...create, name: 'a volume is created', covers: /./ },
@@ -186,7 +186,7 @@ export const VOLUME_SCENARIOS: readonly BlockScenario[] = [
     code: '507',
     after: async stage => {
       await expectOneVolume(stage, SIZE);
-      expectEqual(stage.wrongContents(), [], 'its content');
+      expectEqual(await stage.wrongContents(), [], 'its content');
     },
     again: '200',
     finish: async stage => expand.after(stage),

@@ -6,7 +6,7 @@ import { blockHistoryOf, blockViolations } from '#test/block-crash/block-history
 import { BlockJobs, hostOf, must } from '#test/block-crash/block-jobs';
 import { targetsOf } from '#test/block-crash/block-targets';
 import { lastingMismatches } from '#test/block-crash/block-truth';
-import { difference, PoolFiles } from '#test/block-crash/pool-files';
+import { difference, poolOf } from '#test/block-crash/pool-images';
 import { BlockModel } from '#test/block-model/block-model';
 import { commands, type Real } from '#test/block-model/commands';
 import { TestAppliance } from '#test/support/appliance';
@@ -39,7 +39,7 @@ const restore = async (volumeId: string): Promise<void> => {
   await restoreFromBin(database, row!.tenant_id, volumeId);
 };
 
-const compare = async (model: BlockModel, { prefix, files }: Real): Promise<void> => {
+const compare = async (model: BlockModel, { prefix, pool }: Real): Promise<void> => {
   await appliance.settled();
   expect(await lastingMismatches(appliance)).toEqual([]);
   const volumes = await appliance.database.query<{ name: string; state: string; id: string }>(
@@ -53,13 +53,14 @@ const compare = async (model: BlockModel, { prefix, files }: Real): Promise<void
       .map(row => text(row.name, row.id))
       .sort(),
   ).toEqual([...model.volumes].map(([name, { id }]) => text(`${prefix}-${name}`, id)).sort());
-  const wrong = [...model.volumes, ...model.bin].flatMap(([name, { id, bytes }]) => {
-    const found = difference(files.bytes('volume', id), bytes);
-    return found ? [`${name}: ${found}`] : [];
-  });
+  const wrong: string[] = [];
+  for (const [name, { id, bytes }] of [...model.volumes, ...model.bin]) {
+    const found = difference(await pool.bytes('volume', id), bytes);
+    if (found) wrong.push(`${name}: ${found}`);
+  }
   for (const [name, { snapshots }] of model.volumes)
     for (const [snapshot, { id, bytes }] of snapshots) {
-      const found = difference(files.bytes('snapshot', id), bytes);
+      const found = difference(await pool.bytes('snapshot', id), bytes);
       if (found) wrong.push(`${snapshot} of ${name}: ${found}`);
     }
   expect(wrong).toEqual([]);
@@ -85,7 +86,7 @@ it(
       const real: Real = {
         appliance,
         jobs: new BlockJobs(appliance),
-        files: new PoolFiles(appliance.poolPath),
+        pool: poolOf(appliance),
         prefix: `run${run++}`,
         restore,
       };

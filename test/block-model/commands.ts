@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { type BlockJobs, type Host, hostOf, must, persist, type Reply } from '#test/block-crash/block-jobs';
-import { type PoolFiles, pattern } from '#test/block-crash/pool-files';
+import { type PoolImages, pattern } from '#test/block-crash/pool-images';
 import type { BlockModel } from '#test/block-model/block-model';
 import type { TestAppliance } from '#test/support/appliance';
 
 export interface Real {
   appliance: TestAppliance;
   jobs: BlockJobs;
-  files: PoolFiles;
+  pool: PoolImages;
   /** Before all names of this run. */
   prefix: string;
   restore(volumeId: string): Promise<void>;
@@ -71,11 +71,11 @@ class Write extends OfVolume {
   ) {
     super(name, 0);
   }
-  async run(model: BlockModel, { files }: Real): Promise<void> {
+  async run(model: BlockModel, { pool }: Real): Promise<void> {
     const { id, bytes } = model.volumes.get(this.name)!;
     const offset = (this.block * UNIT) % bytes.length;
     const data = pattern(`mark ${this.mark}`, UNIT);
-    files.write(id, offset, data);
+    await pool.write(id, offset, data);
     model.write(this.name, offset, data);
   }
   override toString = () => `write ${this.mark} to block ${this.block} of ${this.name}`;
