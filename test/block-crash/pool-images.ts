@@ -25,7 +25,8 @@ export interface PoolImages {
 }
 
 /** Of the appliance's one pool. */
-export const poolOf = (appliance: TestAppliance): PoolImages => new PoolFiles(appliance.poolPath);
+export const poolOf = (appliance: TestAppliance): PoolImages =>
+  appliance.blockFolders.ceph ?? new PoolFiles(appliance.poolPath);
 
 /** The bytes of a marked block follow from mark and place, so that one at the wrong place is seen. */
 export function pattern(mark: string, length: number): Buffer {

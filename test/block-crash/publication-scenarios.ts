@@ -113,7 +113,12 @@ export const PUBLICATION_SCENARIOS: readonly BlockScenario[] = [
       await expectSameIdentity(stage);
     },
   },
-  { ...publish, name: 'a volume is published', covers: /./ },
+  {
+    ...publish,
+    name: 'a volume is published',
+    covers: /./,
+    rbd: { always: ['volume.publish:applyTarget:answered'] },
+  },
 
   {
     ...unpublish,
@@ -130,7 +135,12 @@ export const PUBLICATION_SCENARIOS: readonly BlockScenario[] = [
     prepare: withTwoHosts,
     after: stage => expectServed(stage, stage.otherHost.iqns),
   },
-  { ...unpublish, name: 'the only host loses the volume', covers: /./ },
+  {
+    ...unpublish,
+    name: 'the only host loses the volume',
+    covers: /./,
+    rbd: { always: ['volume.unpublish:removeTarget:answered'] },
+  },
 
   {
     ...replay,

@@ -180,7 +180,15 @@ export const SNAPSHOT_SCENARIOS: readonly BlockScenario[] = [
     covers: /:(writers|stageTogether):/,
     alsoAt: ['snapshot.create:predictCut:answered', 'snapshot.create:stage:after', 'snapshot.create:commit:answered'],
   },
-  { ...create, name: 'a snapshot is taken', covers: /./ },
+  {
+    ...create,
+    name: 'a snapshot is taken',
+    covers: /./,
+    rbd: {
+      always: ['rbd.cut', 'rbd.named'],
+      long: ['rbd.written', 'rbd.sealed', 'rbd.noted', 'rbd.cloned', 'rbd.naming', 'rbd.name:checked', 'rbd.dropped'],
+    },
+  },
 
   {
     ...remove,
@@ -189,7 +197,15 @@ export const SNAPSHOT_SCENARIOS: readonly BlockScenario[] = [
     covers: /:retry:/,
     arm: stage => stage.fault('removeImage', stage.snapshotId, 'fail-after', 'unavailable'),
   },
-  { ...remove, name: 'a snapshot is deleted', covers: /./ },
+  {
+    ...remove,
+    name: 'a snapshot is deleted',
+    covers: /./,
+    rbd: {
+      always: ['rbd.unsealed', 'rbd.uncut', 'rbd.trashed'],
+      long: ['rbd.removing', 'rbd.trashing', 'rbd.reaped', 'rbd.removed'],
+    },
+  },
 
   {
     ...release,
@@ -198,7 +214,12 @@ export const SNAPSHOT_SCENARIOS: readonly BlockScenario[] = [
     covers: /:retry:/,
     arm: stage => stage.fault('removeImage', stage.snapshotId, 'fail-after', 'unavailable'),
   },
-  { ...release, name: 'the image of a deleted snapshot is released', covers: /./ },
+  {
+    ...release,
+    name: 'the image of a deleted snapshot is released',
+    covers: /./,
+    rbd: { long: ['rbd.unsealed', 'rbd.trashed', 'rbd.removed'] },
+  },
 
   {
     ...createGroup,
@@ -227,6 +248,19 @@ export const SNAPSHOT_SCENARIOS: readonly BlockScenario[] = [
     ...createGroup,
     name: 'two volumes are cut together',
     covers: /./,
+    rbd: {
+      always: ['rbd.cut', 'rbd.cloned@2', 'rbd.named'],
+      long: [
+        'rbd.written@2',
+        'rbd.noted',
+        'rbd.noted@2',
+        'rbd.cloned',
+        'rbd.written',
+        'rbd.sealed',
+        'rbd.named@2',
+        'rbd.sealed@2',
+      ],
+    },
     alsoAt: ['snapshot_group.create:commit:call@2', 'snapshot_group.create:commit:answered@2'],
   },
 
@@ -241,6 +275,7 @@ export const SNAPSHOT_SCENARIOS: readonly BlockScenario[] = [
     ...removeGroup,
     name: 'a snapshot group is deleted',
     covers: /./,
+    rbd: { long: ['rbd.removed', 'rbd.unsealed', 'rbd.trashed@2'] },
     alsoAt: ['snapshot_group.delete:removeImage:call@2', 'snapshot_group.delete:removeImage:answered@2'],
   },
 ];

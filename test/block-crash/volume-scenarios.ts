@@ -137,13 +137,22 @@ export const VOLUME_SCENARIOS: readonly BlockScenario[] = [
     ...create,
     name: 'a thick volume is created in a folder',
     covers: /:stage:/,
+    rbd: { long: ['rbd.created'] },
     act: ({ jobs, name }) => jobs.create(`${name}-a`, SIZE, { config: { thick: true, folder: 'team/db' } }),
     after: async stage => {
       const id = await expectOneVolume(stage, SIZE);
       await stage.expectBytes('volume', id, Buffer.alloc(SIZE), 'team/db');
     },
   },
-  { ...create, name: 'a volume is created', covers: /./ },
+  {
+    ...create,
+    name: 'a volume is created',
+    covers: /./,
+    rbd: {
+      always: ['rbd.name:checked', 'rbd.named'],
+      long: ['rbd.staging', 'rbd.noted', 'rbd.written', 'rbd.naming', 'rbd.dropped'],
+    },
+  },
 
   {
     ...clone,
@@ -167,6 +176,7 @@ export const VOLUME_SCENARIOS: readonly BlockScenario[] = [
     ...clone,
     name: 'a published volume is cloned',
     covers: /:stage:/,
+    rbd: { always: ['rbd.cut', 'rbd.written'], long: ['rbd.noted', 'rbd.cloned', 'rbd.named', 'rbd.dropped'] },
     prepare: async stage => {
       stage.volumeId = await stage.volume('source');
       await stage.publish();
@@ -174,7 +184,12 @@ export const VOLUME_SCENARIOS: readonly BlockScenario[] = [
     act: ({ jobs, name, volumeId }) => jobs.cloneOfVolume(`${name}-a`, volumeId, SIZE),
     after: async stage => stage.expectBytes('volume', await expectOneVolume(stage, SIZE), stage.copyOf(stage.volumeId)),
   },
-  { ...clone, name: 'a snapshot is cloned into a larger volume', covers: /./ },
+  {
+    ...clone,
+    name: 'a snapshot is cloned into a larger volume',
+    covers: /./,
+    rbd: { long: ['rbd.cloned', 'rbd.naming'] },
+  },
 
   {
     ...expand,
@@ -199,7 +214,12 @@ export const VOLUME_SCENARIOS: readonly BlockScenario[] = [
     alsoAt: ['volume.expand:growImage:answered@2'],
     arm: stage => stage.fault('resizeTarget', '*', 'fail-after', 'unavailable'),
   },
-  { ...expand, name: 'a published volume is expanded', covers: /./ },
+  {
+    ...expand,
+    name: 'a published volume is expanded',
+    covers: /./,
+    rbd: { always: ['rbd.grown'], long: ['rbd.growing'] },
+  },
 
   {
     ...remove,
@@ -249,6 +269,7 @@ export const VOLUME_SCENARIOS: readonly BlockScenario[] = [
     ...removeByForce,
     name: 'a published volume is deleted by force with its snapshots',
     covers: /:(unexport|removeTarget|snapshots|removeSnapshot):/,
+    rbd: { long: ['rbd.trashed', 'rbd.unsealed', 'rbd.uncut', 'rbd.removed@2', 'rbd.trashed@3'] },
     alsoAt: [
       'volume.delete:removeSnapshot:call@2',
       'volume.delete:removeSnapshot:answered@2',
@@ -256,5 +277,10 @@ export const VOLUME_SCENARIOS: readonly BlockScenario[] = [
       'volume.delete:end:before',
     ],
   },
-  { ...remove, name: 'a volume is deleted for good', covers: /./ },
+  {
+    ...remove,
+    name: 'a volume is deleted for good',
+    covers: /./,
+    rbd: { always: ['rbd.trashing', 'rbd.trashed', 'rbd.reaped'], long: ['rbd.removing', 'rbd.removed'] },
+  },
 ];
