@@ -5,6 +5,8 @@ import { placeOf, type TestCluster } from '#test/block-backend/rbd-harness';
 import type { HeldImage, ImageKind, PoolImages } from '#test/block-crash/pool-images';
 
 const MIB = 1024 ** 2;
+const PORTION = 4 * MIB;
+const BALLAST = 'ballast';
 const THEIRS = Buffer.from('theirs');
 const soon = () => AbortSignal.timeout(60_000);
 
@@ -16,6 +18,7 @@ interface Held extends ImageFacts {
 /** The images of one pool of Ceph, as its administrator has them, and what somebody else keeps in there. */
 export class PoolOfCeph implements PoolImages {
   /** By name; the last one is in the trash. */
+  private ballast = 0;
   private foreign: { name: string; id: string }[] = [];
 
   constructor(
@@ -49,6 +52,22 @@ export class PoolOfCeph implements PoolImages {
     }
     const last = this.foreign.at(-1)!;
     await this.admin.call(soon(), 'trash', this.cephPool, last.name);
+  }
+
+  /** So much of it, with an image of somebody else's. */
+  async fill(bytes: number): Promise<void> {
+    if (this.ballast === 0) await this.admin.call(soon(), 'create', this.cephPool, BALLAST, 1_024 * MIB);
+    const portion = Buffer.alloc(PORTION, 1);
+    for (let at = this.ballast; at < bytes; at += PORTION)
+      await this.admin.call(soon(), 'write', this.cephPool, { name: BALLAST }, at, portion.subarray(0, bytes - at));
+    this.ballast = bytes;
+  }
+
+  async free(): Promise<void> {
+    const { id } = (await this.admin.call(soon(), 'look', this.cephPool, { name: BALLAST }))!;
+    await this.admin.call(soon(), 'trash', this.cephPool, BALLAST);
+    await this.admin.call(soon(), 'reap', this.cephPool, id);
+    this.ballast = 0;
   }
 
   async images(): Promise<HeldImage[]> {
@@ -89,7 +108,7 @@ export class PoolOfCeph implements PoolImages {
   }
 
   private async names(): Promise<string[]> {
-    const theirs = this.foreign.map(({ name }) => name);
+    const theirs = [BALLAST, ...this.foreign.map(({ name }) => name)];
     return (await this.admin.call(soon(), 'names', this.cephPool)).filter(name => !theirs.includes(name));
   }
 

@@ -31,7 +31,7 @@ export class BlockFolders {
     readonly ceph: PoolOfCeph | undefined,
   ) {}
 
-  static async make(folder: string, kind: BlockKind): Promise<BlockFolders> {
+  static async make(folder: string, kind: BlockKind, ceph = rbdParts()?.configuration): Promise<BlockFolders> {
     const { xfs } = parts();
     const clones = kind === 'xfs' || kind === 'fake-xfs';
     if (clones && !xfs) throw new Error('this test needs the XFS of the run');
@@ -42,7 +42,7 @@ export class BlockFolders {
     writeFileSync(passwordFile, CSP_PASSWORD, { mode: 0o600 });
     const portal = `127.0.0.1:${await keptPort()}`;
     const fakeFile = kind === 'fake' || kind === 'fake-xfs' ? join(folder, 'fake-block.db') : undefined;
-    const cluster = kind === 'rbd' ? testCluster(rbdParts()!.configuration) : undefined;
+    const cluster = kind === 'rbd' ? testCluster(ceph!) : undefined;
     const cephPool = await cluster?.makePool();
     const env: Record<string, string> = {
       ...(cluster && cephPool
@@ -51,8 +51,8 @@ export class BlockFolders {
       TRIVET_TGT_DIR: tgtPath,
       TRIVET_CSP_PASSWORD_FILE: passwordFile,
     };
-    const ceph = cluster && cephPool ? new PoolOfCeph(cluster, cephPool) : undefined;
-    return new BlockFolders(poolPath, tgtPath, portal, fakeFile, env, cluster, ceph);
+    const images = cluster && cephPool ? new PoolOfCeph(cluster, cephPool) : undefined;
+    return new BlockFolders(poolPath, tgtPath, portal, fakeFile, env, cluster, images);
   }
 
   async remove(): Promise<void> {

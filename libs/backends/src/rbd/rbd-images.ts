@@ -84,6 +84,9 @@ export class RbdImages {
     } catch (error) {
       if (codeOf(error) === 'EBUSY') throw busy(what, []);
       if (codeOf(error) !== 'ENOENT') throw error;
+      // Gone already, or moved by an earlier call: then its name leads nowhere. A full pool without a trash says it, too.
+      if ((await this.ceph.call(signal, 'look', this.cephPool, { name: found.name }))?.id === found.id)
+        throw new StorageError('unavailable', `${what}: the cluster does not move it to its trash`, { cause: error });
     }
     await failpoint('rbd.trashed');
     await this.reap(found.id, signal);
