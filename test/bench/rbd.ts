@@ -1,5 +1,6 @@
 import type { ImageRef } from '#backends/block-backend';
 import { alternate, type BenchOptions, type Figure, median, spread } from '#test/bench/measure';
+import { crowdFigures } from '#test/bench/rbd-crowd';
 import { BackendImages } from '#test/bench/rbd-images';
 import { RbdProgram } from '#test/bench/rbd-program';
 import { stepFigures } from '#test/bench/rbd-step';
@@ -24,6 +25,7 @@ export async function benchRbd(options: BenchOptions): Promise<Figure[]> {
     return [
       ...(await imageFigures(images, program, harness.cephPool, median(commits), options)),
       ...(await stepFigures({ harness, images, program, database, options })),
+      ...(await crowdFigures(options)),
     ];
   } finally {
     await harness.close();

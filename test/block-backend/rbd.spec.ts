@@ -122,6 +122,50 @@ describe.skipIf(!rbd)('rbd', () => {
     expect(await snapshotsOf(volume)).toEqual([]);
   });
 
+  describe('a deletion', () => {
+    const noted = async (image: ImageRef) => {
+      const keys = await admin().call(
+        soon(),
+        'keys',
+        harness.cephPool,
+        `trivet_records.${image.id.at(-1)}`,
+        image.id,
+        '',
+        9,
+      );
+      return keys.map(([key]) => key.slice(image.id.length)).filter(key => key !== '');
+    };
+
+    it.each(['rbd.trashed', 'rbd.reaped', 'rbd.removed'])(
+      'that ended at %s is brought to its end by a repeat',
+      async at => {
+        const before = await trash();
+        const image = await bench.volume('half');
+        hookFailpoints(name => (name === at ? Promise.reject(new Error('ended')) : undefined));
+        await expect(backend.removeImage(image, bench.nextFence(), soon())).rejects.toThrow();
+        hookFailpoints();
+        expect(await noted(image)).toEqual(['/image']);
+        await backend.removeImage(image, bench.nextFence(), soon());
+        expect([await noted(image), await trash()]).toEqual([[], before]);
+      },
+    );
+
+    it('is not disturbed by an audit that comes right before it moves the image to the trash', async () => {
+      const before = await trash();
+      const volume = await bench.volume('kept');
+      const clone = await copyOf(volume, 'volume');
+      hookFailpoints(async name => {
+        if (name !== 'rbd.trashing') return;
+        hookFailpoints();
+        for await (const _ of backend.listImages('pool', soon()));
+      });
+      await backend.removeImage(volume, bench.nextFence(), soon());
+      expect(await trash()).toHaveLength(before.length + 1);
+      await backend.removeImage(clone, bench.nextFence(), soon());
+      expect(await trash()).toEqual(before);
+    });
+  });
+
   it('gives a copy its own data before the chain of parents grows too long', async () => {
     let image = await bench.volume('deep');
     for (let n = 0; n < 10; n++) image = await copyOf(image, 'volume');

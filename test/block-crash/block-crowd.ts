@@ -3,7 +3,7 @@ import { blockHistoryOf, blockViolations } from '#test/block-crash/block-history
 import { BlockJobs, type Host, hostOf, isPassing, must, persist, type Reply } from '#test/block-crash/block-jobs';
 import { targetsOf } from '#test/block-crash/block-targets';
 import { lastingMismatches } from '#test/block-crash/block-truth';
-import { difference, type ImageKind, PoolFiles, pattern } from '#test/block-crash/pool-files';
+import { difference, type ImageKind, type PoolImages, pattern, poolOf } from '#test/block-crash/pool-images';
 import type { TestAppliance } from '#test/support/appliance';
 import { until } from '#test/support/parts';
 
@@ -25,7 +25,7 @@ interface Made {
  */
 export class BlockCrowd {
   private readonly jobs: BlockJobs;
-  private readonly files: PoolFiles;
+  private readonly pool: PoolImages;
   private readonly host: Host;
   private readonly volumes = new Map<string, Made>();
   private readonly snapshots = new Map<string, string>();
@@ -36,7 +36,7 @@ export class BlockCrowd {
     private readonly prefix: string,
   ) {
     this.jobs = new BlockJobs(appliance);
-    this.files = new PoolFiles(appliance.poolPath);
+    this.pool = poolOf(appliance);
     this.host = hostOf(`${prefix}-host`);
   }
 
@@ -127,7 +127,11 @@ export class BlockCrowd {
       ]);
       this.want('snapshot', cut!.id, this.content(`cut-${at}`));
     }
-    const wrong = this.wanted.flatMap(({ kind, id, bytes }) => difference(this.files.bytes(kind, id), bytes) ?? []);
+    const wrong: string[] = [];
+    for (const { kind, id, bytes } of this.wanted) {
+      const found = difference(await this.pool.bytes(kind, id), bytes);
+      if (found) wrong.push(`${kind} ${id}: ${found}`);
+    }
     expect(wrong).toEqual([]);
   }
 
@@ -139,7 +143,7 @@ export class BlockCrowd {
     const name = `${this.prefix}-${key}`;
     const { body } = await must(() => this.jobs.create(name, SIZE));
     this.volumes.set(key, { id: body.id, name });
-    this.files.write(body.id, 0, this.content(key));
+    await this.pool.write(body.id, 0, this.content(key));
   }
 
   private content(key: string): Buffer {

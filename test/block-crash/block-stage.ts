@@ -4,7 +4,7 @@ import type { ErrorKind } from '#platform/errors';
 import { beginRelease } from '#storage/block/snapshots/release-snapshot';
 import { BlockJobs, type Host, hostOf, must } from '#test/block-crash/block-jobs';
 import { type Target, targetsOf, withSession } from '#test/block-crash/block-targets';
-import { difference, PoolFiles, pattern } from '#test/block-crash/pool-files';
+import { difference, type PoolImages, pattern, poolOf } from '#test/block-crash/pool-images';
 import type { FaultOrder } from '#test/fakes/object/fake-control';
 import type { TestAppliance } from '#test/support/appliance';
 import { until } from '#test/support/parts';
@@ -20,7 +20,7 @@ interface VolumeRow {
 /** One run of one scenario: names of its own, so that many share an appliance. */
 export class BlockStage {
   readonly jobs: BlockJobs;
-  readonly files: PoolFiles;
+  readonly pool: PoolImages;
   readonly host: Host;
   readonly otherHost: Host;
   /** What each image must hold, by id: looked at right after the scenario and once more at the end of all. */
@@ -37,7 +37,7 @@ export class BlockStage {
     readonly name: string,
   ) {
     this.jobs = new BlockJobs(appliance);
-    this.files = new PoolFiles(appliance.poolPath);
+    this.pool = poolOf(appliance);
     this.host = hostOf(`${name}-host`);
     this.otherHost = hostOf(`${name}-other`);
   }
@@ -47,21 +47,21 @@ export class BlockStage {
     const { body } = await must(() => this.jobs.create(`${this.name}-${suffix}`, SIZE, more));
     const id = body.id as string;
     this.contents.set(id, { kind: 'volume', bytes: Buffer.alloc(SIZE) });
-    this.fill(id, 0, `${id} first`, 64 * 1024);
-    this.fill(id, SIZE - 4_096, `${id} last`, 4_096);
+    await this.fill(id, 0, `${id} first`, 64 * 1024);
+    await this.fill(id, SIZE - 4_096, `${id} last`, 4_096);
     return id;
   }
 
   /** Writes, and remembers it as the volume's content. */
-  fill(volumeId: string, offset: number, mark: string, length: number): void {
+  async fill(volumeId: string, offset: number, mark: string, length: number): Promise<void> {
     const bytes = pattern(mark, length);
-    this.files.write(volumeId, offset, bytes);
+    await this.pool.write(volumeId, offset, bytes);
     bytes.copy(this.contents.get(volumeId)!.bytes, offset);
   }
 
   /** Another generation of the whole volume. */
-  rewrite(volumeId: string, mark: string): void {
-    this.fill(volumeId, 0, mark, SIZE);
+  rewrite(volumeId: string, mark: string): Promise<void> {
+    return this.fill(volumeId, 0, mark, SIZE);
   }
 
   /** What an image made from this one now must hold, with zeros up to `size`. */
@@ -71,8 +71,8 @@ export class BlockStage {
     return copy;
   }
 
-  expectBytes(kind: 'volume' | 'snapshot', id: string, bytes: Buffer, folder = ''): void {
-    const wrong = difference(this.files.bytes(kind, id, folder), bytes);
+  async expectBytes(kind: 'volume' | 'snapshot', id: string, bytes: Buffer, folder = ''): Promise<void> {
+    const wrong = difference(await this.pool.bytes(kind, id, folder), bytes);
     if (wrong) throw new Error(`${kind} ${id}: ${wrong}`);
     this.contents.set(id, { kind, bytes, folder });
   }
@@ -115,11 +115,13 @@ export class BlockStage {
   }
 
   /** Images that hold something else than they must. */
-  wrongContents(): string[] {
-    return [...this.contents].flatMap(([id, { kind, bytes, folder }]) => {
-      const wrong = difference(this.files.bytes(kind, id, folder), bytes);
-      return wrong ? [`${kind} ${id} of ${this.name}: ${wrong}`] : [];
-    });
+  async wrongContents(): Promise<string[]> {
+    const found: string[] = [];
+    for (const [id, { kind, bytes, folder }] of this.contents) {
+      const wrong = difference(await this.pool.bytes(kind, id, folder), bytes);
+      if (wrong) found.push(`${kind} ${id} of ${this.name}: ${wrong}`);
+    }
+    return found;
   }
 
   /** Its content is nobody's business any more. */

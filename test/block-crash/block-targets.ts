@@ -34,7 +34,9 @@ export async function targetsOf(appliance: TestAppliance): Promise<Target[]> {
 
 async function observed(appliance: TestAppliance) {
   const { tgtPath, portal } = appliance.blockFolders;
-  const [row] = await appliance.database.query<{ tenant_id: string }>('SELECT tenant_id FROM trivet.pool');
+  const [row] = await appliance.database.query<{ tenant_id: string; name: string }>(
+    'SELECT tenant_id, name FROM trivet.pool',
+  );
   if (!row) return [];
   const nowhere = () => Promise.reject(new Error('only listed'));
   const exporter = new TgtExporter({
@@ -42,7 +44,7 @@ async function observed(appliance: TestAppliance) {
     volumes: { inspectImage: nowhere, pathOf: () => '' },
     fences: new HostFences(`${tgtPath}/fences-of-tests`),
   });
-  const daemon = { tenantId: row.tenant_id, pool: 'default', portals: [portal] };
+  const daemon = { tenantId: row.tenant_id, pool: row.name, portals: [portal] };
   return exporter.listTargets(daemon, AbortSignal.timeout(10_000));
 }
 

@@ -1,5 +1,5 @@
 import { type Target, targetsOf } from '#test/block-crash/block-targets';
-import { type ImageKind, PoolFiles } from '#test/block-crash/pool-files';
+import { type ImageKind, poolOf } from '#test/block-crash/pool-images';
 import type { TestAppliance } from '#test/support/appliance';
 import { until } from '#test/support/parts';
 import { wrongTallies } from '#test/support/tallies';
@@ -100,18 +100,14 @@ async function images(appliance: TestAppliance): Promise<string[]> {
       row =>
         `${row.kind} ${row.name} is ${row.state}, active ${row.active_operation}, ${JSON.stringify(row.condition)}`,
     );
-  const files = new PoolFiles(appliance.poolPath);
+  const pool = poolOf(appliance);
   const promised = new Set(rows.map(row => text(row.kind, join(row.folder, row.id), Number(row.size_bytes))));
-  const held = files.images();
+  const held = await pool.images();
   const there = new Set(held.map(image => text(image.kind, image.path, image.size)));
   problems.push(...[...promised].filter(one => !there.has(one)).map(one => `promised but not there: ${one}`));
   problems.push(...[...there].filter(one => !promised.has(one)).map(one => `there but not promised: ${one}`));
-  for (const { kind, path, mode } of held)
-    if (mode !== (kind === 'volume' ? 0o600 : 0o400)) problems.push(`${kind} ${path} has mode ${mode.toString(8)}`);
-  for (const row of rows.filter(({ kind, state }) => kind === 'snapshot' && state !== 'creating'))
-    if (there.has(text(row.kind, join(row.folder, row.id), Number(row.size_bytes))))
-      if (!(await files.isImmutable('snapshot', join(row.folder, row.id)))) problems.push(`${row.name} may be changed`);
-  problems.push(...files.temporaries().map(name => `temporary ${name} is left`));
+  problems.push(...held.flatMap(({ kind, path, flaw }) => (flaw ? [`${kind} ${path} ${flaw}`] : [])));
+  problems.push(...(await pool.leftovers()).map(name => `${name} is left`));
   return problems;
 }
 
@@ -126,12 +122,12 @@ async function exports(appliance: TestAppliance): Promise<string[]> {
             unnest(h.iqns) AS i (iqn)
       WHERE p.state = 'applied' GROUP BY v.tenant_id, v.id`,
   );
-  const files = new PoolFiles(appliance.poolPath);
+  const pool = poolOf(appliance);
   const problems = rows
     .filter(row => row.serial_number === null || row.applied_instance === null)
     .map(row => `the target of ${row.name} has serial number ${row.serial_number} in ${row.applied_instance}`);
   const wanted = rows.map(row => {
-    const path = files.path('volume', row.id, row.folder);
+    const path = pool.path('volume', row.id, row.folder);
     return target({ tid: row.tid!, iqn: row.target, path, initiators: row.initiators });
   });
   const found = (await targetsOf(appliance)).map(target);

@@ -4,7 +4,7 @@ import { BlockCrowd } from '#test/block-crash/block-crowd';
 import { BlockJobs, hostOf, must } from '#test/block-crash/block-jobs';
 import { login } from '#test/block-crash/block-targets';
 import { lastingMismatches } from '#test/block-crash/block-truth';
-import { difference, pattern } from '#test/block-crash/pool-files';
+import { difference, pattern } from '#test/block-crash/pool-images';
 import { TestAppliance } from '#test/support/appliance';
 import type { InitiatorSession } from '#test/support/initiator';
 import { until } from '#test/support/parts';

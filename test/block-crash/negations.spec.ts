@@ -168,7 +168,7 @@ describe('an operation is negated while its call is on the way', () => {
     await until('its operations ended', async () => (await stage.open()).length === 0);
     await fakeBlock!.deliverLateCalls();
     await pair.after(stage);
-    expect(stage.wrongContents()).toEqual([]);
+    expect(await stage.wrongContents()).toEqual([]);
   };
 
   /** Creations have ids that nobody knows yet: one at a time then. */

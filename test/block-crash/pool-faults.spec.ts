@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { BlockJobs, must, type Reply } from '#test/block-crash/block-jobs';
 import { lastingMismatches } from '#test/block-crash/block-truth';
-import { difference, PoolFiles, pattern } from '#test/block-crash/pool-files';
+import { PoolFiles } from '#test/block-crash/pool-files';
+import { difference, pattern } from '#test/block-crash/pool-images';
 import { TestAppliance } from '#test/support/appliance';
 import { OwnFileSystem } from '#test/support/own-file-system';
 import { until } from '#test/support/parts';
@@ -39,7 +40,7 @@ describe('a pool that is full, and one that is away', () => {
     files = new PoolFiles(pool);
     const { id } = (await must(() => jobs.create('kept', MIB))).body;
     const bytes = pattern('kept', MIB);
-    files.write(id, 0, bytes);
+    await files.write(id, 0, bytes);
     kept = { id, bytes, snapshot: (await must(() => jobs.snapshot(id, 'before'))).body.id };
   });
   afterAll(async () => {
@@ -50,8 +51,8 @@ describe('a pool that is full, and one that is away', () => {
   const expectUnhurt = async (): Promise<void> => {
     await appliance.settled();
     expect(await lastingMismatches(Object.create(appliance, { poolPath: { value: pool } }))).toEqual([]);
-    expect(difference(files.bytes('volume', kept.id), kept.bytes)).toBeUndefined();
-    expect(difference(files.bytes('snapshot', kept.snapshot), kept.bytes)).toBeUndefined();
+    expect(difference(await files.bytes('volume', kept.id), kept.bytes)).toBeUndefined();
+    expect(difference(await files.bytes('snapshot', kept.snapshot), kept.bytes)).toBeUndefined();
   };
   const expectNoRoom = ({ code, message }: Reply): void => {
     expect(code, message).toBe('507');

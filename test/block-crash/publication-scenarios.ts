@@ -7,8 +7,8 @@ type Part = Omit<BlockScenario, 'name' | 'covers'>;
 async function expectServed(stage: BlockStage, initiators: readonly string[]): Promise<void> {
   const target = await stage.target();
   expectEqual(target?.initiators, initiators.length === 0 ? undefined : [...initiators].sort(), 'its initiators');
-  if (target) expectEqual(target.path, stage.files.path('volume', stage.volumeId), 'what it serves');
-  expectEqual(stage.wrongContents(), [], 'its content');
+  if (target) expectEqual(target.path, stage.pool.path('volume', stage.volumeId), 'what it serves');
+  expectEqual(await stage.wrongContents(), [], 'its content');
 }
 
 /** The target's id and serial number stay what they were at first. */
@@ -113,7 +113,12 @@ export const PUBLICATION_SCENARIOS: readonly BlockScenario[] = [
       await expectSameIdentity(stage);
     },
   },
-  { ...publish, name: 'a volume is published', covers: /./ },
+  {
+    ...publish,
+    name: 'a volume is published',
+    covers: /./,
+    rbd: { always: ['volume.publish:applyTarget:answered'] },
+  },
 
   {
     ...unpublish,
@@ -130,7 +135,12 @@ export const PUBLICATION_SCENARIOS: readonly BlockScenario[] = [
     prepare: withTwoHosts,
     after: stage => expectServed(stage, stage.otherHost.iqns),
   },
-  { ...unpublish, name: 'the only host loses the volume', covers: /./ },
+  {
+    ...unpublish,
+    name: 'the only host loses the volume',
+    covers: /./,
+    rbd: { always: ['volume.unpublish:removeTarget:answered'] },
+  },
 
   {
     ...replay,

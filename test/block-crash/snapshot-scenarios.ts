@@ -1,6 +1,6 @@
 import { must } from '#test/block-crash/block-jobs';
 import { type BlockStage, expectEqual, SIZE } from '#test/block-crash/block-stage';
-import { oneOf, pattern } from '#test/block-crash/pool-files';
+import { oneOf, pattern } from '#test/block-crash/pool-images';
 import type { BlockScenario } from '#test/block-crash/scenario';
 import { until } from '#test/support/parts';
 
@@ -24,16 +24,16 @@ async function expectNoSnapshot(stage: BlockStage): Promise<void> {
   const made = await stage.appliance.database.query<{ id: string }>('SELECT id FROM trivet.snapshot WHERE name = $1', [
     `${stage.name}-s`,
   ]);
-  const left = stage.files.images().filter(image => made.some(({ id }) => image.path === id));
+  const left = (await stage.pool.images()).filter(image => made.some(({ id }) => image.path === id));
   expectEqual(left, [], 'left in the pool');
-  expectEqual(stage.wrongContents(), [], 'the other contents');
+  expectEqual(await stage.wrongContents(), [], 'the other contents');
 }
 
 /** One generation of a volume: all of it is written at once, so a mixture would be of no instant. */
 const GENERATIONS = ['before the call', 'while nobody worked'] as const;
 const generation = (at: number): Buffer => pattern(GENERATIONS[at]!, SIZE);
-const rewrite = (stage: BlockStage, at: number): void => {
-  for (const id of [stage.volumeId, stage.otherId].filter(Boolean)) stage.rewrite(id, GENERATIONS[at]!);
+const rewrite = async (stage: BlockStage, at: number): Promise<void> => {
+  for (const id of [stage.volumeId, stage.otherId].filter(Boolean)) await stage.rewrite(id, GENERATIONS[at]!);
 };
 
 /** Every snapshot of the name holds one generation, the same in all, and keeps it. */
@@ -45,11 +45,13 @@ async function expectOneInstant(stage: BlockStage, volumes: number): Promise<voi
     'snapshots of the name',
   );
   const generations = [generation(0), generation(1)];
-  const found = rows.map(({ id }) => oneOf(stage.files.bytes('snapshot', id), generations));
+  const found: number[] = [];
+  for (const { id } of rows) found.push(oneOf(await stage.pool.bytes('snapshot', id), generations));
   const [first] = found;
   if (first === undefined || first < 0 || found.some(at => at !== first))
     throw new Error(`the snapshots of ${stage.name} are of the generations ${found}`);
-  for (const { id } of rows) stage.expectBytes('snapshot', id, stage.contents.get(id)?.bytes ?? generations[first]!);
+  for (const { id } of rows)
+    await stage.expectBytes('snapshot', id, stage.contents.get(id)?.bytes ?? generations[first]!);
 }
 
 /**
@@ -72,11 +74,11 @@ const create: Part = {
   kind: 'snapshot.create',
   prepare: async stage => {
     stage.volumeId = await stage.volume();
-    rewrite(stage, 0);
+    await rewrite(stage, 0);
     await stage.publish();
   },
   act: ({ jobs, name, volumeId }) => jobs.snapshot(volumeId, `${name}-s`),
-  meanwhile: async stage => rewrite(stage, 1),
+  meanwhile: stage => rewrite(stage, 1),
   code: '200',
   after: stage => expectOneInstant(stage, 1),
 };
@@ -104,7 +106,7 @@ const release: Part = {
       [stage.snapshotId],
     );
     await must(() => stage.jobs.deleteSnapshot(stage.snapshotId));
-    stage.files.bytes('snapshot', stage.snapshotId);
+    await stage.pool.bytes('snapshot', stage.snapshotId);
   },
   act: async stage => {
     await stage.release(stage.snapshotId);
@@ -117,7 +119,7 @@ const release: Part = {
 const group = async (stage: BlockStage): Promise<void> => {
   stage.volumeId = await stage.volume('a');
   stage.otherId = await stage.volume('b');
-  rewrite(stage, 0);
+  await rewrite(stage, 0);
   await stage.publish(stage.host, stage.volumeId);
   await stage.publish(stage.host, stage.otherId);
   stage.groupId = (await must(() => stage.jobs.volumeGroup(`${stage.name}-g`))).body.id;
@@ -127,7 +129,7 @@ const createGroup: Part = {
   kind: 'snapshot_group.create',
   prepare: group,
   act: ({ jobs, name, groupId }) => jobs.snapshotGroup(groupId, `${name}-s`),
-  meanwhile: async stage => rewrite(stage, 1),
+  meanwhile: stage => rewrite(stage, 1),
   code: '200',
   after: async stage => {
     await expectOneInstant(stage, 2);
@@ -178,7 +180,15 @@ export const SNAPSHOT_SCENARIOS: readonly BlockScenario[] = [
     covers: /:(writers|stageTogether):/,
     alsoAt: ['snapshot.create:predictCut:answered', 'snapshot.create:stage:after', 'snapshot.create:commit:answered'],
   },
-  { ...create, name: 'a snapshot is taken', covers: /./ },
+  {
+    ...create,
+    name: 'a snapshot is taken',
+    covers: /./,
+    rbd: {
+      always: ['rbd.cut', 'rbd.named'],
+      long: ['rbd.written', 'rbd.sealed', 'rbd.noted', 'rbd.cloned', 'rbd.naming', 'rbd.name:checked', 'rbd.dropped'],
+    },
+  },
 
   {
     ...remove,
@@ -187,7 +197,15 @@ export const SNAPSHOT_SCENARIOS: readonly BlockScenario[] = [
     covers: /:retry:/,
     arm: stage => stage.fault('removeImage', stage.snapshotId, 'fail-after', 'unavailable'),
   },
-  { ...remove, name: 'a snapshot is deleted', covers: /./ },
+  {
+    ...remove,
+    name: 'a snapshot is deleted',
+    covers: /./,
+    rbd: {
+      always: ['rbd.unsealed', 'rbd.uncut', 'rbd.trashed'],
+      long: ['rbd.removing', 'rbd.trashing', 'rbd.reaped', 'rbd.removed'],
+    },
+  },
 
   {
     ...release,
@@ -196,7 +214,12 @@ export const SNAPSHOT_SCENARIOS: readonly BlockScenario[] = [
     covers: /:retry:/,
     arm: stage => stage.fault('removeImage', stage.snapshotId, 'fail-after', 'unavailable'),
   },
-  { ...release, name: 'the image of a deleted snapshot is released', covers: /./ },
+  {
+    ...release,
+    name: 'the image of a deleted snapshot is released',
+    covers: /./,
+    rbd: { long: ['rbd.unsealed', 'rbd.trashed', 'rbd.removed'] },
+  },
 
   {
     ...createGroup,
@@ -225,6 +248,19 @@ export const SNAPSHOT_SCENARIOS: readonly BlockScenario[] = [
     ...createGroup,
     name: 'two volumes are cut together',
     covers: /./,
+    rbd: {
+      always: ['rbd.cut', 'rbd.cloned@2', 'rbd.named'],
+      long: [
+        'rbd.written@2',
+        'rbd.noted',
+        'rbd.noted@2',
+        'rbd.cloned',
+        'rbd.written',
+        'rbd.sealed',
+        'rbd.named@2',
+        'rbd.sealed@2',
+      ],
+    },
     alsoAt: ['snapshot_group.create:commit:call@2', 'snapshot_group.create:commit:answered@2'],
   },
 
@@ -239,6 +275,7 @@ export const SNAPSHOT_SCENARIOS: readonly BlockScenario[] = [
     ...removeGroup,
     name: 'a snapshot group is deleted',
     covers: /./,
+    rbd: { long: ['rbd.removed', 'rbd.unsealed', 'rbd.trashed@2'] },
     alsoAt: ['snapshot_group.delete:removeImage:call@2', 'snapshot_group.delete:removeImage:answered@2'],
   },
 ];

@@ -177,10 +177,10 @@ describe('a worker that is stopped beyond its lease changes nothing when it goes
       const { code, message } = await answer;
       expect(code, message).toBe('200');
       await appliance.settled();
-      const images = stage.files.images();
+      const images = await stage.pool.images();
       await workers.goesOn(stale);
       await ready;
-      expect(stage.files.images()).toEqual(images);
+      expect(await stage.pool.images()).toEqual(images);
       expect(await lastingMismatches(appliance)).toEqual([]);
     },
   );

@@ -20,7 +20,7 @@ async function expectNoVolume(stage: BlockStage): Promise<void> {
   const made = await stage.appliance.database.query<{ id: string }>('SELECT id FROM trivet.volume WHERE name = $1', [
     `${stage.name}-a`,
   ]);
-  const left = stage.files.images().filter(image => made.some(({ id }) => image.path.endsWith(id)));
+  const left = (await stage.pool.images()).filter(image => made.some(({ id }) => image.path.endsWith(id)));
   expectEqual(left, [], 'left in the pool');
 }
 
@@ -39,7 +39,7 @@ const clone: Part = {
     const source = await stage.volume('source');
     stage.snapshotId = (await must(() => stage.jobs.snapshot(source, `${stage.name}-s`))).body.id;
     stage.contents.set(stage.snapshotId, { kind: 'snapshot', bytes: stage.copyOf(source) });
-    stage.rewrite(source, 'later than the snapshot');
+    await stage.rewrite(source, 'later than the snapshot');
   },
   act: ({ jobs, name, snapshotId }) => jobs.cloneOfSnapshot(`${name}-a`, snapshotId, LARGER),
   code: '200',
@@ -57,7 +57,7 @@ const expand: Part = {
   code: '200',
   after: async stage => {
     await expectOneVolume(stage, LARGER);
-    stage.expectBytes('volume', stage.volumeId, stage.copyOf(stage.volumeId, LARGER));
+    await stage.expectBytes('volume', stage.volumeId, stage.copyOf(stage.volumeId, LARGER));
     expectEqual((await stage.target())?.initiators, stage.host.iqns, 'initiators of the target');
     await stage.expectCapacity(LARGER);
   },
@@ -101,7 +101,7 @@ const removeToBin: Part = {
       ['binned'],
       'volumes of the name',
     );
-    expectEqual(stage.wrongContents(), [], 'in the recycle bin');
+    expectEqual(await stage.wrongContents(), [], 'in the recycle bin');
     expectEqual(await stage.target(), undefined, 'its target');
   },
 };
@@ -137,13 +137,22 @@ export const VOLUME_SCENARIOS: readonly BlockScenario[] = [
     ...create,
     name: 'a thick volume is created in a folder',
     covers: /:stage:/,
+    rbd: { long: ['rbd.created'] },
     act: ({ jobs, name }) => jobs.create(`${name}-a`, SIZE, { config: { thick: true, folder: 'team/db' } }),
     after: async stage => {
       const id = await expectOneVolume(stage, SIZE);
-      stage.expectBytes('volume', id, Buffer.alloc(SIZE), 'team/db');
+      await stage.expectBytes('volume', id, Buffer.alloc(SIZE), 'team/db');
     },
   },
-  { ...create, name: 'a volume is created', covers: /./ },
+  {
+    ...create,
+    name: 'a volume is created',
+    covers: /./,
+    rbd: {
+      always: ['rbd.name:checked', 'rbd.named'],
+      long: ['rbd.staging', 'rbd.noted', 'rbd.written', 'rbd.naming', 'rbd.dropped'],
+    },
+  },
 
   {
     ...clone,
@@ -167,6 +176,7 @@ export const VOLUME_SCENARIOS: readonly BlockScenario[] = [
     ...clone,
     name: 'a published volume is cloned',
     covers: /:stage:/,
+    rbd: { always: ['rbd.cut', 'rbd.written'], long: ['rbd.noted', 'rbd.cloned', 'rbd.named', 'rbd.dropped'] },
     prepare: async stage => {
       stage.volumeId = await stage.volume('source');
       await stage.publish();
@@ -174,7 +184,12 @@ export const VOLUME_SCENARIOS: readonly BlockScenario[] = [
     act: ({ jobs, name, volumeId }) => jobs.cloneOfVolume(`${name}-a`, volumeId, SIZE),
     after: async stage => stage.expectBytes('volume', await expectOneVolume(stage, SIZE), stage.copyOf(stage.volumeId)),
   },
-  { ...clone, name: 'a snapshot is cloned into a larger volume', covers: /./ },
+  {
+    ...clone,
+    name: 'a snapshot is cloned into a larger volume',
+    covers: /./,
+    rbd: { long: ['rbd.cloned', 'rbd.naming'] },
+  },
 
   {
     ...expand,
@@ -186,7 +201,7 @@ export const VOLUME_SCENARIOS: readonly BlockScenario[] = [
     code: '507',
     after: async stage => {
       await expectOneVolume(stage, SIZE);
-      expectEqual(stage.wrongContents(), [], 'its content');
+      expectEqual(await stage.wrongContents(), [], 'its content');
     },
     again: '200',
     finish: async stage => expand.after(stage),
@@ -199,7 +214,12 @@ export const VOLUME_SCENARIOS: readonly BlockScenario[] = [
     alsoAt: ['volume.expand:growImage:answered@2'],
     arm: stage => stage.fault('resizeTarget', '*', 'fail-after', 'unavailable'),
   },
-  { ...expand, name: 'a published volume is expanded', covers: /./ },
+  {
+    ...expand,
+    name: 'a published volume is expanded',
+    covers: /./,
+    rbd: { always: ['rbd.grown'], long: ['rbd.growing'] },
+  },
 
   {
     ...remove,
@@ -249,6 +269,7 @@ export const VOLUME_SCENARIOS: readonly BlockScenario[] = [
     ...removeByForce,
     name: 'a published volume is deleted by force with its snapshots',
     covers: /:(unexport|removeTarget|snapshots|removeSnapshot):/,
+    rbd: { long: ['rbd.trashed', 'rbd.unsealed', 'rbd.uncut', 'rbd.removed@2', 'rbd.trashed@3'] },
     alsoAt: [
       'volume.delete:removeSnapshot:call@2',
       'volume.delete:removeSnapshot:answered@2',
@@ -256,5 +277,10 @@ export const VOLUME_SCENARIOS: readonly BlockScenario[] = [
       'volume.delete:end:before',
     ],
   },
-  { ...remove, name: 'a volume is deleted for good', covers: /./ },
+  {
+    ...remove,
+    name: 'a volume is deleted for good',
+    covers: /./,
+    rbd: { always: ['rbd.trashing', 'rbd.trashed', 'rbd.reaped'], long: ['rbd.removing', 'rbd.removed'] },
+  },
 ];

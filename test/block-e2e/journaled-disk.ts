@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pattern } from '#test/block-crash/pool-files';
+import { pattern } from '#test/block-crash/pool-images';
 import type { InitiatorSession } from '#test/support/initiator';
 
 const BLOCK = 1_024;

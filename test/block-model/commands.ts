@@ -1,17 +1,19 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { type BlockJobs, type Host, hostOf, must, persist, type Reply } from '#test/block-crash/block-jobs';
-import { type PoolFiles, pattern } from '#test/block-crash/pool-files';
+import { type PoolImages, pattern } from '#test/block-crash/pool-images';
 import type { BlockModel } from '#test/block-model/block-model';
 import type { TestAppliance } from '#test/support/appliance';
 
 export interface Real {
   appliance: TestAppliance;
   jobs: BlockJobs;
-  files: PoolFiles;
+  pool: PoolImages;
   /** Before all names of this run. */
   prefix: string;
   restore(volumeId: string): Promise<void>;
+  /** For how long a call is repeated. */
+  patienceMs: number;
 }
 
 export type Command = fc.AsyncCommand<BlockModel, Real>;
@@ -19,7 +21,8 @@ export type Command = fc.AsyncCommand<BlockModel, Real>;
 const UNIT = 4_096;
 const SIZE = 16 * UNIT;
 
-const final = async (call: () => Promise<Reply>): Promise<Reply> => (await persist(call, 30_000)).at(-1)!;
+const final = async ({ patienceMs }: Real, call: () => Promise<Reply>): Promise<Reply> =>
+  (await persist(call, patienceMs)).at(-1)!;
 const hostNamed = ({ prefix }: Real, name: string): Host => hostOf(`${prefix}-${name}`);
 
 /** The worker dies at any instant of the call, and another one takes its place. */
@@ -57,7 +60,7 @@ class Create extends OfVolume {
   }
   async run(model: BlockModel, real: Real): Promise<void> {
     const name = `${real.prefix}-${this.name}`;
-    const reply = await maybeKilled(this.crash, real, () => final(() => real.jobs.create(name, SIZE)));
+    const reply = await maybeKilled(this.crash, real, () => final(real, () => real.jobs.create(name, SIZE)));
     expect(reply.code, reply.message).toBe('200');
     model.create(this.name, reply.body.id, Buffer.alloc(SIZE));
   }
@@ -71,11 +74,11 @@ class Write extends OfVolume {
   ) {
     super(name, 0);
   }
-  async run(model: BlockModel, { files }: Real): Promise<void> {
+  async run(model: BlockModel, { pool }: Real): Promise<void> {
     const { id, bytes } = model.volumes.get(this.name)!;
     const offset = (this.block * UNIT) % bytes.length;
     const data = pattern(`mark ${this.mark}`, UNIT);
-    files.write(id, offset, data);
+    await pool.write(id, offset, data);
     model.write(this.name, offset, data);
   }
   override toString = () => `write ${this.mark} to block ${this.block} of ${this.name}`;
@@ -86,7 +89,7 @@ class Snapshot extends OfVolume {
     const volume = model.volumes.get(this.name)!;
     const name = `s${volume.snapshots.size}-${this.crash}`;
     const known = volume.snapshots.get(name);
-    const reply = await maybeKilled(this.crash, real, () => final(() => real.jobs.snapshot(volume.id, name)));
+    const reply = await maybeKilled(this.crash, real, () => final(real, () => real.jobs.snapshot(volume.id, name)));
     expect(reply.code, reply.message).toBe('200');
     if (known) expect(reply.body.id, 'the same name is the same snapshot').toBe(known.id);
     else model.snapshot(this.name, name, reply.body.id);
@@ -107,7 +110,7 @@ class CloneOfVolume extends OfVolume {
   async run(model: BlockModel, real: Real): Promise<void> {
     const { id, bytes } = model.volumes.get(this.name)!;
     const name = `${real.prefix}-${this.to}`;
-    const call = () => final(() => real.jobs.cloneOfVolume(name, id, bytes.length));
+    const call = () => final(real, () => real.jobs.cloneOfVolume(name, id, bytes.length));
     const reply = await maybeKilled(this.crash, real, call);
     expect(reply.code, reply.message).toBe('200');
     model.create(this.to, reply.body.id, Buffer.from(bytes));
@@ -124,7 +127,7 @@ class CloneOfSnapshot extends CloneOfVolume {
     const { id, bytes, clones } = snapshot!;
     const name = `${real.prefix}-${this.to}`;
     const larger = bytes.length + 2 * UNIT;
-    const call = () => final(() => real.jobs.cloneOfSnapshot(name, id, larger));
+    const call = () => final(real, () => real.jobs.cloneOfSnapshot(name, id, larger));
     const reply = await maybeKilled(this.crash, real, call);
     expect(reply.code, reply.message).toBe('200');
     model.create(this.to, reply.body.id, Buffer.concat([bytes, Buffer.alloc(2 * UNIT)]));
@@ -141,7 +144,7 @@ class DeleteSnapshot extends OfVolume {
     const { snapshots } = model.volumes.get(this.name)!;
     const [name] = [...snapshots.keys()];
     const { id, clones } = snapshots.get(name!)!;
-    const reply = await maybeKilled(this.crash, real, () => final(() => real.jobs.deleteSnapshot(id)));
+    const reply = await maybeKilled(this.crash, real, () => final(real, () => real.jobs.deleteSnapshot(id)));
     expect(reply.code, reply.message).toBe(clones.size > 0 ? '409' : 'GONE');
     if (clones.size === 0) snapshots.delete(name!);
   }
@@ -151,7 +154,7 @@ class Expand extends OfVolume {
   async run(model: BlockModel, real: Real): Promise<void> {
     const { id, bytes } = model.volumes.get(this.name)!;
     const size = bytes.length + 3 * UNIT;
-    const reply = await maybeKilled(this.crash, real, () => final(() => real.jobs.expand(id, size)));
+    const reply = await maybeKilled(this.crash, real, () => final(real, () => real.jobs.expand(id, size)));
     expect(reply.code, reply.message).toBe('200');
     model.expand(this.name, size);
   }
@@ -160,7 +163,7 @@ class Expand extends OfVolume {
 class Delete extends OfVolume {
   async run(model: BlockModel, real: Real): Promise<void> {
     const { id, hosts } = model.volumes.get(this.name)!;
-    const reply = await maybeKilled(this.crash, real, () => final(() => real.jobs.delete(id)));
+    const reply = await maybeKilled(this.crash, real, () => final(real, () => real.jobs.delete(id)));
     const refused = hosts.size > 0 ? '400' : '409';
     expect(reply.code, reply.message).toBe(model.mayDelete(this.name) ? 'GONE' : refused);
     if (model.mayDelete(this.name)) model.delete(this.name);
@@ -200,7 +203,7 @@ class Publish extends OfVolume {
     const { id, hosts } = model.volumes.get(this.name)!;
     const host = hostNamed(real, this.host);
     await must(() => real.jobs.host(host));
-    const reply = await maybeKilled(this.crash, real, () => final(() => real.jobs.publish(id, host)));
+    const reply = await maybeKilled(this.crash, real, () => final(real, () => real.jobs.publish(id, host)));
     expect(reply.code, reply.message).toBe('200');
     hosts.add(this.host);
   }
@@ -211,7 +214,7 @@ class Unpublish extends Publish {
   override async run(model: BlockModel, real: Real): Promise<void> {
     const { id, hosts } = model.volumes.get(this.name)!;
     const host = hostNamed(real, this.host);
-    const reply = await maybeKilled(this.crash, real, () => final(() => real.jobs.unpublish(id, host)));
+    const reply = await maybeKilled(this.crash, real, () => final(real, () => real.jobs.unpublish(id, host)));
     expect(reply.code, reply.message).toBe('204');
     hosts.delete(this.host);
   }

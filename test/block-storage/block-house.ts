@@ -1,11 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { BlockStore } from '#backends/block-backend';
-import { ReflinkBackend } from '#backends/reflink/reflink-backend';
-import { ReflinkExtents } from '#backends/reflink/reflink-extents';
-import { reflinkKind } from '#backends/reflink/reflink-kind';
 import { Operations } from '#operations/accepting/operations';
 import { handlersOf } from '#operations/definitions/define-operation';
 import type { Handler } from '#operations/definitions/handler';
@@ -26,19 +20,15 @@ import { Publications } from '#storage/block/publications/publications';
 import { replayAndWait } from '#storage/block/publications/replay';
 import { Snapshots } from '#storage/block/snapshots/snapshots';
 import { Volumes } from '#storage/block/volumes/volumes';
-import { removeFolder } from '#test/block-backend/file-harness';
+import { type FilesOptions, filesStore, type HouseStore } from '#test/block-storage/house-store';
 import { MemoryExporter } from '#test/block-storage/memory-exporter';
 import { type Answers, answers } from '#test/support/answers';
 import { createDatabase, type TestDatabase } from '#test/support/database';
 import { until } from '#test/support/parts';
 
-export interface BlockHouseOptions {
-  /** Where the pool's folder is made; by default in the temporary folder. */
-  under?: string;
-  portals?: string[];
-  withoutChap?: boolean;
-  /** Beside the pool `default`, each in a folder of its own. */
-  morePools?: string[];
+export interface BlockHouseOptions extends FilesOptions {
+  /** Instead of files. */
+  images?: HouseStore;
   handlers?: (blocks: { open(): Promise<BlockStore> }, secrets: SecretBox, database: Database) => Handler[];
 }
 
@@ -60,7 +50,9 @@ export class BlockHouse {
     readonly poolPath: string,
     readonly tenantId: string,
     readonly backendId: string,
+    readonly backendKind: string,
     handlers: Handler[],
+    leaseMs: number,
   ) {
     this.volumes = answers(new Volumes(parts));
     this.hosts = new Hosts(parts, (caller, hostId) => replayAndWait(parts, caller, hostId));
@@ -74,7 +66,7 @@ export class BlockHouse {
       probeBackend: async () => {},
       redis: 'none',
       redisPrefix: 'test',
-      leaseMs: 3_000,
+      leaseMs,
       reconcileMs: 100,
       concurrency: 32,
       tenantCap: 32,
@@ -87,46 +79,32 @@ export class BlockHouse {
     const database = await Database.connect({ appUrl, engineUrl, applicationName: 'trivet:test', poolSize: 16 });
     const operations = new Operations(database, new NotifyDoorbell(database), 32);
     const secrets = new SecretBox(parseKeyring(randomBytes(32).toString('base64'), 'test'));
-    const poolPath = mkdtempSync(join(options.under ?? tmpdir(), 'trivet-pool-'));
     const [tenantId, backendId] = [uuidv7(), uuidv7()];
-    const { portals = ['127.0.0.1:3260'], withoutChap = false, morePools = [] } = options;
-    const config = {
-      pools: [
-        { name: 'default', path: poolPath, portals, withoutChap },
-        ...morePools.map(name => ({
-          name,
-          path: mkdtempSync(join(options.under ?? tmpdir(), 'trivet-pool-')),
-          portals: [],
-          withoutChap,
-        })),
-      ],
-      exporter: { kind: 'none' },
-    };
+    const images = options.images ?? filesStore(options);
+    const { kind } = images;
     await testDatabase.query('INSERT INTO trivet.tenant (id, name) VALUES ($1, $2)', [tenantId, 'block']);
     await testDatabase.query(
-      "INSERT INTO trivet.backend (tenant_id, id, name, kind, config) VALUES ($1, $2, 'local', 'reflink', $3)",
-      [tenantId, backendId, JSON.stringify(config)],
+      "INSERT INTO trivet.backend (tenant_id, id, name, kind, config) VALUES ($1, $2, 'local', $3, $4)",
+      [tenantId, backendId, kind.kind, JSON.stringify(images.config)],
     );
-    const { pools } = reflinkKind.parseConfig(config);
-    const owner = { applianceId: uuidv7(), tenantId };
-    const backend = new ReflinkBackend(pools, owner);
+    const { volumes: backend, extents } = images.open({ applianceId: uuidv7(), tenantId });
     const exists = async (image: Parameters<typeof backend.inspectImage>[0]) =>
       (await backend.inspectImage(image, AbortSignal.timeout(5_000))).state === 'present';
     const store = {
       volumes: backend,
-      extents: new ReflinkExtents(pools, owner),
+      extents,
       exporter: new MemoryExporter(exists),
       health: async () => {},
       close: () => backend.close(),
     };
     const blocks = { open: async (): Promise<BlockStore> => store };
-    await new PoolMonitor(database, blocks, () => reflinkKind).run(AbortSignal.timeout(10_000));
+    await new PoolMonitor(database, blocks, () => kind).run(AbortSignal.timeout(10_000));
     const parts: BlockDependencies = {
       database,
       operations,
       secrets,
       blocks,
-      kindOf: () => reflinkKind,
+      kindOf: () => kind,
       targetIds: [1, 1_000],
       scsiIdentity: { vendor: 'ACME', product: 'DISK' },
     };
@@ -134,17 +112,23 @@ export class BlockHouse {
       ...handlersOf(BLOCK_OPERATIONS, { blocks, secrets, recycleMs: 60_000 }),
       ...(options.handlers?.(blocks, secrets, database) ?? []),
     ];
-    const house = new BlockHouse(testDatabase, parts, store, poolPath, tenantId, backendId, handlers);
+    const house = new BlockHouse(
+      testDatabase,
+      parts,
+      store,
+      images.poolPath,
+      tenantId,
+      backendId,
+      kind.kind,
+      handlers,
+      images.leaseMs,
+    );
     house.closers.push(
       () => house.worker.stop(2_000),
       () => operations.close(),
       () => database.close(),
       () => testDatabase.drop(),
-      ...pools.map(
-        ({ name, path }) =>
-          () =>
-            removeFolder(path, backend, [name]),
-      ),
+      () => images.remove(backend),
     );
     house.worker.start();
     return house;
@@ -154,7 +138,7 @@ export class BlockHouse {
     return {
       tenantId: this.tenantId,
       backendId: this.backendId,
-      backendKind: 'reflink',
+      backendKind: this.backendKind,
       deadline: Date.now() + waitMs,
     };
   }

@@ -1,6 +1,4 @@
-import { open, readFile } from 'node:fs/promises';
 import type { ImageRef } from '#backends/block-backend';
-import { FALLOC_FL_KEEP_SIZE, fallocate } from '#backends/linux/libc';
 import { CHANGE_OPERATIONS } from '#changes/change-operations';
 import type { ChangedRanges, SnapshotKey } from '#changes/changed-blocks';
 import { ChangedBlocksService } from '#changes/changed-blocks-service';
@@ -9,9 +7,10 @@ import { IndexScheduler } from '#changes/index-scheduler';
 import { handlersOf } from '#operations/definitions/define-operation';
 import { ImageReleaser } from '#storage/block/snapshots/image-releaser';
 import { BlockHouse, type BlockHouseOptions } from '#test/block-storage/block-house';
+import { cephStore } from '#test/block-storage/house-store';
+import { cephDisk, type Disk, FILES } from '#test/changes/disks';
 import { until } from '#test/support/parts';
 
-const FALLOC_FL_PUNCH_HOLE = 0x02;
 export const BLOCK = 4_096;
 
 export interface Range {
@@ -31,17 +30,24 @@ export interface Taken {
 export class ChangesHouse {
   readonly changes: ChangedBlocksService;
 
-  private constructor(readonly house: BlockHouse) {
+  private constructor(
+    readonly house: BlockHouse,
+    readonly disk: Disk,
+  ) {
     this.changes = new ChangedBlocksService(house.parts.database, { open: async () => house.store });
   }
 
-  static async create(options: BlockHouseOptions = {}): Promise<ChangesHouse> {
-    return new ChangesHouse(
-      await BlockHouse.create({
-        handlers: (blocks, _, database) => handlersOf(CHANGE_OPERATIONS, { database, blocks }),
-        ...options,
-      }),
-    );
+  static async create(options: BlockHouseOptions = {}, disk: Disk = FILES): Promise<ChangesHouse> {
+    const house = await BlockHouse.create({
+      handlers: (blocks, _, database) => handlersOf(CHANGE_OPERATIONS, { database, blocks }),
+      ...options,
+    });
+    return new ChangesHouse(house, disk);
+  }
+
+  static async onCeph(): Promise<ChangesHouse> {
+    const images = await cephStore();
+    return ChangesHouse.create({ images }, cephDisk(images.cluster));
   }
 
   close = (): Promise<void> => this.house.close();
@@ -58,40 +64,27 @@ export class ChangesHouse {
     return (await this.house.volume(name, { sizeBytes: BigInt(bytes) })).id;
   }
 
-  async write(volumeId: string, offset: number, data: Buffer): Promise<void> {
-    await this.onImage(volumeId, file => file.write(data, 0, data.length, offset));
+  write(volumeId: string, offset: number, data: Buffer): Promise<void> {
+    return this.disk.write(this.path('volume', volumeId), offset, data);
   }
 
-  async punch(volumeId: string, offset: number, bytes: number): Promise<void> {
-    await this.onImage(volumeId, file =>
-      fallocate(file.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, BigInt(offset), BigInt(bytes)),
-    );
+  punch(volumeId: string, offset: number, bytes: number): Promise<void> {
+    return this.disk.punch(this.path('volume', volumeId), offset, bytes);
   }
 
   /** What is there, once more: other blocks where they are shared, and the same data. */
   async rewrite(volumeId: string, offset: number, bytes: number): Promise<void> {
-    await this.onImage(volumeId, async file => {
-      const { buffer } = await file.read(Buffer.alloc(bytes), 0, bytes, offset);
-      await file.write(buffer, 0, bytes, offset);
-    });
+    await this.write(volumeId, offset, await this.disk.read(this.path('volume', volumeId), offset, bytes));
   }
 
   async clone(name: string, snapshotId: string): Promise<string> {
     return (await this.house.volume(name, { sizeBytes: undefined, source: { snapshotId } })).id;
   }
 
-  private async onImage(volumeId: string, work: (file: Awaited<ReturnType<typeof open>>) => Promise<unknown>) {
-    const file = await open(this.path('volume', volumeId), 'r+');
-    try {
-      await work(file);
-    } finally {
-      await file.close();
-    }
-  }
-
   async snapshot(volumeId: string, name: string): Promise<Taken> {
-    const { id } = await this.house.snapshot(volumeId, name);
-    return { id, name, volumeId, data: await readFile(this.path('snapshot', id)) };
+    const { id, sizeBytes } = await this.house.snapshot(volumeId, name);
+    const data = await this.disk.read(this.path('snapshot', id), 0, Number(sizeBytes));
+    return { id, name, volumeId, data };
   }
 
   delete = (snapshotId: string): Promise<void> => this.house.snapshots.delete(this.house.caller(), snapshotId);

@@ -36,13 +36,15 @@ export class History {
     private readonly random: (below: number) => number,
     private volumeId: string,
     private readonly name: string,
+    /** What is written is a multiple of it, mostly. */
+    private readonly unit: number,
   ) {
-    this.bytes = SIZE;
+    this.bytes = UNITS * unit;
   }
 
-  static async begin(house: ChangesHouse, seed: number): Promise<History> {
+  static async begin(house: ChangesHouse, seed: number, unit = BLOCK): Promise<History> {
     const name = `history-${seed}`;
-    return new History(house, randomOf(seed), await house.volume(name, SIZE), name);
+    return new History(house, randomOf(seed), await house.volume(name, UNITS * unit), name, unit);
   }
 
   async run(steps: number): Promise<void> {
@@ -67,6 +69,7 @@ export class History {
       case 4:
         return this.crashed();
       case 5:
+        if (house.disk.flatten && random(2) === 0) return this.flatten(house.disk.flatten);
         this.told.push('retain');
         return house.retain(30 * 86_400_000);
       default:
@@ -76,24 +79,24 @@ export class History {
   }
 
   private async write(): Promise<void> {
-    const { house, random, volumeId } = this;
-    const blocks = this.bytes / BLOCK;
+    const { house, random, volumeId, unit } = this;
+    const blocks = this.bytes / unit;
     for (let n = random(6); n >= 0; n--) {
       const length = 1 + random(Math.min(9, blocks));
       const at = random(blocks - length + 1);
       this.told.push(`write ${at}+${length}`);
       switch (random(5)) {
         case 0:
-          await house.punch(volumeId, at * BLOCK, length * BLOCK);
+          await house.punch(volumeId, at * unit, length * unit);
           break;
         case 1:
-          await house.rewrite(volumeId, at * BLOCK, length * BLOCK);
+          await house.rewrite(volumeId, at * unit, length * unit);
           break;
         case 2:
-          await house.write(volumeId, at * BLOCK + 100, Buffer.alloc(300, 1 + random(255)));
+          await house.write(volumeId, at * unit + 100, Buffer.alloc(300, 1 + random(255)));
           break;
         default:
-          await house.write(volumeId, at * BLOCK, Buffer.alloc(length * BLOCK, 1 + random(255)));
+          await house.write(volumeId, at * unit, Buffer.alloc(length * unit, 1 + random(255)));
       }
     }
   }
@@ -123,8 +126,8 @@ export class History {
   }
 
   private async expand(): Promise<void> {
-    if (this.bytes >= 4 * SIZE) return;
-    this.bytes += BLOCK * (1 + this.random(8));
+    if (this.bytes >= 4 * UNITS * this.unit) return;
+    this.bytes += this.unit * (1 + this.random(8));
     this.told.push(`expand to ${this.bytes}`);
     await this.house.expand(this.volumeId, this.bytes);
   }
@@ -140,6 +143,15 @@ export class History {
     this.volumeId = await house.clone(`${this.name}-clone-${this.serial++}`, source.id);
     this.bytes = source.data.length;
     this.taken = [];
+    if (!house.disk.flatten || random(2) === 0) return;
+    await this.write();
+    await this.snapshot();
+    await this.flatten(house.disk.flatten);
+  }
+
+  private async flatten(work: (path: string) => Promise<void>): Promise<void> {
+    this.told.push('flatten');
+    await work(this.house.path('volume', this.volumeId));
   }
 
   private async crashed(): Promise<void> {
@@ -187,4 +199,4 @@ export class History {
   }
 }
 
-const SIZE = 128 * BLOCK;
+const UNITS = 128;

@@ -47,7 +47,11 @@ export interface KillableLeg<Stage> {
   background?: readonly string[];
   /** With no process yet. */
   create(): Promise<TestAppliance>;
+  /** What stands at the store before the first call. */
+  begin?(appliance: TestAppliance): Promise<void>;
   stage(appliance: TestAppliance, name: string): Stage;
+  /** Until the background has nothing to do: it would die at a place that is not its handler's. */
+  quiet?(appliance: TestAppliance): Promise<unknown>;
   /** Operations of this stage that have not ended. */
   open(stage: Stage): Promise<unknown[]>;
   /** The answer of something that is not over: its caller comes again. */
@@ -88,8 +92,13 @@ export function inTurn<T>(lists: readonly T[][]): T[] {
   return Array.from({ length }, (_, at) => lists.flatMap(list => list[at] ?? [])).flat();
 }
 
+/** Else it is a place of the gateway's, or of the store's, which all kinds pass. */
+const isOfKind = ({ at, scenario }: KillCase<never>): boolean => at.startsWith(`${scenario.kind}:`);
+
 /** So many stages are laid out at once. */
 const AT_ONCE = 6;
+const HOOK_MS = 120_000;
+const LAID_OUT_MS = 4_000;
 
 /**
  * Kills a process in each of these cases, and checks after each that its caller gets what it would have got, that the
@@ -145,27 +154,31 @@ export function describeKillPoints<Stage>(
       expect(left, left.length > 0 ? await postMortem(appliance, worker) : '').toEqual([]);
     };
 
-    beforeAll(async () => {
-      appliance = await leg.create();
-      worker = await appliance.worker({ TRIVET_FAILPOINT: '*=trace' });
-      await appliance.gateway();
-      // Unhurt first: which points does each scenario pass?
-      for (const [at, scenario] of scenarios.entries()) {
-        const stage = await stageOf(scenario, `trace${at}`);
-        scenario.arm?.(stage);
-        const outcome = await repeated(() => scenario.act(stage));
-        expect(outcome, `${scenario.name}: ${outcome.message}`).toMatchObject({ code: scenario.code });
-        await scenario.after(stage);
-        await finish(scenario, stage);
-      }
-      for (let from = 0; from < cases.length; from += AT_ONCE) {
-        const portion = cases.slice(from, from + AT_ONCE);
-        const made = await Promise.all(portion.map((one, at) => stageOf(one.scenario, `case${from + at}`)));
-        for (const [at, one] of portion.entries()) stages.set(one, made[at]!);
-      }
-      await until('the trace has arrived', () => /failpoint .*\n$/.test(worker.log()));
-      for (const [, point] of worker.log().matchAll(/^failpoint (\S+)$/gm)) traced.add(point!);
-    });
+    beforeAll(
+      async () => {
+        appliance = await leg.create();
+        worker = await appliance.worker({ TRIVET_FAILPOINT: '*=trace' });
+        await appliance.gateway();
+        await leg.begin?.(appliance);
+        // Unhurt first: which points does each scenario pass?
+        for (const [at, scenario] of scenarios.entries()) {
+          const stage = await stageOf(scenario, `trace${at}`);
+          scenario.arm?.(stage);
+          const outcome = await repeated(() => scenario.act(stage));
+          expect(outcome, `${scenario.name}: ${outcome.message}`).toMatchObject({ code: scenario.code });
+          await scenario.after(stage);
+          await finish(scenario, stage);
+        }
+        for (let from = 0; from < cases.length; from += AT_ONCE) {
+          const portion = cases.slice(from, from + AT_ONCE);
+          const made = await Promise.all(portion.map((one, at) => stageOf(one.scenario, `case${from + at}`)));
+          for (const [at, one] of portion.entries()) stages.set(one, made[at]!);
+        }
+        await until('the trace has arrived', () => /failpoint .*\n$/.test(worker.log()));
+        for (const [, point] of worker.log().matchAll(/^failpoint (\S+)$/gm)) traced.add(point!);
+      },
+      Math.max(HOOK_MS, cases.length * LAID_OUT_MS),
+    );
     afterAll(() => appliance?.close());
 
     it.each(cases.map((one, at) => ({ ...one, n: at, title: `${one.at}: ${one.scenario.name}` })))(
@@ -173,6 +186,7 @@ export function describeKillPoints<Stage>(
       async ({ scenario, role, at, n }) => {
         const stage = stages.get(cases[n]!)!;
         const victim = role === 'gateway' ? await armedGateway(appliance, at) : undefined;
+        if (!isOfKind(cases[n]!)) await leg.quiet?.(appliance);
         if (role === 'gateway') await restartWorker();
         else if (armed !== at || worker.exited) await restartWorker(at);
         scenario.arm?.(stage);
@@ -190,7 +204,7 @@ export function describeKillPoints<Stage>(
           );
           await scenario.meanwhile?.(stage);
           const next = cases[n + 1];
-          const early = next?.role === 'worker' && next.scenario.kind !== scenario.kind;
+          const early = next && isOfKind(next) && next.scenario.kind !== scenario.kind;
           await restartWorker(early && !leg.background?.includes(next.scenario.kind) ? next.at : undefined);
         }
         const first = await answer;

@@ -1,4 +1,4 @@
-import { mkdtempSync } from 'node:fs';
+import { mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PoolFiles } from '#test/block-crash/pool-files';
@@ -70,7 +70,7 @@ export class NodeStage {
 
   /** The volume's bytes as they lie on the appliance's disk. */
   bytes(volumeId: string): Buffer {
-    return new PoolFiles(this.appliance.poolPath).bytes('volume', volumeId);
+    return readFileSync(new PoolFiles(this.appliance.poolPath).path('volume', volumeId));
   }
 
   async close(): Promise<void> {

@@ -29,6 +29,8 @@ export interface ApplianceOptions {
   backend: 'fake' | 'rgw';
   /** Block volumes too: in a folder of the run's XFS over tgt, or on files behind the fake's faults, without root. */
   block?: BlockKind;
+  /** The configuration of a Ceph of the test's own. */
+  ceph?: string;
   /** false: TRIVET_REDIS_URL=none. */
   redis?: boolean;
   /** A server of the test's own. */
@@ -160,7 +162,7 @@ export class TestAppliance {
         TRIVET_RGW_ACCESS_KEY_FILE: rgw!.accessKeyFile,
         TRIVET_RGW_SECRET_KEY_FILE: rgw!.secretKeyFile,
       });
-    const block = options.block && (await BlockFolders.make(folder, options.block));
+    const block = options.block && (await BlockFolders.make(folder, options.block, options.ceph));
     Object.assign(env, block?.env, options.env);
     const secrets = new SecretBox(parseKeyring(kek, kekFile));
     const owner = { ...env, TRIVET_DATABASE_OWNER_URL: database.ownerUrl };

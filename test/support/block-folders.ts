@@ -2,7 +2,8 @@ import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { rbdParts, testCluster } from '#test/block-backend/rbd-harness';
+import { rbdParts, type TestCluster, testCluster } from '#test/block-backend/rbd-harness';
+import { PoolOfCeph } from '#test/block-crash/pool-of-ceph';
 import { keptPort } from '#test/support/free-port';
 import { parts } from '#test/support/parts';
 import { endDaemons } from '#test/support/tgt-daemons';
@@ -25,9 +26,12 @@ export class BlockFolders {
     /** Absent without faults. */
     readonly fakeFile: string | undefined,
     readonly env: Record<string, string>,
+    private readonly cluster: TestCluster | undefined,
+    /** Present where the pool is one of Ceph; then nothing is below its path. */
+    readonly ceph: PoolOfCeph | undefined,
   ) {}
 
-  static async make(folder: string, kind: BlockKind): Promise<BlockFolders> {
+  static async make(folder: string, kind: BlockKind, ceph = rbdParts()?.configuration): Promise<BlockFolders> {
     const { xfs } = parts();
     const clones = kind === 'xfs' || kind === 'fake-xfs';
     if (clones && !xfs) throw new Error('this test needs the XFS of the run');
@@ -38,41 +42,44 @@ export class BlockFolders {
     writeFileSync(passwordFile, CSP_PASSWORD, { mode: 0o600 });
     const portal = `127.0.0.1:${await keptPort()}`;
     const fakeFile = kind === 'fake' || kind === 'fake-xfs' ? join(folder, 'fake-block.db') : undefined;
+    const cluster = kind === 'rbd' ? testCluster(ceph!) : undefined;
+    const cephPool = await cluster?.makePool();
     const env: Record<string, string> = {
-      ...(kind === 'rbd'
-        ? await imagesOf(folder, portal)
+      ...(cluster && cephPool
+        ? await imagesIn(cluster, cephPool, folder, portal)
         : { TRIVET_POOLS: `default=${poolPath}`, TRIVET_ISCSI_PORTALS: portal }),
       TRIVET_TGT_DIR: tgtPath,
       TRIVET_CSP_PASSWORD_FILE: passwordFile,
     };
-    return new BlockFolders(poolPath, tgtPath, portal, fakeFile, env);
+    const images = cluster && cephPool ? new PoolOfCeph(cluster, cephPool) : undefined;
+    return new BlockFolders(poolPath, tgtPath, portal, fakeFile, env, cluster, images);
   }
 
   async remove(): Promise<void> {
     await endDaemons(this.tgtPath);
+    this.cluster?.close();
     // Snapshots are immutable; what is not there is no error.
     await promisify(execFile)('chattr', ['-R', '-f', '-i', this.poolPath]).catch(() => {});
     rmSync(this.poolPath, { recursive: true, force: true });
   }
 }
 
-/** A pool and a user of its own, which go with the Ceph of the run. */
-async function imagesOf(folder: string, portal: string): Promise<Record<string, string>> {
-  const cluster = testCluster(rbdParts()!.configuration);
-  try {
-    const cephPool = await cluster.makePool();
-    const { user, key } = await cluster.makeUser([cephPool]);
-    const keyFile = join(folder, 'rbd-key');
-    writeFileSync(keyFile, key, { mode: 0o600 });
-    return {
-      TRIVET_RBD_MONITORS: cluster.monitors.join(','),
-      TRIVET_RBD_USER: user,
-      TRIVET_RBD_KEY_FILE: keyFile,
-      TRIVET_RBD_POOL: cephPool,
-      TRIVET_RBD_CAPACITY_BYTES: `${2 ** 40}`,
-      TRIVET_RBD_PORTALS: portal,
-    };
-  } finally {
-    cluster.close();
-  }
+/** By a user of its own, who goes with the Ceph of the run, and so does the pool. */
+async function imagesIn(
+  cluster: TestCluster,
+  cephPool: string,
+  folder: string,
+  portal: string,
+): Promise<Record<string, string>> {
+  const { user, key } = await cluster.makeUser([cephPool]);
+  const keyFile = join(folder, 'rbd-key');
+  writeFileSync(keyFile, key, { mode: 0o600 });
+  return {
+    TRIVET_RBD_MONITORS: cluster.monitors.join(','),
+    TRIVET_RBD_USER: user,
+    TRIVET_RBD_KEY_FILE: keyFile,
+    TRIVET_RBD_POOL: cephPool,
+    TRIVET_RBD_CAPACITY_BYTES: `${2 ** 40}`,
+    TRIVET_RBD_PORTALS: portal,
+  };
 }

@@ -24,6 +24,7 @@ import { commitStage, removeStages, removeStrays, writeStage } from '#backends/r
 import { splitPortal } from '#backends/tgt/portals';
 import { isStorageError, StorageError } from '#platform/errors';
 import type { LeaseSignal } from '#platform/lease-signal';
+import { failpoint } from '#platform/process/failpoint';
 
 /** Before any was measured. */
 const CUT_MS = 50;
@@ -149,10 +150,12 @@ export class RbdBackend implements BlockBackend {
     return this.#longIn(image.pool, `remove ${describeImage(image)}`, signal, async images => {
       await images.records.enter(image.id, fence, signal);
       const found = await images.find(image, signal);
-      if (!found) return;
-      // Once more when it comes to it: an image of this name may be a successor's by then.
-      await images.records.enter(image.id, fence, signal);
-      await images.remove(found, image.id, describeImage(image), signal);
+      if (found) {
+        // Once more when it comes to it: an image of this name may be a successor's by then.
+        await images.records.enter(image.id, fence, signal);
+        await images.remove(found, image.id, describeImage(image), signal);
+        await failpoint('rbd.removed');
+      } else if (!(await images.endRemoval(image.id, signal))) return;
       await images.records.enter(image.id, fence, signal, {}, ['image', 'thick']);
     });
   }

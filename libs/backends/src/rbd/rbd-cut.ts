@@ -4,6 +4,7 @@ import { attemptNames } from '#backends/rbd/rbd-names';
 import { type Attempt, cloneCut, withAttempt } from '#backends/rbd/rbd-staging';
 import { StorageError } from '#platform/errors';
 import { type LeaseSignal, mayChange } from '#platform/lease-signal';
+import { failpoint } from '#platform/process/failpoint';
 
 interface Cut {
   attempt: Attempt;
@@ -38,6 +39,7 @@ export async function cutTogether(
     open.sort((a, b) => (a.name < b.name ? -1 : 1));
     mayChange(signal);
     cutMs = (await images.ceph.call(signal, 'snapshots', images.cephPool, open)).pausedMs;
+    await failpoint('rbd.cut');
     if (pause.pids.length > 0 && cutMs > pause.deadlineMs)
       throw new StorageError(
         'unavailable',

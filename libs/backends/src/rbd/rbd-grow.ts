@@ -35,6 +35,7 @@ export async function growImage(
       throw codeOf(error) === 'EINVAL' ? smaller('meanwhile more') : error;
     });
   }
+  await failpoint('rbd.grown');
   if (!thick) return;
   if (from < Number(sizeBytes)) await ceph.call(signal, 'fill', cephPool, found.name, from, Number(sizeBytes) - from);
   await records.enter(image.id, fence, signal, {}, ['thick']);

@@ -7,6 +7,7 @@ import { describeImage, imageName, isCut, isCutOf, SEALED } from '#backends/rbd/
 import { RbdRecords } from '#backends/rbd/rbd-records';
 import { StorageError } from '#platform/errors';
 import { type LeaseSignal, mayChange } from '#platform/lease-signal';
+import { failpoint } from '#platform/process/failpoint';
 
 /** No chain of parents is as long, unless somebody else made it. */
 const MAX_CHAIN = 64;
@@ -67,20 +68,40 @@ export class RbdImages {
     // The trash would take it, and its writers would go on there.
     const watchers = await this.ceph.call(signal, 'watchers', this.cephPool, { id: found.id });
     if (watchers.length > 0) throw busy(what, watchers);
+    await failpoint('rbd.removing');
     if (isSealed(found)) await this.dropSnapshot({ id: found.id }, SEALED, signal);
+    await failpoint('rbd.unsealed');
     const { parent } = found;
     // Before the clone: without it nothing would lead there any more.
     if (parent && isCutOf(parent.snapshot, imageId))
       await this.dropSnapshot({ id: parent.imageId }, parent.snapshot, signal);
+    await failpoint('rbd.uncut');
     await this.records.noteTrash(found.id, signal);
+    await failpoint('rbd.trashing');
     mayChange(signal);
     try {
       await this.ceph.call(signal, 'trash', this.cephPool, found.name);
     } catch (error) {
       if (codeOf(error) === 'EBUSY') throw busy(what, []);
       if (codeOf(error) !== 'ENOENT') throw error;
+      // Gone already, or moved by an earlier call: then its name leads nowhere. A full pool without a trash says it, too.
+      if ((await this.ceph.call(signal, 'look', this.cephPool, { name: found.name }))?.id === found.id)
+        throw new StorageError('unavailable', `${what}: the cluster does not move it to its trash`, { cause: error });
     }
+    await failpoint('rbd.trashed');
     await this.reap(found.id, signal);
+  }
+
+  /**
+   * The rest of a removal that ended half-way: what had the name is in the trash, or gone, and is still noted. False where
+   * there is nothing of the kind, or what is noted has yet to get its name.
+   */
+  async endRemoval(imageId: string, signal: LeaseSignal): Promise<boolean> {
+    const id = (await this.records.of(imageId, signal)).get('image');
+    if (id === undefined) return false;
+    if ((await this.records.trashed(signal)).includes(id)) await this.reap(id, signal);
+    else if (await this.ceph.call(signal, 'look', this.cephPool, { id })) return false;
+    return true;
   }
 
   /** Frees what is in the trash and no longer needed, and then what was kept for it alone. */
@@ -98,9 +119,12 @@ export class RbdImages {
           // It has clones, or somebody looks at it right now: the audit tries again.
           if (code === 'ENOTEMPTY' || code === 'EBUSY') return;
           if (code !== 'ENOENT') throw error;
+          // Not there yet: it is just being moved, and is looked for again.
+          if (await this.ceph.call(signal, 'look', this.cephPool, { id: noted })) return;
         }
         if (facts.parent?.inTrash) next = facts.parent.imageId;
       }
+      await failpoint('rbd.reaped');
       await this.records.forgetTrash(noted, signal);
       if (next !== undefined && !(await this.records.trashed(signal)).includes(next)) return;
     }

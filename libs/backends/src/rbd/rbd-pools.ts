@@ -10,10 +10,13 @@ import { codeOf, NO_SPACE } from '#backends/rbd/ceph-errors';
 import type { CephProcess } from '#backends/rbd/ceph-process';
 import { cephPoolsOf, type RbdPoolConfig } from '#backends/rbd/rbd-config';
 import { MARKER_OBJECT, parseName } from '#backends/rbd/rbd-names';
+import { RECORD_OBJECTS } from '#backends/rbd/rbd-records';
 import { StorageError } from '#platform/errors';
 import { type LeaseSignal, mayChange } from '#platform/lease-signal';
 
 const KEY = 'marker';
+/** Ceph's own list of what is in the trash, made with the first of it: which a full pool does not take. */
+const TRASH_OBJECT = 'rbd_trash';
 /** For how long a look at the fullness of pools holds. */
 const ROOM_MS = 2_000;
 
@@ -71,6 +74,12 @@ export class RbdPools {
     const { applianceId, tenantId } = this.owner;
     const made: Marker = { format: 1, uuid: randomUUID(), applianceId, tenantId, createdAt: new Date().toISOString() };
     const absent = { key: KEY, is: 'equal', value: '' } as const;
+    mayChange(signal);
+    await Promise.all(
+      [...RECORD_OBJECTS, TRASH_OBJECT].map(object =>
+        this.ceph.call(signal, 'changeKeys', pool.cephPool, object, [], {}, []),
+      ),
+    );
     mayChange(signal);
     // Of two callers at once, one makes it.
     await this.ceph.call(

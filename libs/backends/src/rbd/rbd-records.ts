@@ -119,6 +119,8 @@ export class RbdRecords {
 }
 
 const OBJECT = 'trivet_records.';
+/** All of them: a full pool takes keys of objects that are there, and no new objects. */
+export const RECORD_OBJECTS = [...SHARDS].map(shard => `${OBJECT}${shard}`);
 const TRASH = 'trash/';
 const TRASH_SHARD = `${OBJECT}0`;
 const shardOf = (imageId: string): string => `${OBJECT}${imageId.at(-1)}`;

@@ -34,6 +34,7 @@ export async function withAttempt(
 ): Promise<void> {
   try {
     await enterAttempt(images, attempt, false, signal);
+    await failpoint('rbd.noted');
     await work();
     await failpoint('rbd.written');
     // Whoever was overtaken meanwhile learns it here: its successor has looked for such attempts already.
@@ -78,6 +79,7 @@ export async function writeStage(
       const size = Number(content.sizeBytes);
       mayChange(signal);
       await images.ceph.call(signal, 'create', images.cephPool, name, size, images.dataPool);
+      await failpoint('rbd.created');
       if (content.thick) await images.ceph.call(signal, 'fill', images.cephPool, name, 0, size);
     });
   const source = await images.require(content.source, signal);
@@ -88,6 +90,7 @@ export async function writeStage(
       mayChange(signal);
       await images.ceph.call(signal, 'snapshot', images.cephPool, { id: source.id }, cut);
     }
+    await failpoint('rbd.cut');
     await cloneCut(images, attempt, source, content, signal);
   });
 }
@@ -110,6 +113,7 @@ export async function cloneCut(
   mayChange(signal);
   const from = { name: source.name, snapshot: cut?.snapshot ?? SEALED };
   await ceph.call(signal, 'clone', cephPool, from, name, images.dataPool);
+  await failpoint('rbd.cloned');
   const own = content.thick || depth + 1 > MAX_DEPTH || cutsOf(source) >= MAX_CUTS;
   if (own) {
     await ceph.call(signal, 'flatten', cephPool, name);
@@ -156,6 +160,7 @@ export async function commitStage(
     await failpoint('rbd.named');
   }
   if (options.readOnly) await seal(images, name, signal);
+  await failpoint('rbd.sealed');
   await removeStages(images, stage.imageId, stage.fence, options.readOnly, signal);
 }
 
@@ -186,6 +191,7 @@ export async function removeStages(
     await dropAttempt(images, imageId, staged, kept !== '' && staged.whole, signal);
     dropped.push(key);
   }
+  await failpoint('rbd.dropped');
   if (dropped.length > 0) await images.records.enter(imageId, fence, signal, {}, dropped);
 }
 
