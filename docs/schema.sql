@@ -617,14 +617,19 @@ CREATE TABLE trivet.storage_host (
 ) WITH (fillfactor=50);
 GRANT SELECT ON trivet.storage_host TO trivet_engine;
 
--- pool_home: The one host that has the file system of a pool. Rule: home host.
--- Migrations: 0051-storage-hosts
+-- pool_home: The one host that has the file system of a pool, or serves one of a cluster. Rules: home host, export lease.
+-- Migrations: 0051-storage-hosts, 0059-export-leases
 CREATE TABLE trivet.pool_home (
   tenant_id uuid NOT NULL,
   backend_id uuid NOT NULL,
   pool text NOT NULL,
   host text NOT NULL,
   claimed_at timestamptz NOT NULL DEFAULT now(),
+  cluster boolean NOT NULL DEFAULT false,
+  fence bigint NOT NULL DEFAULT 0,
+  address text,
+  lease_until timestamptz,
+  to_fence jsonb NOT NULL DEFAULT '[]'::jsonb,
   CONSTRAINT pool_home_pkey PRIMARY KEY (tenant_id, backend_id, pool),
   CONSTRAINT pool_home_tenant_id_backend_id_fkey FOREIGN KEY (tenant_id, backend_id) REFERENCES trivet.backend(tenant_id, id) ON DELETE CASCADE
 );
@@ -635,6 +640,18 @@ CREATE POLICY owner ON trivet.pool_home TO trivet_owner USING (true) WITH CHECK 
 CREATE POLICY tenant ON trivet.pool_home TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
 GRANT SELECT ON trivet.pool_home TO trivet_app;
 GRANT SELECT ON trivet.pool_home TO trivet_engine;
+
+-- cluster_fence: Addresses of hosts that this appliance has shut out of a cluster.
+-- Migrations: 0059-export-leases
+CREATE TABLE trivet.cluster_fence (
+  fsid text NOT NULL,
+  address text NOT NULL,
+  host text NOT NULL,
+  by_host text NOT NULL,
+  fenced_at timestamptz NOT NULL DEFAULT now(),
+  CONSTRAINT cluster_fence_pkey PRIMARY KEY (fsid, address)
+);
+GRANT SELECT ON trivet.cluster_fence TO trivet_engine;
 
 -- periodic_task: What one worker at a time does for the appliance, who does it now, and when it last succeeded.
 -- Migrations: 0023-periodic-tasks
@@ -1905,6 +1922,37 @@ AS $function$
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.end_tenant(uuid,integer,boolean) TO trivet_app;
 
+-- exports_fenced: 0059-export-leases
+-- Nobody whom the cluster still lets in may write to the pool any more. False: somebody else has it by now.
+CREATE OR REPLACE FUNCTION trivet.exports_fenced(p_host text, p_backend uuid, p_pool text, p_fence bigint)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+BEGIN
+  UPDATE trivet.pool_home h SET to_fence = '[]'
+   WHERE h.backend_id = p_backend AND h.pool = p_pool AND h.host = p_host AND h.fence = p_fence;
+  RETURN FOUND;
+END $function$;
+GRANT EXECUTE ON FUNCTION trivet.exports_fenced(text,uuid,text,bigint) TO trivet_engine;
+
+-- exports_have_successor: 0059-export-leases
+-- Whether a host that lives could take a pool over; of a host that has several workers none has to.
+CREATE OR REPLACE FUNCTION trivet.exports_have_successor(p_host text, p_worker uuid, p_backend uuid, p_pool text)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  SELECT NOT EXISTS (SELECT FROM trivet.worker w
+                      WHERE w.host = p_host AND w.id <> p_worker AND w.seen_at > now() - interval '15 seconds')
+     AND EXISTS (SELECT FROM trivet.storage_host o
+                  WHERE o.name <> p_host AND NOT o.draining AND o.seen_at > now() - interval '15 seconds'
+                    AND o.reach -> 'standby' @> jsonb_build_array(jsonb_build_object('backend', p_backend, 'name', p_pool)));
+$function$;
+GRANT EXECUTE ON FUNCTION trivet.exports_have_successor(text,uuid,uuid,text) TO trivet_engine;
+
 -- fenced: 0001-foundation
 -- Rule: fence. Ends the transaction of a worker whose lease is lost: its commit is already on the way.
 CREATE OR REPLACE FUNCTION trivet.fenced(p_found anyelement)
@@ -2101,6 +2149,18 @@ BEGIN
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.find_volumes(uuid,uuid,uuid[],text[]) TO trivet_app;
 
+-- forget_cluster_fence: 0059-export-leases
+-- One that was renewed meanwhile stays.
+CREATE OR REPLACE FUNCTION trivet.forget_cluster_fence(p_fsid text, p_address text, p_fenced_at timestamp with time zone)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  DELETE FROM trivet.cluster_fence f WHERE f.fsid = p_fsid AND f.address = p_address AND f.fenced_at = p_fenced_at;
+$function$;
+GRANT EXECUTE ON FUNCTION trivet.forget_cluster_fence(text,text,timestamp with time zone) TO trivet_engine;
+
 -- forget_operations: 0001-foundation
 -- Rule: history. Instead of foreign keys: slots and events are only written by the statement that writes their operation, and a key would
 -- look it up, and lock it, six times for each operation. What goes with it goes by this.
@@ -2213,6 +2273,53 @@ BEGIN
   RETURN coalesce(known, p_name);
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.join_storage_host(text,boolean,text,text) TO trivet_engine;
+
+-- keep_exports: 0059-export-leases
+-- Rule: export lease. Each host says every second which pools of clusters it could serve (backend, name, its address at the cluster, able: it
+-- reaches the cluster, which has not shut it out). What it has is renewed, unless another one can serve it and it cannot, or drains. What
+-- nobody renews is given to it, with everybody who may still write. Clocks of hosts decide nothing.
+CREATE OR REPLACE FUNCTION trivet.keep_exports(p_host text, p_pools jsonb, p_term_ms integer)
+ RETURNS TABLE(tenant_id uuid, backend_id uuid, pool text, home text, fence bigint, renewed boolean, drains boolean, to_fence jsonb, obstacle text)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+DECLARE
+  term CONSTANT interval := make_interval(secs => p_term_ms / 1000.0);
+  silence CONSTANT interval := '15 seconds';
+  drains CONSTANT boolean := EXISTS (SELECT FROM trivet.storage_host h WHERE h.name = p_host AND h.draining);
+BEGIN
+  UPDATE trivet.pool_home h SET cluster = true, address = coalesce(p.address, h.address), lease_until = now() + term
+    FROM jsonb_to_recordset(p_pools) AS p (backend uuid, name text, address text, able boolean)
+   WHERE h.backend_id = p.backend AND h.pool = p.name AND h.host = p_host
+     AND (p.able AND NOT drains OR NOT EXISTS (
+           SELECT FROM trivet.storage_host o
+            WHERE o.name <> p_host AND NOT o.draining AND o.seen_at > now() - silence
+              AND o.reach -> 'standby' @> jsonb_build_array(jsonb_build_object('backend', p.backend, 'name', p.name))));
+  UPDATE trivet.pool_home h
+     SET host = p_host, address = p.address, fence = h.fence + 1, claimed_at = now(), lease_until = now() + term,
+         to_fence = CASE WHEN h.lease_until = '-infinity' THEN h.to_fence
+                         ELSE h.to_fence || jsonb_build_object('host', h.host, 'address', h.address) END
+    FROM jsonb_to_recordset(p_pools) AS p (backend uuid, name text, address text, able boolean), trivet.storage_host was
+   WHERE h.backend_id = p.backend AND h.pool = p.name AND h.cluster AND h.host <> p_host AND p.able AND NOT drains AND was.name = h.host
+     AND (h.lease_until < now() OR h.lease_until IS NULL AND was.seen_at < now() - silence)
+     AND (h.lease_until = '-infinity' OR h.address <> p.address);
+  IF FOUND THEN PERFORM trivet.route_operations(); END IF;
+  RETURN QUERY
+  SELECT h.tenant_id, h.backend_id, h.pool, h.host, h.fence, h.host = p_host AND h.lease_until >= now() + term, drains, h.to_fence,
+         CASE WHEN h.host = p_host OR h.lease_until >= now() OR h.lease_until IS NULL AND was.seen_at >= now() - silence THEN NULL
+              WHEN NOT h.cluster OR h.address IS NULL THEN
+                'the address of storage host ' || h.host || ' at the cluster is not known, so that it cannot be shut out'
+              WHEN h.address = p.address THEN
+                'storage host ' || h.host || ' has the same address at the cluster, ' || h.address || ', and cannot be shut out alone'
+         END
+    FROM trivet.pool_home h
+    JOIN jsonb_to_recordset(p_pools) AS p (backend uuid, name text, address text, able boolean)
+      ON h.backend_id = p.backend AND h.pool = p.name
+    JOIN trivet.storage_host was ON was.name = h.host;
+END $function$;
+GRANT EXECUTE ON FUNCTION trivet.keep_exports(text,jsonb,integer) TO trivet_engine;
 
 -- keep_quotas: 0006-quotas
 -- Rule: quotas. TG_ARGV: the keys that a new row of the table counts for. It runs with the rights of who inserts, and sees what he sees:
@@ -2617,6 +2724,20 @@ AS $function$
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.no_worker_has(text,timestamp with time zone) TO trivet_app;
 GRANT EXECUTE ON FUNCTION trivet.no_worker_has(text,timestamp with time zone) TO trivet_engine;
+
+-- note_cluster_fences: 0059-export-leases
+-- Written before the cluster is told: what it has on its list and is not here is somebody else's.
+CREATE OR REPLACE FUNCTION trivet.note_cluster_fences(p_fsid text, p_fenced jsonb, p_by text)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  INSERT INTO trivet.cluster_fence (fsid, address, host, by_host)
+  SELECT DISTINCT ON (f.address) p_fsid, f.address, f.host, p_by FROM jsonb_to_recordset(p_fenced) AS f (host text, address text)
+  ON CONFLICT (fsid, address) DO UPDATE SET host = excluded.host, by_host = excluded.by_host, fenced_at = clock_timestamp();
+$function$;
+GRANT EXECUTE ON FUNCTION trivet.note_cluster_fences(text,jsonb,text) TO trivet_engine;
 
 -- note_giving_way: 0025-giving-way-noted
 -- Rule: audited bin. Who asked is told to one's own tenant only.
@@ -3160,6 +3281,19 @@ BEGIN
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.recount(uuid) TO trivet_engine;
 
+-- release_exports: 0059-export-leases
+-- The host serves it no more. in_order: and nothing that it has begun can come later.
+CREATE OR REPLACE FUNCTION trivet.release_exports(p_host text, p_backend uuid, p_pool text, p_fence bigint, p_in_order boolean)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  UPDATE trivet.pool_home h SET lease_until = CASE WHEN p_in_order THEN '-infinity'::timestamptz ELSE now() - interval '1 ms' END
+   WHERE h.backend_id = p_backend AND h.pool = p_pool AND h.host = p_host AND h.fence = p_fence;
+$function$;
+GRANT EXECUTE ON FUNCTION trivet.release_exports(text,uuid,text,bigint,boolean) TO trivet_engine;
+
 -- release_target_id: 0002-block-volumes
 CREATE OR REPLACE FUNCTION trivet.release_target_id(p_volume uuid)
  RETURNS void
@@ -3264,6 +3398,20 @@ AS $function$
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.schema_version() TO trivet_app;
 GRANT EXECUTE ON FUNCTION trivet.schema_version() TO trivet_engine;
+
+-- serve_exports_alone: 0059-export-leases
+-- There is no other host: nothing ends what it serves. Whoever comes later must know whom to shut out.
+CREATE OR REPLACE FUNCTION trivet.serve_exports_alone(p_host text, p_pools jsonb)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  UPDATE trivet.pool_home h SET cluster = true, address = p.address, lease_until = NULL
+    FROM jsonb_to_recordset(p_pools) AS p (backend uuid, name text, address text)
+   WHERE h.backend_id = p.backend AND h.pool = p.name AND h.host = p_host;
+$function$;
+GRANT EXECUTE ON FUNCTION trivet.serve_exports_alone(text,jsonb) TO trivet_engine;
 
 -- serving_clusters: 0056-clusters
 -- Which of these are still let in: asked for those that have connections open.

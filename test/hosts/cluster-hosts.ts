@@ -7,12 +7,13 @@ import { testCluster } from '#test/block-backend/rbd-harness';
 import type { DriverNode, RealDriver } from '#test/csp/driver-client';
 import type { Report } from '#test/hosts/log-writer';
 import { type DaemonProcess, TestAppliance } from '#test/support/appliance';
-import { CephServer } from '#test/support/ceph-server';
 import { Network, type NetworkHost, type Relay } from '#test/support/network';
+import { OwnCeph } from '#test/support/own-ceph';
 import { until } from '#test/support/parts';
 
 const WORKER = join(PACKAGE_ROOT, 'dist', 'test', 'entry', 'worker.js');
 const MIB = 1024 ** 2;
+const GIB = 1024 ** 3;
 const PORT = 3260;
 const SLOTS = 64;
 const LONG_MS = 40_000;
@@ -46,17 +47,16 @@ export class ClusterHosts {
   private constructor(
     readonly appliance: TestAppliance,
     private readonly network: Network,
-    private readonly ceph: CephServer,
+    private readonly ceph: OwnCeph,
   ) {}
 
   static async start(names: readonly string[]): Promise<ClusterHosts> {
     const network = await Network.make();
     let appliance: TestAppliance | undefined;
+    let ceph: OwnCeph | undefined;
     try {
       appliance = await TestAppliance.create({ backend: 'fake', block: 'rbd', redis: false });
-      const folder = join(appliance.folder, 'ceph');
-      mkdirSync(folder);
-      const ceph = await CephServer.start(folder, network.address(9));
+      ceph = await OwnCeph.start(2 * GIB, { host: network.address(9), watchSeconds: 30 });
       const house = new ClusterHosts(appliance, network, ceph);
       await house.#register();
       await appliance.gateway();
@@ -66,8 +66,9 @@ export class ClusterHosts {
       await house.driver.login();
       return house;
     } catch (error) {
-      await appliance?.close();
       await network.remove();
+      await ceph?.close();
+      await appliance?.close();
       throw error;
     }
   }
@@ -149,7 +150,7 @@ export class ClusterHosts {
 
   /** Whether the cluster itself refuses what comes from there, whatever this appliance believes. */
   async isRefused(name: string): Promise<boolean> {
-    const listed = await this.ceph.ceph('osd', 'blocklist', 'ls');
+    const listed = await this.ceph.ask('osd', 'blocklist', 'ls');
     return listed.includes(`${this.node(name).host.address}:0/0`);
   }
 
@@ -281,7 +282,7 @@ export class ClusterHosts {
   async close(): Promise<void> {
     this.writer?.kill();
     await this.network.remove();
-    await this.ceph.stop();
+    await this.ceph.close();
     await this.appliance.close();
   }
 }

@@ -19,13 +19,17 @@ export class OwnCeph {
     private readonly daemons: Record<'mon' | 'osd', ChildProcess | undefined>,
   ) {}
 
-  static async start(diskBytes: number): Promise<OwnCeph> {
+  /** @param watchSeconds after which it gives up a client that has died: 30 by default, where nobody shuts it out */
+  static async start(
+    diskBytes: number,
+    { host = '127.0.0.1', watchSeconds = 6 }: { host?: string; watchSeconds?: number } = {},
+  ): Promise<OwnCeph> {
     const folder = mkdtempSync(join(tmpdir(), 'trivet-ceph-'));
     for (const name of ['mon', 'osd', 'run']) mkdirSync(join(folder, name));
     const at = (name: string) => join(folder, name);
     const [fsid, port] = [randomUUID(), await keptPort()];
-    const address = `[v2:127.0.0.1:${port}/0]`;
-    writeFileSync(at('ceph.conf'), configurationOf({ folder, fsid, address, diskBytes }));
+    const address = `[v2:${host}:${port}/0]`;
+    writeFileSync(at('ceph.conf'), configurationOf({ folder, fsid, host, address, diskBytes, watchSeconds }));
     const ceph = new OwnCeph(folder, at('ceph.conf'), { mon: undefined, osd: undefined });
     try {
       await ceph.keyring('keyring', 'client.admin', SERVICES);
@@ -92,15 +96,23 @@ export class OwnCeph {
   }
 }
 
-function configurationOf(of: { folder: string; fsid: string; address: string; diskBytes: number }): string {
-  const { folder, fsid, address, diskBytes } = of;
+interface Configured {
+  folder: string;
+  fsid: string;
+  host: string;
+  address: string;
+  diskBytes: number;
+  watchSeconds: number;
+}
+
+function configurationOf({ folder, fsid, host, address, diskBytes, watchSeconds }: Configured): string {
   return `[global]
 fsid = ${fsid}
 mon host = ${address}
 mon initial members = a
 auth allow insecure global id reclaim = false
-public network = 127.0.0.0/8
-cluster network = 127.0.0.0/8
+public addr = ${host}
+cluster addr = ${host}
 run dir = ${folder}/run
 admin socket = ${folder}/run/$name.asok
 pid file = ${folder}/run/$name.pid
@@ -124,7 +136,7 @@ keyring = ${folder}/mon/keyring
 osd data = ${folder}/osd
 keyring = ${folder}/osd/keyring
 osd objectstore = memstore
-osd client watch timeout = 6
+osd client watch timeout = ${watchSeconds}
 memstore device bytes = ${diskBytes}
 `;
 }
