@@ -1688,6 +1688,7 @@ BEGIN
              AND s.reach -> 'pools' @> jsonb_build_array(jsonb_build_object('backend', p_backend, 'name', p_pool))
     FROM trivet.pool_home h JOIN trivet.storage_host s ON s.name = h.host
    WHERE h.tenant_id = p_tenant AND h.backend_id = p_backend AND h.pool = p_pool;
+  -- It remains nobody's.
   IF NOT FOUND THEN RETURN QUERY SELECT NULL::text, NULL::boolean; END IF;
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.claim_pool(text,uuid,uuid,text) TO trivet_engine;

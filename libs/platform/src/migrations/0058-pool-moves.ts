@@ -35,25 +35,34 @@ REVOKE EXECUTE ON FUNCTION trivet.list_storage_hosts() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION trivet.list_storage_hosts() TO trivet_app, trivet_engine;
 `;
 
-/** As it was, but for the conditions. home is null where a pool remains nobody's. */
-const claim = (mayTake: string, mayFollow: string): string => `
+const CLAIM = {
+  before: { insert: ' VALUES (p_tenant, p_backend, p_pool, p_host)', follows: '', end: '' },
+  now: {
+    insert: `
+  SELECT p_tenant, p_backend, p_pool, p_host WHERE trivet.may_take_pool(p_host, p_tenant, p_backend, p_pool)`,
+    follows: ' AND NOT me.draining',
+    end: `
+  -- It remains nobody's.
+  IF NOT FOUND THEN RETURN QUERY SELECT NULL::text, NULL::boolean; END IF;`,
+  },
+};
+
+const claim = ({ insert, follows, end }: (typeof CLAIM)['now']): string => `
 CREATE OR REPLACE FUNCTION trivet.claim_pool(p_host text, p_tenant uuid, p_backend uuid, p_pool text) RETURNS TABLE (home text, alive boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  INSERT INTO trivet.pool_home (tenant_id, backend_id, pool, host)
-  SELECT p_tenant, p_backend, p_pool, p_host WHERE ${mayTake}
+  INSERT INTO trivet.pool_home (tenant_id, backend_id, pool, host)${insert}
   ON CONFLICT DO NOTHING;
   UPDATE trivet.pool_home h SET host = p_host, claimed_at = now()
     FROM trivet.storage_host was, trivet.storage_host me
    WHERE h.tenant_id = p_tenant AND h.backend_id = p_backend AND h.pool = p_pool AND h.host <> p_host
-     AND was.name = h.host AND me.name = p_host AND NOT was.named AND NOT me.named AND ${mayFollow}
+     AND was.name = h.host AND me.name = p_host AND NOT was.named AND NOT me.named${follows}
      AND was.seen_at < now() - interval '15 seconds';
   RETURN QUERY
   SELECT h.host, s.seen_at > now() - interval '15 seconds'
              AND s.reach -> 'pools' @> jsonb_build_array(jsonb_build_object('backend', p_backend, 'name', p_pool))
     FROM trivet.pool_home h JOIN trivet.storage_host s ON s.name = h.host
-   WHERE h.tenant_id = p_tenant AND h.backend_id = p_backend AND h.pool = p_pool;
-  IF NOT FOUND THEN RETURN QUERY SELECT NULL::text, NULL::boolean; END IF;
+   WHERE h.tenant_id = p_tenant AND h.backend_id = p_backend AND h.pool = p_pool;${end}
 END $$;
 `;
 
@@ -170,11 +179,11 @@ export class PoolMoves1797210000320 implements Migration {
 
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(COLUMNS + list(DRAINING) + FUNCTIONS);
-    await runner.query(claim('trivet.may_take_pool(p_host, p_tenant, p_backend, p_pool)', 'NOT me.draining'));
+    await runner.query(claim(CLAIM.now));
   }
 
   async down(runner: QueryRunner): Promise<void> {
-    await runner.query(claim('true', 'true') + list([]));
+    await runner.query(claim(CLAIM.before) + list([]));
     for (const one of [
       'pools_of_storage_host(text)',
       'drain_storage_host(text, boolean, text, text)',
