@@ -42,6 +42,7 @@ import { LostOnce1797210000190 } from '#platform/migrations/0045-lost-once';
 import { StorageHosts1797210000250 } from '#platform/migrations/0051-storage-hosts';
 import { OperationsOfPool1797210000260 } from '#platform/migrations/0052-operations-of-pool';
 import { Clusters1797210000300 } from '#platform/migrations/0056-clusters';
+import { DatabaseRestores1797210000310 } from '#platform/migrations/0057-database-restores';
 import type { Migration } from '#platform/migrations/locks';
 
 /** In their order. */
@@ -90,4 +91,5 @@ export const MIGRATIONS = [
   StorageHosts1797210000250,
   OperationsOfPool1797210000260,
   Clusters1797210000300,
+  DatabaseRestores1797210000310,
 ] satisfies readonly (new () => Migration)[];
