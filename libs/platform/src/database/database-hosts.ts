@@ -97,9 +97,9 @@ export class DatabaseHosts {
   }
 
   private async search(config: ClientConfig): Promise<Found> {
-    const { found, errors } = await probeAll(config, this.address.hosts);
-    // A server that is to be restored into: what was known was right.
-    if (this.highest) errors.splice(0, errors.length, ...errors.map(one => (hasNoDatabase(one) ? noPrimary() : one)));
+    const { found, errors: said } = await probeAll(config, this.address.hosts);
+    // The login was right where we came from: a server that is being set up, to be restored into.
+    const errors = this.highest ? said.map(one => (isRefusal(one) ? noPrimary((one as Error).message) : one)) : said;
     const all = found.sort((a, b) => order(b, a));
     const strangers = this.strangersAmong(all);
     const [best] = all.filter(one => !strangers.includes(one));
@@ -153,7 +153,6 @@ const replaced = (): Error =>
 const codeOf = (error: unknown): string => String((error as { code?: unknown } | undefined)?.code ?? '');
 /** Who refuses our login says more than who is not there. */
 const isRefusal = (error: unknown): boolean => /^(28...|3D000|42501)$/.test(codeOf(error));
-const hasNoDatabase = (error: unknown): boolean => codeOf(error) === '3D000';
 const isNoPrimary = (error: unknown): boolean => codeOf(error) === '57P03';
 const isUndeclared = (error: unknown): error is UndeclaredDatabase => error instanceof UndeclaredDatabase;
 
