@@ -16,6 +16,15 @@ CREATE TABLE trivet.appliance (
 GRANT SELECT ON trivet.appliance TO trivet_app;
 GRANT SELECT ON trivet.appliance TO trivet_engine;
 
+-- database_restore: Rule: declared database. The cluster that this database was made in, and each that it was put back into. Reached by functions only.
+-- Migrations: 0057-database-restores
+CREATE TABLE trivet.database_restore (
+  number bigint NOT NULL,
+  system_identifier bigint NOT NULL,
+  declared_at timestamptz NOT NULL DEFAULT now(),
+  CONSTRAINT database_restore_pkey PRIMARY KEY (number)
+);
+
 -- tenant: Tenants, and the one that the appliance's own administrators belong to (kind appliance).
 -- Migrations: 0001-foundation, 0004-protection, 0006-admin, 0006-suspension, 0038-told-changes
 CREATE TABLE trivet.tenant (
@@ -442,7 +451,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.finding TO trivet_app;
 -- ========== The operation engine ====================================================================================
 
 -- operation: Every change that was accepted, from then to its end and 30 days on. Rules: quotas, tenant cap, history.
--- Migrations: 0001-foundation, 0006-admin, 0006-operations, 0006-quotas, 0051-storage-hosts, 0052-operations-of-pool
+-- Migrations: 0001-foundation, 0006-admin, 0006-operations, 0006-quotas, 0051-storage-hosts, 0052-operations-of-pool, 0057-lost-leases
 CREATE TABLE trivet.operation (
   tenant_id uuid NOT NULL,
   id uuid NOT NULL,
@@ -479,6 +488,8 @@ CREATE TABLE trivet.operation (
   cancel_by text,
   pool text,
   host text,
+  losses integer NOT NULL DEFAULT 0,
+  lost_progress text,
   CONSTRAINT operation_pkey PRIMARY KEY (tenant_id, id),
   CONSTRAINT operation_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES trivet.tenant(id),
   CONSTRAINT operation_place_check CHECK ((place > 0)),
@@ -1866,6 +1877,48 @@ CREATE OR REPLACE FUNCTION trivet.current_tenants()
 RETURN (NULLIF(current_setting('trivet.tenants'::text, true), ''::text))::uuid[];
 GRANT EXECUTE ON FUNCTION trivet.current_tenants() TO trivet_app;
 GRANT EXECUTE ON FUNCTION trivet.current_tenants() TO trivet_engine;
+
+-- database_standing: 0057-database-restores
+-- Rule: declared database. Which restore this database is, the cluster that it was declared for and the one that it is in: a copy
+-- in another one does not count before a person says so.
+CREATE OR REPLACE FUNCTION trivet.database_standing()
+ RETURNS TABLE(number bigint, declared_for bigint, system_identifier bigint)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  SELECT r.number, r.system_identifier, s.system_identifier
+    FROM pg_control_system() s LEFT JOIN (SELECT * FROM trivet.database_restore ORDER BY number DESC LIMIT 1) r ON true;
+$function$;
+GRANT EXECUTE ON FUNCTION trivet.database_standing() TO trivet_app;
+GRANT EXECUTE ON FUNCTION trivet.database_standing() TO trivet_engine;
+
+-- declare_restored: 0057-database-restores
+-- Said by a person of a database that was put back: that it counts from now on. Hosts keep the fences that were drawn after the
+-- dump: numbers go on at the microseconds since 1970, of which less than one was drawn each, also where dumps were put back
+-- before. Target ids given after the dump are not given again (I1).
+CREATE OR REPLACE FUNCTION trivet.declare_restored()
+ RETURNS bigint
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+DECLARE
+  v_now bigint := floor(extract(epoch FROM clock_timestamp()) * 1000000);
+  v_number bigint;
+BEGIN
+  LOCK TABLE trivet.database_restore IN EXCLUSIVE MODE;
+  INSERT INTO trivet.database_restore (number, system_identifier)
+  SELECT greatest(v_now, (SELECT max(number) + 1 FROM trivet.database_restore)), system_identifier
+    FROM pg_control_system()
+  RETURNING number INTO v_number;
+  PERFORM pg_advisory_xact_lock(hashtextextended('trivet/host_fence', 0));
+  PERFORM setval('trivet.host_fence', greatest(v_now, (SELECT last_value + 1000 FROM trivet.host_fence)));
+  PERFORM pg_advisory_xact_lock(42);
+  INSERT INTO trivet.target_id (tid, volume_id, released_at)
+  SELECT max(tid) + 1000, gen_random_uuid(), now() FROM trivet.target_id HAVING max(tid) + 1000 <= 999999999;
+  RETURN v_number;
+END $function$;
 
 -- delete_tenant: 0006-admin
 -- The caller has made sure, in this transaction, that nothing of it is left which a backend or a person would miss; keys

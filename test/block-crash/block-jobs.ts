@@ -35,11 +35,11 @@ export const hostOf = (name: string, suffix = ''): Host => ({
   iqns: [`iqn.2026-11.example:${name}${suffix}`],
 });
 
-/** What an orchestrator asks for over the REST API, of whichever gateway was started last. */
+/** What an orchestrator asks for over the REST API, of whichever gateway is named at that moment: that which was started last. */
 export class BlockJobs {
   private token: string | undefined;
 
-  constructor(private readonly appliance: TestAppliance) {}
+  constructor(private readonly appliance: Pick<TestAppliance, 'cspUrl'>) {}
 
   async create(name: string, size: number, more: Record<string, unknown> = {}): Promise<Reply> {
     const reply = await this.call('POST', '/volumes', { name, size, ...more });

@@ -1,7 +1,10 @@
+import { randomUUID } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { BlockBackend, BlockStore } from '#backends/block-backend';
 import { StorageError } from '#platform/errors';
-import { BlockDriftCheck } from '#storage/block/drift/block-drift';
+import { BlockDriftCheck, SHARES } from '#storage/block/drift/block-drift';
 import { BlockHouse } from '#test/block-storage/block-house';
 
 /** The audit goes on where it was left, whatever process does it. */
@@ -63,4 +66,39 @@ it('is not repeated by a worker that starts when another one has just ended it',
   expect(await audited({}, HOUR)).toEqual([]);
   await house.testDatabase.query("UPDATE trivet.pool SET audited_at = audited_at - interval '1 hour'");
   expect(await audited({}, HOUR)).toEqual(ids);
+});
+
+it('lists what is in the pool by shares, and goes on at the one that it was left at', async () => {
+  const orphans = Array.from({ length: 4 * SHARES }, () => randomUUID());
+  for (const id of orphans) writeFileSync(join(house.poolPath, 'volumes', id), '');
+  const { volumes } = house.store;
+  /** The shares that are listed, and how many images each had; the store does not answer for one of them. */
+  const listing = async (silent?: number): Promise<Map<number, number>> => {
+    const listed = new Map<number, number>();
+    const listImages: BlockBackend['listImages'] = async function* (pool, signal, share) {
+      if (share!.nth === silent) throw new StorageError('unavailable', 'the store does not answer');
+      listed.set(share!.nth, 0);
+      for await (const image of volumes.listImages(pool, signal, share)) {
+        listed.set(share!.nth, listed.get(share!.nth)! + 1);
+        yield image;
+      }
+    };
+    const get = (_: BlockBackend, name: keyof BlockBackend) =>
+      name === 'listImages' ? listImages : (volumes[name] as () => unknown).bind(volumes);
+    const store = { ...house.store, volumes: new Proxy(volumes, { get: get as never }) };
+    await new BlockDriftCheck(house.parts.database, { open: async () => store }, 0).run(AbortSignal.timeout(20_000));
+    return listed;
+  };
+  const shares = [...Array(SHARES).keys()];
+  const before = await listing(9);
+  expect([...before.keys()]).toEqual(shares.slice(0, 9));
+  const after = await listing();
+  expect([...after.keys()]).toEqual(shares.slice(9));
+  const counts = [...before.values(), ...after.values()];
+  expect(counts.reduce((sum, count) => sum + count)).toBe(orphans.length + VOLUMES);
+  expect(Math.max(...counts)).toBeLessThan(orphans.length / 2);
+  const found = await house.testDatabase.query<{ subject: string }>(
+    "SELECT subject FROM trivet.finding WHERE kind = 'orphan_image'",
+  );
+  expect(found.map(({ subject }) => subject.split('/').at(-1)!).sort()).toEqual([...orphans].sort());
 });

@@ -494,8 +494,8 @@ describe('publications', () => {
   it('takes nothing for an orphan that is deleted while it is listed', async () => {
     const { id } = await house.volume('short-lived');
     const store = storeWith(volumes => ({
-      async *listImages(pool, signal) {
-        yield* volumes.listImages(pool, signal);
+      async *listImages(pool, signal, share) {
+        yield* volumes.listImages(pool, signal, share);
         await house.volumes.delete(house.caller(), id, { force: false });
       },
     }));

@@ -21,6 +21,7 @@ export interface OperationRow {
   live: boolean;
   attempt: number;
   crashes: number;
+  losses: number;
   error: { kind: string; message: string } | null;
   cancel_requested_at: Date | null;
   dispatched_at: Date | null;

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Handler } from '#operations/definitions/handler';
+import type { LeaseManager } from '#operations/leases/lease';
+import { StorageError } from '#platform/errors';
 import { EngineHouse } from '#test/engine/engine-house';
 import { until } from '#test/support/parts';
 
@@ -87,19 +89,76 @@ describe('a worker that lives on after it lost its lease', () => {
     await until('it has said so', async () => (await house.row(id)).lease_owner === null);
   });
 
-  it('parks nothing, however often', async () => {
+  /** Its worker loses it at the step `second`. */
+  const lose = async (id: string, worker: string = randomUUID()): Promise<void> => {
+    const lost = work(async () => {
+      await house.testDatabase.query('UPDATE trivet.operation SET lease_until = now() WHERE id = $1', [id]);
+      return undefined;
+    });
+    await house.runner([lost], house.manager(SHORT_MS, worker).manager).run(id);
+    await until('it is handed back', async () => (await house.row(id)).lease_owner === null);
+  };
+  const succeed = (id: string) => house.runner([work(async () => undefined)], house.manager(LONG_MS).manager).run(id);
+
+  it('parks nothing for a dozen of them', async () => {
     const id = await house.accept(randomUUID());
-    for (let n = 0; n < 12; n++) {
-      const { manager } = house.manager(SHORT_MS);
-      const lose = work(async () => {
-        await house.testDatabase.query('UPDATE trivet.operation SET lease_until = now() WHERE id = $1', [id]);
-        return undefined;
-      });
-      await house.runner([lose], manager).run(id);
-      await until('it is handed back', async () => (await house.row(id)).lease_owner === null);
-    }
-    await house.runner([work(async () => undefined)], house.manager(LONG_MS).manager).run(id);
+    for (let n = 0; n < 12; n++) await lose(id);
+    await succeed(id);
     expect(await house.row(id)).toMatchObject({ state: 'succeeded', crashes: 0, attempt: 13 });
+  });
+
+  it('parks it after a hundred in a row without progress, and names the last worker and the step', async () => {
+    const id = await house.accept(randomUUID());
+    await lose(id);
+    await lose(id);
+    expect(await house.row(id)).toMatchObject({ losses: 2 });
+    // What came further since begins anew.
+    await house.testDatabase.query(`UPDATE trivet.operation SET progress = '{"portion": 1}' WHERE id = $1`, [id]);
+    await lose(id);
+    expect(await house.row(id)).toMatchObject({ losses: 1 });
+    // As after many more, of which the history tells not each.
+    await house.testDatabase.query('UPDATE trivet.operation SET losses = 98, attempt = 101 WHERE id = $1', [id]);
+    await lose(id);
+    const worker = randomUUID();
+    await lose(id, worker);
+    await succeed(id);
+    const why = `its lease was lost 100 times in a row without any progress, each time at or after step second, the last time by worker ${worker}`;
+    expect(await house.row(id)).toMatchObject({ state: 'needs_attention', crashes: 0, error: { message: why } });
+  });
+
+  describe('whose claim had no answer', () => {
+    const unheard = async (id: string, manager: LeaseManager): Promise<void> => {
+      const engine = house.database.engine.bind(house.database);
+      vi.spyOn(house.database, 'engine').mockImplementationOnce(async (statement, params) => {
+        await engine(statement, params);
+        throw new StorageError('unavailable', 'the connection is gone');
+      });
+      await expect(manager.claim(id)).rejects.toThrow('the connection is gone');
+      vi.restoreAllMocks();
+      expect((await house.row(id)).lease_owner).toBe(manager.workerId);
+    };
+
+    it('gives back what it does not know to hold', async () => {
+      const id = await house.accept(randomUUID());
+      const { manager } = house.manager(SHORT_MS);
+      await unheard(id, manager);
+      await manager.tellLeft();
+      expect((await house.row(id)).lease_owner).toBeNull();
+      await house.expired(id);
+      expect((await house.manager(LONG_MS).manager.claim(id))!.operation.crashes).toBe(0);
+    });
+
+    it('takes back the crash that its successor has counted, and keeps what it has claimed since', async () => {
+      const id = await house.accept(randomUUID());
+      const { manager } = house.manager(SHORT_MS);
+      await unheard(id, manager);
+      await house.expired(id);
+      await died(id);
+      expect((await manager.claim(id))!.operation.crashes).toBe(2);
+      await manager.tellLeft();
+      await manager.tellLeft();
+      expect(await house.row(id)).toMatchObject({ crashes: 1, lease_owner: manager.workerId, fence: '3' });
+    });
   });
 });
 

@@ -293,7 +293,7 @@ export class TestAppliance {
   }
 }
 
-async function removeKeys(url: string, prefix: string): Promise<void> {
+export async function removeKeys(url: string, prefix: string): Promise<void> {
   const redis = new Redis(url, { maxRetriesPerRequest: 1 });
   redis.on('error', () => {});
   try {

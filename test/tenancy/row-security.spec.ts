@@ -25,7 +25,7 @@ const ENGINE_SEES = [
   'worker',
 ];
 /** Of no tenant, and of no role: functions that run as their owner say what may be done with them. */
-const BY_FUNCTION_ONLY = ['login_throttle', 'target_id'];
+const BY_FUNCTION_ONLY = ['database_restore', 'login_throttle', 'target_id'];
 /** Of no tenant too: of the processes. Workers write them as the engine, gateways go through functions. */
 const OF_THE_ENGINE = ['fair_cap', 'periodic_task', 'queue', 'storage_host', 'worker'];
 let tenantTables: string[];

@@ -38,13 +38,18 @@ export interface Made {
   ownerUrl: string;
   superuserUrl: string;
   fakeFile: string;
+  poolPath: string;
+  redisPrefix: string;
+  /** Of the fake block store. */
+  blockFile: string;
 }
 
 const MAKE = `
 const { TestAppliance } = await import(process.argv[1]);
-const one = await TestAppliance.create({ backend: 'fake', redis: false });
-const { folder, env, fakeFile, database: { ownerUrl, superuserUrl } } = one;
-process.stdout.write(JSON.stringify({ folder, env, fakeFile, ownerUrl, superuserUrl }));
+const one = await TestAppliance.create({ backend: 'fake', block: 'fake' });
+const { folder, env, fakeFile, poolPath, redisPrefix, blockFolders, database: { ownerUrl, superuserUrl } } = one;
+const blockFile = blockFolders.fakeFile;
+process.stdout.write(JSON.stringify({ folder, env, fakeFile, poolPath, redisPrefix, blockFile, ownerUrl, superuserUrl }));
 process.exit(0);
 `;
 
@@ -64,9 +69,9 @@ export class ReleaseBefore {
         release.folder,
       ]);
       symlinkSync(join(PACKAGE_ROOT, 'node_modules'), join(release.folder, 'node_modules'));
-      await ended(process.execPath, [join(PACKAGE_ROOT, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.json'], {
-        cwd: release.folder,
-      });
+      // Its types were checked when it was made.
+      const compile = [join(PACKAGE_ROOT, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.json', '--noCheck'];
+      await ended(process.execPath, compile, { cwd: release.folder });
     } catch (error) {
       release.remove();
       throw error;

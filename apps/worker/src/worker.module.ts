@@ -2,6 +2,7 @@ import { Inject, Module, type OnApplicationBootstrap } from '@nestjs/common';
 import { demandLeases } from '#backends/lease-demand';
 import { poolAnswers } from '#backends/reflink/pool-answers';
 import { HANDLERS, OperationHandlersModule } from '#changes/operation-handlers.module';
+import { readSlowCallFigures } from '#operations/administration/slow-calls';
 import { readEngineFigures, readLateTasks, readWorkerFigures } from '#operations/workers/figures';
 import { StorageHost } from '#operations/workers/storage-host';
 import { OperationWorker } from '#operations/workers/worker';
@@ -9,7 +10,7 @@ import { SecretBox } from '#platform/crypto/secrets';
 import { Database } from '#platform/database/database';
 import { bindBlockFigures, bindFileCallFigures } from '#platform/metrics/block-metrics';
 import { bindEngineFigures } from '#platform/metrics/metrics';
-import { bindLateTasks, bindWorkerFigures } from '#platform/metrics/worker-metrics';
+import { bindLateTasks, bindSlowCalls, bindWorkerFigures } from '#platform/metrics/worker-metrics';
 import { VERSION } from '#platform/process/boot';
 import { type AppContext, CONFIG, CONTEXT } from '#platform/process/platform.module';
 import { key, provide } from '#platform/process/providers';
@@ -87,6 +88,7 @@ export class WorkerModule implements OnApplicationBootstrap {
     bindEngineFigures(() => readEngineFigures(database));
     bindWorkerFigures(() => readWorkerFigures(database));
     bindLateTasks(() => readLateTasks(database));
+    bindSlowCalls(() => readSlowCallFigures(database));
     bindBlockFigures(() => readBlockFigures(database));
     bindFileCallFigures(async () => {
       const { inFlight, silent, oldest } = poolAnswers.figures();

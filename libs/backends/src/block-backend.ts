@@ -2,6 +2,7 @@ import type { ClusterExports } from '#backends/cluster-exports';
 import type { Exporter } from '#backends/exporter';
 import type { ExtentSource } from '#backends/extent-source';
 import type { ImageRef } from '#backends/image-ref';
+import type { ImageShare } from '#backends/image-share';
 import type { ApplianceIdentity, BackendCredentials } from '#backends/object-backend';
 import type { Registration } from '#backends/registration';
 import type { LeaseSignal } from '#platform/lease-signal';
@@ -77,8 +78,11 @@ export interface BlockBackend {
   /** Unbounded for images of many extents. A missing image is not an error. */
   removeImage(image: ImageRef, fence: string, signal: LeaseSignal): Promise<void>;
 
-  /** Every image and temporary under the pool that carries a name of ours; for the audit. */
-  listImages(pool: string, signal: AbortSignal): AsyncIterable<ListedImage>;
+  /**
+   * Every image and temporary under the pool, or of the share, that carries a name of ours; for the audit. After all, or the last
+   * share, what nobody needs any more is cleared away.
+   */
+  listImages(pool: string, signal: AbortSignal, share?: ImageShare): AsyncIterable<ListedImage>;
 
   /** Where a process on this host opens it. For exporters and change tracking on the same host. */
   pathOf(image: ImageRef): string;

@@ -3,7 +3,7 @@
 -- $1 tenant $2 operation $3 kinds that can be undone $4 who $5 detail of the event
 WITH asked AS (
   UPDATE trivet.operation
-     SET cancel_requested_at = now(), cancel_by = $4, crashes = 0,
+     SET cancel_requested_at = now(), cancel_by = $4, crashes = 0, losses = 0,
          state = CASE state WHEN 'running' THEN state ELSE 'pending' END,
          next_run_at = CASE state WHEN 'running' THEN next_run_at ELSE
            greatest(now(), (SELECT max(busy_until) FROM trivet.operation_slot

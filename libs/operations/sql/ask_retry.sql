@@ -2,7 +2,7 @@
 -- $1 tenant $2 operation $3 detail of the event
 WITH retried AS (
   UPDATE trivet.operation
-     SET state = 'pending', attempt = 0, crashes = 0,
+     SET state = 'pending', attempt = 0, crashes = 0, losses = 0,
          next_run_at = greatest(now(), (SELECT max(busy_until) FROM trivet.operation_slot
                                          WHERE tenant_id = $1 AND operation_id = $2))
    WHERE tenant_id = $1 AND id = $2 AND state IN ('pending', 'needs_attention')

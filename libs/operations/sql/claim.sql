@@ -64,7 +64,7 @@ WITH candidate AS MATERIALIZED (
 )
 SELECT tenant_id AS "tenantId", id, kind, class, backend_id AS "backendId", resource_kind AS "resourceKind",
        resource_id AS "resourceId", resource_name AS "resourceName",
-       ARRAY(SELECT DISTINCT mine.resource_id FROM mine WHERE mine.operation_id = leased.id) AS resources, request, progress, attempt, crashes, place,
+       ARRAY(SELECT DISTINCT mine.resource_id FROM mine WHERE mine.operation_id = leased.id) AS resources, request, progress, attempt, crashes, losses, place,
        fence::text AS fence, nextval('trivet.host_fence')::text AS "hostFence",
        cancel_requested_at IS NOT NULL AS cancelled, traceparent, created_at AS "createdAt"
   FROM leased

@@ -10,7 +10,7 @@ WITH before AS (
   UPDATE trivet.operation
      SET state = CASE WHEN $10::boolean AND (cancel_requested_at IS NULL OR cancel_by IS NOT NULL) THEN 'needs_attention' ELSE 'pending' END, error = $5, step = $8, progress = coalesce($9, progress),
          next_run_at = now() + greatest($6::int, $7::int) * interval '1 ms',
-         lease_owner = NULL, lease_until = NULL, place = NULL
+         lease_owner = NULL, lease_until = NULL, place = NULL, losses = 0
    WHERE tenant_id = $1 AND id = $2 AND fence = $3 AND lease_owner = $4 AND state = 'running' AND lease_until > now()
   RETURNING id, waited, state
 ), released AS (

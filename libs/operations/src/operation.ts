@@ -36,6 +36,8 @@ export interface LeasedOperation<Request extends object = object> {
   progress: JsonObject;
   attempt: number;
   crashes: number;
+  /** Leases that living workers lost in a row, without any progress in between. */
+  losses: number;
   /** Among those of its tenant, backend and class; free again when this attempt ends. */
   place: number;
   fence: string;

@@ -107,7 +107,7 @@ function openFakeBlockStore(parsed: FakeBlockConfig, owner: ApplianceIdentity): 
     );
   const faultyVolumes = {
     ...counted(withFaults(port('volumes'), volumes, volumeMethods(volumes))),
-    listImages: (pool, signal) => volumes.listImages(pool, signal),
+    listImages: (pool, signal, share) => volumes.listImages(pool, signal, share),
     pathOf: image => volumes.pathOf(image),
     close: () => volumes.close(),
   } as Partial<BlockBackend> as BlockBackend;

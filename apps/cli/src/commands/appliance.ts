@@ -36,7 +36,8 @@ export const APPLIANCE = [
     'bring the database to this release, and register the backends that the environment names; needs no gateway',
     '',
     {
-      run: async () => (await import('./migrate.js')).migrateDatabase(),
+      options: { restored: flag('the database was put back from a backup: it is the one that counts from now on') },
+      run: async given => (await import('./migrate.js')).migrateDatabase(given),
     },
   ),
   command(

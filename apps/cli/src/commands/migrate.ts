@@ -1,7 +1,9 @@
 import { objectBackendKinds } from '#backends/registry';
 import { type Config, loadConfig, readSecretFile } from '#platform/config/config';
+import { hostsIn } from '#platform/config/database-address';
 import { loadKeyring } from '#platform/crypto/kek';
 import { SecretBox } from '#platform/crypto/secrets';
+import { declareRestored, isUndeclared, restoredAddress } from '#platform/schema/declare-restored';
 import { migrate } from '#platform/schema/migrate';
 import { ADMIN_USER, APPLIANCE_TENANT, CSP_USER } from '#tenancy/credentials/login-name';
 import { type SetUp, setUp } from '#tenancy/setup/setup';
@@ -12,12 +14,23 @@ import { currentSettings } from '../operator.js';
 
 type OwnerConfig = Config & { TRIVET_DATABASE_OWNER_URL: string };
 
-/** Runs with the owner role, before gateway and worker of a new release start. */
-export async function migrateDatabase(): Promise<void> {
+/**
+ * Runs with the owner role, before gateway and worker of a new release start.
+ * @param restored the database was put back from a dump or a copy, and is the one that counts
+ */
+export async function migrateDatabase({ restored }: { restored?: boolean | undefined }): Promise<void> {
   const config = loadConfig(['TRIVET_DATABASE_OWNER_URL', 'TRIVET_KEK_FILE'], currentSettings());
+  if (restored) config.TRIVET_DATABASE_OWNER_URL = await restoredAddress(config.TRIVET_DATABASE_OWNER_URL);
   const { applied } = await migrate(config.TRIVET_DATABASE_OWNER_URL, {
     say: line => process.stderr.write(`${line}\n`),
   });
+  if (restored) {
+    await declareRestored(config.TRIVET_DATABASE_OWNER_URL);
+    process.stdout.write(`the database at ${hostsIn(config.TRIVET_DATABASE_OWNER_URL)} is the one that counts now\n`);
+  } else if (await isUndeclared(config.TRIVET_DATABASE_OWNER_URL))
+    process.stderr.write(
+      'this database was put back into another server: `trivet migrate --restored` declares that it counts\n',
+    );
   const kinds = objectBackendKinds();
   const holdsBuckets = (kind: string) => kinds.some(known => known.kind === kind);
   const done = await setUp(config, new SecretBox(loadKeyring(config.TRIVET_KEK_FILE)), holdsBuckets);

@@ -70,11 +70,23 @@ export function schemaFindings(version: number | null, oldest = 0): Finding[] {
   return [ok('schema', 'of this release')];
 }
 
+/** As libs/platform/src/database/database-standing.ts refuses it, where the address names several servers. */
+const UNDECLARED =
+  'SELECT declared_for IS DISTINCT FROM system_identifier AS undeclared FROM trivet.database_standing()';
+const undeclared = warn(
+  'schema',
+  'this database was put back into another server, and nobody has declared that it counts',
+  './trivet migrate --restored',
+);
+
 export function checkSchema(url: string): Promise<Finding[]> {
   return findings('schema', 'see the check of postgres', async () => {
     try {
       const { version } = await ask<{ version: string }>(url, 'SELECT version FROM trivet.schema_version()');
-      if (Number(version) <= SCHEMA_VERSION) return schemaFindings(Number(version));
+      if (Number(version) < SCHEMA_VERSION) return schemaFindings(Number(version));
+      const standing = await ask<{ undeclared: boolean }>(url, UNDECLARED);
+      if (standing.undeclared) return [undeclared];
+      if (Number(version) === SCHEMA_VERSION) return schemaFindings(Number(version));
       const { oldest } = await ask<{ oldest: string }>(url, 'SELECT trivet.oldest_schema() AS oldest');
       return schemaFindings(Number(version), Number(oldest));
     } catch (error) {

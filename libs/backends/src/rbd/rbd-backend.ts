@@ -8,6 +8,7 @@ import type {
   StageContent,
   StageRef,
 } from '#backends/block-backend';
+import type { ImageShare } from '#backends/image-share';
 import { Lane } from '#backends/lane';
 import type { ApplianceIdentity } from '#backends/object-backend';
 import { type CephClient, cephError, timedOut } from '#backends/rbd/ceph-errors';
@@ -160,12 +161,12 @@ export class RbdBackend implements BlockBackend {
     });
   }
 
-  async *listImages(pool: string, signal: AbortSignal): AsyncIterable<ListedImage> {
+  async *listImages(pool: string, signal: AbortSignal, share?: ImageShare): AsyncIterable<ListedImage> {
     const doing = `list pool ${pool}`;
     try {
       signal.throwIfAborted();
       const images = await this.#imagesIn(pool, signal);
-      yield* listImages(images, signal);
+      yield* listImages(images, signal, share);
     } catch (error) {
       throw this.#error(error, doing, signal);
     }

@@ -9,7 +9,9 @@
  *   <image>/stage/<operation>-<fence>/<name>   an attempt, from before its first change
  *   trash/<id>                         moved there by us: nothing else is taken from the trash
  */
+
 import type { StageRef } from '#backends/block-backend';
+import { type ImageShare, isInShare } from '#backends/image-share';
 import type { CephProcess } from '#backends/rbd/ceph-process';
 import { HostFenceOvertaken, StorageError } from '#platform/errors';
 import { type LeaseSignal, mayChange } from '#platform/lease-signal';
@@ -69,10 +71,11 @@ export class RbdRecords {
   }
 
   /** RBD's ids, by the ids of our images. */
-  async imageIds(signal: AbortSignal): Promise<Map<string, string>> {
+  async imageIds(signal: AbortSignal, share?: ImageShare): Promise<Map<string, string>> {
     const ids = new Map<string, string>();
     for await (const [key, value] of this.#all(signal))
-      if (key.endsWith('/image')) ids.set(key.slice(0, -'/image'.length), value);
+      if (key.endsWith('/image') && isInShare(key.slice(0, -'/image'.length), share))
+        ids.set(key.slice(0, -'/image'.length), value);
     return ids;
   }
 

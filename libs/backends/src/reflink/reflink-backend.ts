@@ -13,6 +13,7 @@ import type {
   StageRef,
 } from '#backends/block-backend';
 import { HostFences } from '#backends/host-fence';
+import { type ImageShare, isLastShare } from '#backends/image-share';
 import type { ApplianceIdentity } from '#backends/object-backend';
 import { cutTogether } from '#backends/reflink/cut';
 import { CutSpeed, countExtents } from '#backends/reflink/cut-speed';
@@ -162,7 +163,7 @@ export class ReflinkBackend implements BlockBackend {
     });
   }
 
-  async *listImages(pool: string, signal: AbortSignal): AsyncIterable<ListedImage> {
+  async *listImages(pool: string, signal: AbortSignal, share?: ImageShare): AsyncIterable<ListedImage> {
     const doing = `list pool ${pool}`;
     // Each step by itself: the whole may be as long as it likes.
     const step = <T>(work: () => Promise<T>): Promise<T> =>
@@ -179,14 +180,14 @@ export class ReflinkBackend implements BlockBackend {
       hasLeft = true;
       throw error;
     });
-    const images = listPool(root)[Symbol.asyncIterator]();
+    const images = listPool(root, share)[Symbol.asyncIterator]();
     try {
       for (;;) {
         const next = await step(() => images.next());
         if (next.done) break;
         yield next.value;
       }
-      await step(() => fences(root).prune(FENCES_KEPT_MS));
+      if (isLastShare(share)) await step(() => fences(root).prune(FENCES_KEPT_MS));
     } catch (error) {
       throw fileError(error, doing);
     } finally {

@@ -1,5 +1,6 @@
 import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
+import type { SlowCallFigures } from '#platform/metrics/worker-metrics';
 
 /** Operations of one backend that wait for an answer to the same call, each for a minute at least. */
 export interface SlowCalls {
@@ -47,4 +48,12 @@ const SLOW = sql(
 export async function slowCalls(database: Database, tenantId: string | undefined): Promise<SlowCalls[]> {
   const rows = await database.engine<Row>(SLOW, [tenantId ?? null]);
   return rows.map(({ oldest, ...calls }) => ({ ...calls, oldest: { ...oldest, since: new Date(oldest.since) } }));
+}
+
+export async function readSlowCallFigures(database: Database): Promise<SlowCallFigures> {
+  const found = await slowCalls(database, undefined);
+  const calls: Record<string, number> = {};
+  for (const { call, found: many } of found) calls[call] = (calls[call] ?? 0) + many;
+  const [longest] = found;
+  return { calls, oldestSeconds: longest ? (Date.now() - longest.oldest.since.getTime()) / 1_000 : 0 };
 }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Batcher } from '#operations/accepting/batcher';
 import type { LeasedOperation } from '#operations/operation';
-import { type Database, isUniqueViolation } from '#platform/database/database';
+import { type Database, isRolledBack, isUniqueViolation } from '#platform/database/database';
 import { sql, sqlFile } from '#platform/database/sql';
 import { StorageError } from '#platform/errors';
 import { createLogger } from '#platform/logging/log';
@@ -112,7 +112,9 @@ export class Lease {
  */
 export class LeaseManager {
   private readonly held = new Map<string, Lease>();
-  private left: { operation: LeasedOperation; again: boolean }[] = [];
+  private left: Left[] = [];
+  /** Being claimed now: what the database says of their leases is not known here yet. */
+  private readonly asked = new Map<string, number>();
   private readonly claims = new Batcher<string, Lease | undefined>((_, ids) => this.claimAll(ids));
   private timer: NodeJS.Timeout | undefined;
   private again: NodeJS.Timeout | undefined;
@@ -176,7 +178,7 @@ export class LeaseManager {
   private async claimAll(operationIds: readonly string[]): Promise<(Lease | undefined)[]> {
     const sentAt = performance.now();
     const params = [operationIds, this.workerId, this.ttlMs, this.kinds, this.host];
-    const rows = await this.database.engine<LeasedOperation>(CLAIM, params);
+    const rows = await this.claimed(operationIds, params);
     const taken = new Map(rows.map(row => [row.id, row]));
     return operationIds.map(id => {
       const operation = taken.get(id);
@@ -189,6 +191,26 @@ export class LeaseManager {
       this.held.set(id, lease);
       return lease;
     });
+  }
+
+  /** A claim whose answer is lost may have been made: nobody here runs it, and its successor would count a death. */
+  private async claimed(ids: readonly string[], params: readonly unknown[]): Promise<LeasedOperation[]> {
+    for (const id of ids) this.asked.set(id, (this.asked.get(id) ?? 0) + 1);
+    try {
+      return await this.database.engine<LeasedOperation>(CLAIM, params);
+    } catch (error) {
+      if (!isRolledBack(error)) {
+        const known = new Set(this.left.filter(({ fence }) => fence === undefined).map(({ id }) => id));
+        for (const id of ids) if (!known.has(id)) this.left.push({ id, fence: undefined, again: true });
+      }
+      throw error;
+    } finally {
+      for (const id of ids) {
+        const others = this.asked.get(id)! - 1;
+        if (others > 0) this.asked.set(id, others);
+        else this.asked.delete(id);
+      }
+    }
   }
 
   /**
@@ -214,7 +236,7 @@ export class LeaseManager {
 
   /** Its attempt is left without an end; told until the database has heard it, since a death is counted (invariant E11). */
   leave({ operation }: Lease): Promise<void> {
-    this.left.push({ operation, again: true });
+    this.left.push({ id: operation.id, fence: operation.fence, operation, again: true });
     return this.tellLeft();
   }
 
@@ -223,20 +245,27 @@ export class LeaseManager {
    * successor, which counts the death, may just have been committing.
    */
   async tellLeft(): Promise<void> {
-    const left = new Map<string, (typeof this.left)[number]>();
+    const left = new Map<string, Left>();
     for (const one of this.left.splice(0)) {
       // Ours once more, under the same number: that one is not to be handed back (ADR 30).
-      const ours = this.held.get(one.operation.id);
-      if (ours && ours.operation !== one.operation && ours.operation.fence === one.operation.fence) continue;
-      if (left.has(one.operation.id)) this.left.push(one);
-      else left.set(one.operation.id, one);
+      const ours = this.held.get(one.id);
+      if (ours && ours.operation !== one.operation && ours.operation.fence === one.fence) continue;
+      if (left.has(one.id) || (one.fence === undefined && this.asked.has(one.id))) this.left.push(one);
+      else left.set(one.id, one);
     }
     if (left.size === 0) return;
-    const params = [this.workerId, [...left.keys()], [...left.values()].map(({ operation }) => operation.fence)];
+    const told = [...left.values()];
+    const params = [
+      this.workerId,
+      told.map(({ id }) => id),
+      told.map(({ fence }) => fence ?? null),
+      told.map(({ id }) => this.held.get(id)?.operation.fence ?? null),
+    ];
     try {
-      const told = await this.database.engine<{ id: string }>(LEFT, params);
-      for (const { id } of told) left.delete(id);
-      for (const { operation, again } of left.values()) if (again) this.left.push({ operation, again: false });
+      const heard = await this.database.engine<{ id: string }>(LEFT, params);
+      // Of a claim without an answer there may be two things to tell: what is ours, and what was counted.
+      for (const { id } of heard) if (left.get(id)!.fence !== undefined) left.delete(id);
+      for (const one of left.values()) if (one.again) this.left.push({ ...one, again: false });
     } catch {
       this.left.unshift(...left.values());
     }
@@ -295,6 +324,15 @@ export class LeaseManager {
     this.onLost(lease.operation);
     lease.lose();
   }
+}
+
+/** An attempt that was left without an end; without a fence: a claim that had no answer. */
+interface Left {
+  id: string;
+  fence: string | undefined;
+  operation?: LeasedOperation;
+  /** To be told once more, when there was nothing to tell. */
+  again: boolean;
 }
 
 const isDeadlock = (error: unknown): boolean =>

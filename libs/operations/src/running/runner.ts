@@ -19,6 +19,8 @@ const log = createLogger('operation');
 
 /** A worker that dies this often on one operation dies because of it. */
 const CRASH_LIMIT = 10;
+/** So often in a row without progress, a lease is lost because of what it is for: a call that outlasts it, for one. */
+const LOSS_LIMIT = 100;
 /** A defect of ours does not mend itself; more repeats only hide it. */
 const DEFECT_LIMIT = 10;
 
@@ -34,6 +36,13 @@ const LOST = sql(
     ORDER BY e.seq DESC LIMIT $2`,
 );
 const NAMED_WORKERS = 3;
+
+const LAST_LOST = sql(
+  'lease_last_lost',
+  `SELECT e.detail ->> 'worker' AS worker, e.detail ->> 'step' AS step
+     FROM trivet.operation_event e
+    WHERE e.operation_id = $1 AND e.type = 'lease_lost' ORDER BY e.seq DESC LIMIT 1`,
+);
 
 const HOST_FENCE_SEEN = sql('host_fence_seen', 'SELECT trivet.host_fence_seen($1) AS "caughtUp"');
 
@@ -110,6 +119,7 @@ export class Runner {
     try {
       if (!handler) throw new StorageError('internal', `this worker does not know ${operation.kind}`);
       if (operation.crashes >= CRASH_LIMIT) throw await this.deadly(operation);
+      if (operation.losses >= LOSS_LIMIT) throw await this.endless(operation);
       try {
         return await this.perform(attempt, handler);
       } catch (error) {
@@ -156,9 +166,17 @@ export class Runner {
 
   private async deadly({ id, crashes }: LeasedOperation): Promise<StorageError> {
     const lost = await this.database.engine<{ worker: string; step: string | null }>(LOST, [id, NAMED_WORKERS]);
-    const at = lost[0] && `, the last ${lost[0].step ? `at or after step ${lost[0].step}` : 'before its first step'}`;
+    const at = lost[0] && `, the last ${where(lost[0].step)}`;
     const who = lost.length > 0 ? `: ${lost.map(({ worker }) => worker).join(', ')}` : '';
     return new StorageError('internal', `${crashes} workers died while they ran it${at ?? ''}${who}`, {
+      retry: 'person',
+    });
+  }
+
+  private async endless({ id, losses }: LeasedOperation): Promise<StorageError> {
+    const [last] = await this.database.engine<{ worker: string; step: string | null }>(LAST_LOST, [id]);
+    const who = last ? `, each time ${where(last.step)}, the last time by worker ${last.worker}` : '';
+    return new StorageError('internal', `its lease was lost ${losses} times in a row without any progress${who}`, {
       retry: 'person',
     });
   }
@@ -283,6 +301,8 @@ export class Runner {
     return parked ? state : `retry: ${error.kind}`;
   }
 }
+
+const where = (step: string | null): string => (step ? `at or after step ${step}` : 'before its first step');
 
 /** One a claim: a crash leaves no span, and its successor's belongs to the same trace. */
 const attemptSpan = (operation: LeasedOperation): SpanOptions => ({

@@ -45,8 +45,17 @@ export function parseAddress(text: string): DatabaseAddress | undefined {
   return { url, hosts, readWrite: hosts.length > 1 || TAKE_WRITES.includes(wanted ?? '') };
 }
 
+/** For people and addresses. */
+export const nameOf = ({ host, port }: Host): string => `${host.includes(':') ? `[${host}]` : host}:${port}`;
+
+/** The same address, of one of its hosts alone. */
+export function atHost(text: string, host: Host): string {
+  const [, scheme, login = '', , path = '', query = ''] = FORM.exec(text)!;
+  const params = new URLSearchParams(query);
+  params.delete('target_session_attrs');
+  return `${scheme}${login}${nameOf(host)}${path}${params.size > 0 ? `?${params}` : ''}`;
+}
+
 /** For people: whom an address leads to, without its login. */
 export const hostsIn = (text: string): string =>
-  parseAddress(text)
-    ?.hosts.map(({ host, port }) => `${host.includes(':') ? `[${host}]` : host}:${port}`)
-    .join(', ') ?? 'an address that cannot be read';
+  parseAddress(text)?.hosts.map(nameOf).join(', ') ?? 'an address that cannot be read';

@@ -47,27 +47,27 @@ export class DatabaseClient extends Client {
 
   async #open(hosts: DatabaseHosts): Promise<Client> {
     const { hosts: _, ...config } = this.#config;
-    const { host, port, timeline } = await hosts.find(config);
+    const server = await hosts.find(config);
     const { connection } = this as unknown as { connection: Connection };
     // The pool gave it up meanwhile.
     if (connection.stream.destroyed) throw new Error('timeout exceeded when trying to connect');
-    Object.assign(this, { host, port });
+    Object.assign(this, { host: server.host, port: server.port });
     const parameters = parametersOf(this);
     try {
       await super.connect();
     } catch (error) {
-      hosts.doubt(timeline);
+      hosts.doubt(server);
       throw error;
     }
-    this.once('error', () => hosts.doubt(timeline));
-    if (isReadOnly(parameters) || hosts.isReplaced(timeline)) {
-      hosts.doubt(timeline);
+    this.once('error', () => hosts.doubt(server));
+    if (isReadOnly(parameters) || hosts.isReplaced(server)) {
+      hosts.doubt(server);
       await this.end().catch(() => {});
       throw Object.assign(new Error('the server takes no writes any more'), { code: '57P03' });
     }
     // With an error, so that whoever has it hears that it is gone.
     const end = (error: Error) => connection.stream.destroy(error);
-    hosts.opened(timeline, end);
+    hosts.opened(server, end);
     this.once('end', () => hosts.ended(end));
     connection.on('errorMessage', ({ code }) => {
       if (code === READ_ONLY) end(new Error('the server takes no writes any more'));

@@ -1,5 +1,12 @@
 import { Client, type ClientConfig } from 'pg';
 import type { DatabaseAddress, Host } from '#platform/config/database-address';
+import {
+  areStrangers,
+  order,
+  type Standing,
+  standingOf,
+  UndeclaredDatabase,
+} from '#platform/database/database-standing';
 import { createLogger } from '#platform/logging/log';
 
 const log = createLogger('database');
@@ -26,10 +33,7 @@ export function parametersOf(client: Client): ReadonlyMap<string, string> {
   return parameters;
 }
 
-export interface Found extends Host {
-  /** Grows with each promotion. */
-  timeline: number;
-}
+export type Found = Host & Standing;
 
 type EndConnection = (error: Error) => void;
 
@@ -39,14 +43,17 @@ const noPrimary = (why = 'no server of the address takes writes'): Error =>
 
 /**
  * The servers of one address, and which of them takes writes. That is asked of all at once when it is not known, and again when a
- * connection broke. Of two that take writes, as after a promotion whose old primary came back, it is the one that was promoted.
+ * connection broke. Of two that take writes, as after a promotion whose old primary came back, it is the one that was promoted;
+ * of two clusters, as after a restore into another one, the one that was declared (ADR 35).
  */
 export class DatabaseHosts {
   private static readonly all = new Map<string, DatabaseHosts>();
-  /** How to end each open connection, and the timeline of its server. */
-  private readonly open = new Map<EndConnection, number>();
+  /** How to end each open connection, and to whom it leads. */
+  private readonly open = new Map<EndConnection, Standing>();
   private known: Found | undefined;
-  private highest = 0;
+  private highest: Standing | undefined;
+  /** Of whom was said that nobody has declared them. */
+  private readonly undeclared = new Set<string>();
   private searching: Promise<Found> | undefined;
   private failedAt = Number.NEGATIVE_INFINITY;
   private failure: unknown;
@@ -71,18 +78,18 @@ export class DatabaseHosts {
     return this.searching;
   }
 
-  /** A connection to a server of this timeline broke, or that takes no writes. */
-  doubt(timeline: number): void {
-    if (!this.isReplaced(timeline)) this.known = undefined;
+  /** A connection to this server broke, or it takes no writes. */
+  doubt(server: Standing): void {
+    if (!this.isReplaced(server)) this.known = undefined;
   }
 
-  isReplaced(timeline: number): boolean {
-    return timeline < this.highest;
+  isReplaced(server: Standing): boolean {
+    return this.highest !== undefined && order(server, this.highest) < 0;
   }
 
   /** @param end called once its server is replaced, which may live on and would take its writes */
-  opened(timeline: number, end: EndConnection): void {
-    this.open.set(end, timeline);
+  opened(server: Standing, end: EndConnection): void {
+    this.open.set(end, server);
   }
 
   ended(end: EndConnection): void {
@@ -90,48 +97,52 @@ export class DatabaseHosts {
   }
 
   private async search(config: ClientConfig): Promise<Found> {
-    const { hosts } = this.address;
-    const errors: unknown[] = [];
-    const found: Found[] = [];
-    await new Promise<void>(resolve => {
-      let left = hosts.length;
-      for (const host of hosts)
-        void probe(config, host)
-          .then(
-            one => {
-              found.push(one);
-              setTimeout(resolve, BESIDE_MS).unref();
-            },
-            error => errors.push(error),
-          )
-          .finally(() => {
-            left--;
-            if (left === 0) resolve();
-          });
-    });
-    const best = found.sort((a, b) => b.timeline - a.timeline)[0];
-    if (!best || best.timeline < this.highest) {
-      this.failure = best
-        ? noPrimary('the only server that takes writes is one that was replaced')
-        : (errors.find(isRefusal) ?? errors.find(isNoPrimary) ?? errors[0]);
+    const { found, errors: said } = await probeAll(config, this.address.hosts);
+    // The login was right where we came from: a server that is being set up, to be restored into.
+    const errors = this.highest ? said.map(one => (isRefusal(one) ? noPrimary((one as Error).message) : one)) : said;
+    const all = found.sort((a, b) => order(b, a));
+    const strangers = this.strangersAmong(all);
+    const [best] = all.filter(one => !strangers.includes(one));
+    const undeclared = [...errors.filter(isUndeclared), ...strangers.map(one => new UndeclaredDatabase(one))];
+    for (const one of undeclared) this.sayOnce(one);
+    if (!best || this.isReplaced(best)) {
+      this.failure =
+        errors.find(isRefusal) ??
+        undeclared[0] ??
+        (best
+          ? noPrimary('the only server that takes writes is one that was replaced')
+          : (errors.find(isNoPrimary) ?? errors[0]));
       // Another login may be right.
       if (!isRefusal(this.failure)) this.failedAt = performance.now();
       throw this.failure;
     }
-    if (found.length > 1)
-      log.error(
-        { hosts: found, taken: best },
-        'two servers of the database take writes: stop the one that was replaced',
-      );
-    if (this.highest > 0 && best.timeline > this.highest)
-      log.warn(
-        { ...best, before: this.highest },
-        'another server of the database was promoted, and is used from now on',
-      );
-    this.highest = best.timeline;
+    if (all.length > 1)
+      log.error({ hosts: all, taken: best }, 'two servers of the database take writes: stop the one that was replaced');
+    const { highest: before } = this;
+    if (before && best.declared > before.declared)
+      log.warn({ ...best, before }, 'another database was declared to be the restored one, and is used from now on');
+    else if (before && best.timeline > before.timeline)
+      log.warn({ ...best, before }, 'another server of the database was promoted, and is used from now on');
+    this.highest = best;
     this.known = best;
-    for (const [end, timeline] of this.open) if (this.isReplaced(timeline)) end(replaced());
+    for (const [end, server] of this.open) if (this.isReplaced(server)) end(replaced());
     return best;
+  }
+
+  /** Of another cluster than the one that was used; while none was, two that know nothing of each other. */
+  private strangersAmong(found: readonly Found[]): Found[] {
+    const { highest } = this;
+    if (highest) return found.filter(one => areStrangers(one, highest));
+    const [first] = found;
+    return first && found.some(one => areStrangers(one, first))
+      ? found.filter(one => one.declared === first.declared)
+      : [];
+  }
+
+  private sayOnce(error: UndeclaredDatabase): void {
+    const server = `${error.at.host} ${error.at.port}`;
+    if (!this.undeclared.has(server)) log.error({ host: error.at.host, port: error.at.port }, error.message);
+    this.undeclared.add(server);
   }
 }
 
@@ -143,8 +154,38 @@ const codeOf = (error: unknown): string => String((error as { code?: unknown } |
 /** Who refuses our login says more than who is not there. */
 const isRefusal = (error: unknown): boolean => /^(28...|3D000|42501)$/.test(codeOf(error));
 const isNoPrimary = (error: unknown): boolean => codeOf(error) === '57P03';
+const isUndeclared = (error: unknown): error is UndeclaredDatabase => error instanceof UndeclaredDatabase;
 
-async function probe(config: ClientConfig, at: Host): Promise<Found> {
+/** Those that take writes, and what the others say; of slow ones nothing, once one has answered. */
+function probeAll(config: ClientConfig, hosts: readonly Host[]): Promise<{ found: Found[]; errors: unknown[] }> {
+  const errors: unknown[] = [];
+  const found: Found[] = [];
+  return new Promise(resolve => {
+    const end = () => resolve({ found: [...found], errors: [...errors] });
+    let left = hosts.length;
+    for (const host of hosts)
+      void probe(config, host, standingOf)
+        .then(
+          standing => {
+            found.push({ ...host, ...standing });
+            setTimeout(end, BESIDE_MS).unref();
+          },
+          error => errors.push(error),
+        )
+        .finally(() => {
+          left--;
+          if (left === 0) end();
+        });
+  });
+}
+
+/** Which of these take writes, whatever was declared of them. */
+export async function takingWrites(config: ClientConfig, hosts: readonly Host[]): Promise<Host[]> {
+  const asked = await Promise.allSettled(hosts.map(host => probe(config, host, async () => host)));
+  return asked.flatMap(one => (one.status === 'fulfilled' ? [one.value] : []));
+}
+
+async function probe<T>(config: ClientConfig, at: Host, ask: (client: Client, at: Host) => Promise<T>): Promise<T> {
   const client = new Client({ ...config, connectionTimeoutMillis: PROBE_MS, query_timeout: PROBE_MS });
   client.on('error', () => {});
   Object.assign(client, at);
@@ -152,8 +193,7 @@ async function probe(config: ClientConfig, at: Host): Promise<Found> {
   try {
     await client.connect();
     if (isReadOnly(parameters)) throw noPrimary();
-    const { rows } = await client.query<{ file: string }>('SELECT pg_walfile_name(pg_current_wal_lsn()) AS file');
-    return { ...at, timeline: Number.parseInt(rows[0]!.file.slice(0, 8), 16) };
+    return await ask(client, at);
   } finally {
     client.end().catch(() => {});
   }

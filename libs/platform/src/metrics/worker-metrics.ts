@@ -85,6 +85,27 @@ const tasks = new FigureSource<{ late: number }>(registry);
 
 tasks.gauge('trivet_tasks_late', 'Periodic tasks that have not succeeded for too long.', ({ late }) => late);
 
+/** Of all workers, as any of them reads them in the database. A label holds no name: `doctor` says whose they are. */
+export interface SlowCallFigures {
+  /** Method to how many of its calls have not returned for a minute. */
+  calls: Readonly<Record<string, number>>;
+  oldestSeconds: number;
+}
+
+const slow = new FigureSource<SlowCallFigures>(registry);
+
+slow.gauges(
+  'trivet_slow_calls',
+  'Calls of operations to backends that have not returned for a minute, by method.',
+  'method',
+  f => f.calls,
+);
+slow.gauge(
+  'trivet_slow_call_oldest_seconds',
+  'How long the oldest of them is under way; 0 when there is none.',
+  f => f.oldestSeconds,
+);
+
 const labelNames = ['task'] as const;
 const registers = [registry];
 
@@ -112,5 +133,6 @@ export const talliesMendedTotal = new Counter({
 });
 
 export const bindWorkerFigures = (read: () => Promise<WorkerFigures>): void => figures.bind(read);
+export const bindSlowCalls = (read: () => Promise<SlowCallFigures>): void => slow.bind(read);
 /** Of all workers, as any of them reads them in the database, or of this gateway. */
 export const bindLateTasks = (read: () => Promise<{ late: number }>): void => tasks.bind(read);

@@ -42,6 +42,8 @@ import { LostOnce1797210000190 } from '#platform/migrations/0045-lost-once';
 import { StorageHosts1797210000250 } from '#platform/migrations/0051-storage-hosts';
 import { OperationsOfPool1797210000260 } from '#platform/migrations/0052-operations-of-pool';
 import { Clusters1797210000300 } from '#platform/migrations/0056-clusters';
+import { DatabaseRestores1797210000310 } from '#platform/migrations/0057-database-restores';
+import { LostLeases1797210000315 } from '#platform/migrations/0057-lost-leases';
 import { PoolMoves1797210000320 } from '#platform/migrations/0058-pool-moves';
 import { ExportLeases1797210000330 } from '#platform/migrations/0059-export-leases';
 import type { Migration } from '#platform/migrations/locks';
@@ -92,6 +94,8 @@ export const MIGRATIONS = [
   StorageHosts1797210000250,
   OperationsOfPool1797210000260,
   Clusters1797210000300,
+  DatabaseRestores1797210000310,
+  LostLeases1797210000315,
   PoolMoves1797210000320,
   ExportLeases1797210000330,
 ] satisfies readonly (new () => Migration)[];

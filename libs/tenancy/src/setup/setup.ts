@@ -5,6 +5,7 @@ import { uuidv7 } from '#platform/uuid';
 import { DEFAULT_TENANT } from '#tenancy/credentials/login-name';
 import { COSI_ENDPOINT_NAME, CSI_ENDPOINT_NAME } from '#tenancy/endpoints/endpoint-names';
 import { localBackend } from '#tenancy/setup/local-backend';
+import { requireOwnPools } from '#tenancy/setup/own-pools';
 import { rbdBackend } from '#tenancy/setup/rbd-backend';
 import { addFirstUser, FIRST_ADMIN, FIRST_CSP_USER } from '#tenancy/users/first-user';
 
@@ -63,6 +64,7 @@ export async function setUp(
           secrets.openText(decodeSealed(known.sealed), place) === credentials &&
           sameJson(known.config, backend.config);
         if (same) continue;
+        await requireOwnPools(tx, tenantId, id, backend, known?.config);
         await tx.query(
           `INSERT INTO trivet.backend (tenant_id, id, name, kind, config) VALUES ($1, $2, $3, $4, $5)
            ON CONFLICT (tenant_id, id) DO UPDATE SET config = excluded.config, version = backend.version + 1,

@@ -11,6 +11,8 @@ export interface ImagePlace {
 export interface AuditPlace extends ImagePlace {
   /** By the database's clock; what was found since was found in this pass. */
   began: string;
+  /** At `rest`: the share of what is in the pool that is listed next. */
+  share?: number;
 }
 
 export const FIRST_IMAGE: ImagePlace = { kind: 'volume', after: '00000000-0000-0000-0000-000000000000' };

@@ -1,4 +1,5 @@
 import type { BlockStore, ListedImage } from '#backends/block-backend';
+import type { ImageShare } from '#backends/image-share';
 import type { PeriodicTask } from '#operations/periodic/periodic-task';
 import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
@@ -6,6 +7,7 @@ import { isStorageError } from '#platform/errors';
 import { createLogger } from '#platform/logging/log';
 import {
   type AuditedPool,
+  type AuditPlace,
   endAudit,
   FIRST_IMAGE,
   type ImagePlace,
@@ -25,6 +27,8 @@ import type { BlockDirectory } from '#storage/shared/backend-directory';
 const log = createLogger('block-drift');
 
 const BATCH = 500;
+/** What is in a pool is listed by shares, after each of which the place is kept. */
+export const SHARES = 16;
 /** Then others have their turn, and a worker that stops is not waited for. Between two portions. */
 const ROUND_MS = 60_000;
 /** One that hangs costs a call's time, and meanwhile another one has its turn; more would come before hosts' own calls. */
@@ -130,7 +134,7 @@ export class BlockDriftCheck implements PeriodicTask {
     signal: AbortSignal,
   ): Promise<boolean> {
     const { tenantId } = backend;
-    const pass = left ?? { ...FIRST_IMAGE, began: await timeAgo(this.database, 0) };
+    const pass: AuditPlace = left ?? { ...FIRST_IMAGE, began: await timeAgo(this.database, 0) };
     const findings = new Findings(this.database, backend, name, pass.began);
     for (let place: ImagePlace = pass; place.kind !== 'rest'; ) {
       place =
@@ -138,7 +142,12 @@ export class BlockDriftCheck implements PeriodicTask {
       await keepAuditPlace(this.database, backend, name, { ...place, began: pass.began });
       if (performance.now() >= until) return false;
     }
-    await this.orphans(backend, store, name, findings, signal);
+    for (let nth = pass.share ?? 0; nth < SHARES; nth++) {
+      await this.orphans(backend, store, name, findings, { nth, of: SHARES }, signal);
+      if (signal.aborted) return false;
+      await keepAuditPlace(this.database, backend, name, { ...REST, began: pass.began, share: nth + 1 });
+      if (performance.now() >= until) return false;
+    }
     if (portals.length > 0) await this.targets(backend, store, { tenantId, pool: name, portals }, findings, signal);
     if (signal.aborted) return false;
     await findings.forgetOthers();
@@ -151,6 +160,7 @@ export class BlockDriftCheck implements PeriodicTask {
     { volumes }: BlockStore,
     pool: string,
     findings: Findings,
+    share: ImageShare,
     signal: AbortSignal,
   ): Promise<void> {
     let batch: ListedImage[] = [];
@@ -163,7 +173,7 @@ export class BlockDriftCheck implements PeriodicTask {
           await findings.add('orphan_image', image.path, `${image.kind} of ${image.sizeBytes} bytes that no row knows`);
       batch = [];
     };
-    for await (const image of volumes.listImages(pool, signal)) {
+    for await (const image of volumes.listImages(pool, signal, share)) {
       batch.push(image);
       if (batch.length === BATCH) await flush();
     }
