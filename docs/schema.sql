@@ -451,7 +451,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.finding TO trivet_app;
 -- ========== The operation engine ====================================================================================
 
 -- operation: Every change that was accepted, from then to its end and 30 days on. Rules: quotas, tenant cap, history.
--- Migrations: 0001-foundation, 0006-admin, 0006-operations, 0006-quotas, 0051-storage-hosts, 0052-operations-of-pool, 0057-lost-leases
+-- Migrations: 0001-foundation, 0006-admin, 0006-operations, 0006-quotas, 0051-storage-hosts, 0052-operations-of-pool, 0060-lost-leases
 CREATE TABLE trivet.operation (
   tenant_id uuid NOT NULL,
   id uuid NOT NULL,

@@ -184,7 +184,8 @@ describe.skipIf('reason' in before)('two gateways and two workers of the release
         "SELECT s.id, s.volume_id AS volume FROM trivet.snapshot s JOIN trivet.volume v ON v.id = s.volume_id WHERE s.state = 'ready' AND v.state = 'ready'",
       );
       expect(there.map(({ volume }) => volume).sort()).toEqual([...published].sort());
-      const images = new PoolFiles(made.poolPath).images().map(({ kind, path }) => `${kind} ${basename(path)}`);
+      const held = await new PoolFiles(made.poolPath).images();
+      const images = held.map(({ kind, path }) => `${kind} ${basename(path)}`);
       const wanted = there.flatMap(({ id, volume }) => [`volume ${volume}`, `snapshot ${id}`]);
       expect(images.sort()).toEqual(wanted.sort());
       const served = fakeBlock.targets().filter(({ initiators }) => initiators.length > 0);

@@ -43,9 +43,9 @@ import { StorageHosts1797210000250 } from '#platform/migrations/0051-storage-hos
 import { OperationsOfPool1797210000260 } from '#platform/migrations/0052-operations-of-pool';
 import { Clusters1797210000300 } from '#platform/migrations/0056-clusters';
 import { DatabaseRestores1797210000310 } from '#platform/migrations/0057-database-restores';
-import { LostLeases1797210000315 } from '#platform/migrations/0057-lost-leases';
 import { PoolMoves1797210000320 } from '#platform/migrations/0058-pool-moves';
 import { ExportLeases1797210000330 } from '#platform/migrations/0059-export-leases';
+import { LostLeases1797210000340 } from '#platform/migrations/0060-lost-leases';
 import type { Migration } from '#platform/migrations/locks';
 
 /** In their order. */
@@ -95,7 +95,7 @@ export const MIGRATIONS = [
   OperationsOfPool1797210000260,
   Clusters1797210000300,
   DatabaseRestores1797210000310,
-  LostLeases1797210000315,
   PoolMoves1797210000320,
   ExportLeases1797210000330,
+  LostLeases1797210000340,
 ] satisfies readonly (new () => Migration)[];

@@ -7,7 +7,7 @@ ALTER TABLE trivet.operation ADD COLUMN losses integer NOT NULL DEFAULT 0, ADD C
 `;
 
 /** An operation that loses its lease each time waits for a person at last. */
-export class LostLeases1797210000315 implements Migration {
+export class LostLeases1797210000340 implements Migration {
   readonly locks: Migration['locks'] = {
     operation: { mode: 'ACCESS EXCLUSIVE', work: [], seconds: 0 },
   };
