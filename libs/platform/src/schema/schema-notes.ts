@@ -35,7 +35,8 @@ export const SCHEMA_NOTES: Readonly<Record<string, Readonly<Record<string, strin
     fair_cap: 'How many places each line of a class has, where all of them have more than workers can soon begin.',
     worker: 'Processes that run operations.',
     storage_host: 'Machines that workers run on, and what each can reach.',
-    pool_home: 'The one host that has the file system of a pool, or serves one of a cluster. Rules: home host, export lease.',
+    pool_home:
+      'The one host that has the file system of a pool, or serves one of a cluster. Rules: home host, export lease.',
     cluster_fence: 'Addresses of hosts that this appliance has shut out of a cluster.',
     periodic_task: 'What one worker at a time does for the appliance, who does it now, and when it last succeeded.',
   },
