@@ -4,7 +4,8 @@
  */
 const TESTS = '[.]spec[.]ts$|^test/|^libs/backends/src/conformance/';
 
-const PORTS = 'libs/backends/src/(object-backend|block-backend|image-ref|exporter|extent-source)[.]ts$';
+const PORTS =
+  'libs/backends/src/(object-backend|block-backend|image-ref|image-share|exporter|extent-source|cluster-exports|lease-demand)[.]ts$';
 const REGISTRY = 'libs/backends/src/registry[.]ts$';
 const KIND_FORMS = 'libs/backends/src/kind-forms[.]ts$';
 
@@ -56,6 +57,8 @@ const LOADED_LATE = [
   'libs/backends/src/linux/foreign.ts',
   'apps/cli/src/doctor/clock.ts',
   'apps/cli/src/testing/orphans.ts',
+  // Writes the cache of compiled code, and loads nothing.
+  'libs/platform/src/process/boot.ts',
 ];
 
 /**
@@ -78,7 +81,7 @@ const FOLDERS = {
     ['drift', 'schedules', 'groups', 'sessions'],
     ['publications', 'snapshots'],
     ['volumes'],
-    ['hosts'],
+    ['hosts', 'export-leases'],
     ['pools', 'protection', 'block-dependencies'],
     ['block-storage'],
   ],
@@ -119,8 +122,8 @@ const FOLDERS = {
     ['reflink', 'metered'],
     ['rgw', 'tgt', 'metered-extents', 'block-store'],
     ['s3', 'block-backend', 'no-exporter', 'range-builder'],
-    ['object-backend', 'exporter', 'extent-source'],
-    ['registration', 'image-ref', 'host-fence', 'in-flight', 'lane', 'linux'],
+    ['object-backend', 'exporter', 'extent-source', 'cluster-exports'],
+    ['registration', 'image-ref', 'image-share', 'lease-demand', 'host-fence', 'in-flight', 'lane', 'linux'],
   ],
   'apps/cli/src': [
     ['main'],
@@ -130,9 +133,11 @@ const FOLDERS = {
     ['backup', 'demo', 'supervisor'],
     ['csp'],
     ['api', 'command-line', 'doors', 'parts'],
-    ['credentials', 'ports', 'state', 'tgt-processes'],
+    ['credentials', 'state', 'tgt-processes'],
+    ['ports'],
     ['home'],
-    ['database', 'environment', 'human-bytes', 'json-in', 'processes', 'read-bytes', 'table', 'version'],
+    ['database', 'environment', 'human-bytes', 'processes', 'read-bytes', 'table', 'version'],
+    ['json-in'],
   ],
 };
 

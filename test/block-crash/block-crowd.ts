@@ -3,7 +3,8 @@ import { blockHistoryOf, blockViolations } from '#test/block-crash/block-history
 import { BlockJobs, type Host, hostOf, isPassing, must, persist, type Reply } from '#test/block-crash/block-jobs';
 import { targetsOf } from '#test/block-crash/block-targets';
 import { lastingMismatches } from '#test/block-crash/block-truth';
-import { difference, type ImageKind, type PoolImages, pattern, poolOf } from '#test/block-crash/pool-images';
+import { difference, type ImageKind, type PoolImages, pattern } from '#test/block-crash/pool-images';
+import { poolOf } from '#test/block-crash/pool-of-appliance';
 import type { TestAppliance } from '#test/support/appliance';
 import { until } from '#test/support/parts';
 

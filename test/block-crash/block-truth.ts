@@ -1,5 +1,6 @@
 import { type Target, targetsOf } from '#test/block-crash/block-targets';
-import { type ImageKind, poolOf } from '#test/block-crash/pool-images';
+import type { ImageKind } from '#test/block-crash/pool-images';
+import { poolOf } from '#test/block-crash/pool-of-appliance';
 import type { TestAppliance } from '#test/support/appliance';
 import { until } from '#test/support/parts';
 import { wrongTallies } from '#test/support/tallies';

@@ -1,6 +1,4 @@
 import { createHash } from 'node:crypto';
-import { PoolFiles } from '#test/block-crash/pool-files';
-import type { TestAppliance } from '#test/support/appliance';
 
 export type ImageKind = 'volume' | 'snapshot';
 
@@ -23,10 +21,6 @@ export interface PoolImages {
   /** What is being made, or was left behind, by names for people. */
   leftovers(): Promise<string[]>;
 }
-
-/** Of the appliance's one pool. */
-export const poolOf = (appliance: TestAppliance): PoolImages =>
-  appliance.blockFolders.ceph ?? new PoolFiles(appliance.poolPath);
 
 /** The bytes of a marked block follow from mark and place, so that one at the wrong place is seen. */
 export function pattern(mark: string, length: number): Buffer {

@@ -6,7 +6,8 @@ import { blockHistoryOf, blockViolations } from '#test/block-crash/block-history
 import { BlockJobs, hostOf, must } from '#test/block-crash/block-jobs';
 import { targetsOf } from '#test/block-crash/block-targets';
 import { lastingMismatches } from '#test/block-crash/block-truth';
-import { difference, poolOf } from '#test/block-crash/pool-images';
+import { difference } from '#test/block-crash/pool-images';
+import { poolOf } from '#test/block-crash/pool-of-appliance';
 import { BlockModel } from '#test/block-model/block-model';
 import { commands, type Real } from '#test/block-model/commands';
 import { TestAppliance } from '#test/support/appliance';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Database } from '#platform/database/database';
 import { BackendKinds } from '#storage/backends/backend-kinds';
-import { movePool } from '#storage/block/pools/pool-move';
+import { movePool } from '#storage/backends/pool-move';
 import type { RealDriver } from '#test/csp/driver-client';
 import { fakeBlockKind } from '#test/fakes/block/fake-block-kind';
 import { type DaemonProcess, TestAppliance } from '#test/support/appliance';

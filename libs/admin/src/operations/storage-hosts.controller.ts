@@ -7,7 +7,7 @@ import { Serves } from '#admin/requests/serves';
 import { type StorageHostView, WorkerDirectory } from '#operations/workers/worker-directory';
 import { Database } from '#platform/database/database';
 import { BackendRegistrations } from '#storage/backends/backend-registrations';
-import { type HostPool, poolsOfHost } from '#storage/block/pools/host-pools';
+import { type HostPool, poolsOfHost } from '#storage/backends/host-pools';
 import { auditWrite } from '#tenancy/audit-log/audit-log';
 
 @Controller()

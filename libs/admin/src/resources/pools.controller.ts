@@ -5,8 +5,8 @@ import { type AdminCall, Call } from '#admin/requests/admin-call';
 import { Serves } from '#admin/requests/serves';
 import { Database } from '#platform/database/database';
 import { BackendRegistrations } from '#storage/backends/backend-registrations';
+import { movePool } from '#storage/backends/pool-move';
 import { reportFindings } from '#storage/block/drift/finding-report';
-import { movePool } from '#storage/block/pools/pool-move';
 import { type PoolReport, reportBackends } from '#storage/block/pools/pool-report';
 
 const MOST_FINDINGS = 1_000;

@@ -7,7 +7,7 @@ describe('an address is announced', () => {
   it('by ARP to everybody, as sender and as target, in a frame of the least length', () => {
     const request = arpFrame(1, MAC, '10.0.0.50');
     expect(request.toString('hex')).toBe(
-      'ffffffffffff02000000002a08060001080006040001' + '02000000002a0a0000320000000000000a000032'.padEnd(76, '0'),
+      `ffffffffffff02000000002a08060001080006040001${'02000000002a0a0000320000000000000a000032'.padEnd(76, '0')}`,
     );
     expect(arpFrame(2, MAC, '10.0.0.50').subarray(20, 22).toString('hex')).toBe('0002');
   });

@@ -43,9 +43,16 @@ export async function removeAddress(moving: MovingAddress): Promise<void> {
 }
 
 /** Neighbours that had it elsewhere come here from now on. */
-export function announceAddress(moving: MovingAddress): void {
-  const found = (networkInterfaces()[moving.device] ?? []).find(one => one.address === moving.address);
-  if (found) announce(moving.device, found.mac, moving.address);
+export function announceAddress({ device, address }: MovingAddress): void {
+  const found = (networkInterfaces()[device] ?? []).find(one => one.address === address);
+  if (!found) return;
+  try {
+    announce(device, found.mac, address);
+  } catch (error) {
+    throw new StorageError('unavailable', `${address} cannot be announced on ${device}: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
 }
 
 async function ip(args: readonly string[], harmless: string): Promise<void> {

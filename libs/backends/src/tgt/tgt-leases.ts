@@ -22,7 +22,14 @@ export class TgtLeases implements Pick<ClusterExports, 'hold' | 'holdForever' | 
     await this.#write(pool, untilMs);
     await ensureGuard(this.#daemons.folder(pool));
     // Once more and again: a host that stands still answers its neighbours for an address that it has lost.
-    for (const moving of this.portals.moving(pool.pool)) if (isHere(moving)) announceAddress(moving);
+    for (const moving of this.portals.moving(pool.pool)) {
+      if (!isHere(moving)) continue;
+      try {
+        announceAddress(moving);
+      } catch {
+        // Said where the address was added.
+      }
+    }
   }
 
   holdForever(pool: ClusterPool): Promise<void> {
