@@ -14,6 +14,7 @@ const B = uuidv7();
 const ENGINE_SEES = [
   'appliance',
   'backend_circuit',
+  'cluster_fence',
   'fair_cap',
   'operation',
   'operation_event',
@@ -27,7 +28,7 @@ const ENGINE_SEES = [
 /** Of no tenant, and of no role: functions that run as their owner say what may be done with them. */
 const BY_FUNCTION_ONLY = ['database_restore', 'login_throttle', 'target_id'];
 /** Of no tenant too: of the processes. Workers write them as the engine, gateways go through functions. */
-const OF_THE_ENGINE = ['fair_cap', 'periodic_task', 'queue', 'storage_host', 'worker'];
+const OF_THE_ENGINE = ['cluster_fence', 'fair_cap', 'periodic_task', 'queue', 'storage_host', 'worker'];
 let tenantTables: string[];
 /** Ids that belong to B and that A has guessed. */
 const ids: Record<string, string> = {};
