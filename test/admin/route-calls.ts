@@ -21,6 +21,9 @@ export const PLACEHOLDERS = {
   answer: 'code=guess&state=guess',
   sharedBackend: 'no-such',
   emptyTenant: 'no-such',
+  storageHost: 'no-such',
+  poolBackend: 'no-such',
+  movedPool: 'no-such',
 };
 
 /** One right call of the route, about these things; nobody waits for an operation. */
