@@ -92,10 +92,13 @@ describe.each([
     const { lease_until: _until, crashes: counted, ...before } = (await operationOf(name))!;
     expect(counted).toBe(1);
     await workers.goesOn(stale);
-    // All that it says is that it lives (invariant E11).
+    // All that it says is that it lives, and has lost its lease (invariant E11).
     await until('no crash is counted any more', async () => (await operationOf(name))!.crashes === 0);
-    const { lease_until: _now, crashes: _crashes, ...after } = (await operationOf(name))!;
-    expect(after).toEqual(before);
+    const { lease_until: _now, crashes: _crashes, losses, lost_progress: at_, ...after } = (await operationOf(name))!;
+    const { losses: lostBefore, lost_progress: _before, ...unchanged } = before;
+    expect(after).toEqual(unchanged);
+    expect({ losses, lostBefore }).toEqual({ losses: 1, lostBefore: 0 });
+    expect(at_).not.toBeNull();
     expect(after).toMatchObject({ state: 'running', fence: '2', finished_at: null });
 
     await stale.stop('SIGKILL');

@@ -29,7 +29,7 @@ const rank = ({ id, method }: Operation): number => LAST.indexOf(id) * 10 + ORDE
 
 /** What is made for the requests to name. */
 const MADE =
-  'user token backend sharedBackend objectBackend foreignBucket endpoint bucket access volume binnedVolume snapshot host publication template session operation'.split(
+  'user token backend sharedBackend objectBackend foreignBucket endpoint bucket access volume binnedVolume snapshot host publication template session operation storageHost poolBackend'.split(
     ' ',
   );
 const CLASSES = ['fast', 'copy', 'destroy', 'index'];
@@ -99,6 +99,7 @@ async function madeBy(things: ExampleThings): Promise<Record<string, string[]>> 
   const made: Record<string, string[]> = {
     tenant: [...Array<string>(9).fill('acme'), 'beta'],
     confirm: ['acme'],
+    movedPool: ['moved'],
     class: [...CLASSES],
   };
   for (const name of MADE) {

@@ -5,3 +5,11 @@ import { readFileSync } from 'node:fs';
  * steps of 10 ms.
  */
 export const bootClock = (): number => Math.round(Number(readFileSync('/proc/uptime', 'utf8').split(' ')[0]) * 1_000);
+
+let boot: string | undefined;
+
+/** Another one after each start of the machine. */
+export function bootId(): string {
+  boot ??= readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  return boot;
+}

@@ -50,8 +50,10 @@ export class RbdBackend implements BlockBackend {
     this.#ceph = new CephProcess({ user, key, monitors });
     this.#pools = new RbdPools(pools, this.#ceph, owner);
     this.#client = { user, pools };
-    const served = new Set(pools.flatMap(pool => pool.portals.map(portal => splitPortal(portal).port)));
-    this.cluster = new RbdCluster(this.#ceph, this.#client, served);
+    const portalsOf = (some: RbdConfig['pools']) => some.flatMap(({ portals }) => portals.map(splitPortal));
+    const moving = portalsOf(pools.filter(pool => pool.moving)).map(({ address }) => address);
+    const ports = portalsOf(pools).map(({ port }) => port);
+    this.cluster = new RbdCluster(this.#ceph, this.#client, new Set(moving), ports);
   }
 
   async health(signal: AbortSignal): Promise<void> {

@@ -38,8 +38,10 @@ export class RbdCluster implements Pick<ClusterExports, 'look' | 'shutOut' | 'le
   constructor(
     private readonly ceph: CephProcess,
     private readonly client: CephClient,
-    /** Of portals: who is connected there is no part of the cluster. */
-    private readonly served: ReadonlySet<number>,
+    /** Addresses that are of no host: none is known to the cluster by them. */
+    private readonly moving: ReadonlySet<string>,
+    /** Ports of all. */
+    private readonly portals: readonly number[],
   ) {}
 
   look(signal: AbortSignal): Promise<ClusterView> {
@@ -47,6 +49,11 @@ export class RbdCluster implements Pick<ClusterExports, 'look' | 'shutOut' | 'le
       const { fsid, clients } = await this.ceph.call(signal, 'identity');
       const address = addressOf(clients);
       if (address === undefined) throw new StorageError('internal', `the cluster calls this host ${clients}`);
+      if (this.moving.has(address))
+        throw new StorageError(
+          'failed_precondition',
+          `the cluster sees this host at ${address}, which moves with a pool: give the host an address of its own in that network`,
+        );
       const isShutOut = (await this.#list(signal)).some(({ addr }) => addr === allClientsOf(address));
       const lacking = await this.#lacking(signal);
       return { fsid, address, isShutOut, ...(lacking === undefined ? {} : { lacking }) };
@@ -81,7 +88,7 @@ export class RbdCluster implements Pick<ClusterExports, 'look' | 'shutOut' | 'le
   }
 
   hasLeftovers(): Promise<boolean> {
-    return hasLeftoverSockets(this.served);
+    return hasLeftoverSockets(this.portals);
   }
 
   async #isKept(addr: string, signal: AbortSignal): Promise<boolean> {

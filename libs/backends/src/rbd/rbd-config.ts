@@ -90,4 +90,7 @@ export const rbdCredentials = z
       .regex(/^[A-Za-z0-9+/]{20,}={0,2}$/, 'expected a key as `ceph auth get-key` shows it')
       .meta({ title: 'Key', format: 'password' }),
   })
-  .meta({ description: "Of the user, with the caps mon 'profile rbd' and osd 'profile rbd pool=POOL' for each pool" });
+  .meta({
+    description:
+      "Of the user, with the caps mon 'profile rbd' and osd 'profile rbd pool=POOL' for each pool; where there are several storage hosts, mon 'profile rbd, allow command \"osd blocklist\"'",
+  });

@@ -2,7 +2,8 @@
  * Until when this host may serve a pool that another one could serve, in the folder of the pool's daemon, so that all workers of the
  * host know it, and the guard (lease-guard.ts) that outlives them.
  *
- *   lease      milliseconds of the boot clock, `forever` where there is no other host, 0 when another one has the pool
+ *   lease      milliseconds of the boot clock, `forever` where there is no other host, 0 when another one has the pool; and which
+ *              boot that is: of another one it is over
  *   addresses  `ADDRESS/PREFIX DEVICE` a line: those that move with the pool
  *
  * Where leases are demanded, no file is as good as 0: a host that joins serves nothing until it has been told to.
@@ -11,7 +12,7 @@ import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { leasesAreDemanded } from '#backends/lease-demand';
-import { bootClock } from '#backends/linux/boot-clock';
+import { bootClock, bootId } from '#backends/linux/boot-clock';
 import { type MovingAddress, withPrefix } from '#backends/linux/moving-address';
 import { type DaemonFolder, writeWhole } from '#backends/tgt/daemon-folder';
 import { StorageError } from '#platform/errors';
@@ -29,15 +30,20 @@ export class DaemonLease {
     const lines = addresses.map(moving => `${withPrefix(moving)} ${moving.device}\n`).join('');
     const path = join(this.folder.path, 'addresses');
     if ((await readFile(path, 'utf8').catch(() => '')) !== lines) await writeWhole(path, lines);
-    await writeWhole(this.#path, `${until}\n`);
+    await writeWhole(this.#path, `${until} ${bootId()}\n`);
   }
 
   /** Ask it right before each request that changes something. */
   require(): void {
-    const until = this.#read();
+    const [until, boot] = this.#read()?.split(' ') ?? [];
+    if (until !== undefined && boot !== bootId()) throw this.#over();
     if (until === FOREVER || (until === undefined && !leasesAreDemanded())) return;
     if (until !== undefined && bootClock() < Number(until)) return;
-    throw new StorageError(
+    throw this.#over();
+  }
+
+  #over(): StorageError {
+    return new StorageError(
       'unavailable',
       `pool ${this.folder.pool} is not served by this storage host now: another one has it, or takes it over`,
     );

@@ -2,7 +2,7 @@
  * Ends the daemon of a pool when this host's lease of it is over, whatever became of the workers: killed, stopped, cut off from the
  * database. The addresses go first, so that hosts find them at the successor; then the daemon is killed, which asks nobody.
  *
- * A process of its own for each such pool, in a session of its own: sh, 1 MB, that sleeps until the lease would end. After that it looks once
+ * A process of its own for each such pool, in a session of its own: sh, 1 MB, that looks every other second until the lease would end. After that it looks once
  * a second for some minutes, since a worker that stood still may have been about to start a daemon. Its clock is the kernel's.
  */
 import { spawn } from 'node:child_process';
@@ -15,18 +15,20 @@ import { StorageError } from '#platform/errors';
 const SCRIPT = `
 folder=$1
 over=0
-while read -r until 2>/dev/null < "$folder/lease"; do
+read -r current < /proc/sys/kernel/random/boot_id
+while read -r until boot 2>/dev/null < "$folder/lease"; do
+  [ "$boot" = "$current" ] || until=0
   [ "$until" = forever ] && exit 0
   read -r up rest < /proc/uptime
   left=$((until - \${up%.*}\${up#*.}0))
   if [ "$left" -gt 0 ]; then
     over=0
-    [ "$left" -gt 10000 ] && left=10000
+    [ "$left" -gt 2000 ] && left=2000
     sleep "$((left / 1000)).$(printf %03d $((left % 1000)))"
     continue
   fi
   while read -r address device; do
-    ip address del "$address" dev "$device" 2>/dev/null
+    timeout 2 ip address del "$address" dev "$device" 2>/dev/null
   done < "$folder/addresses"
   for line in $(grep -lzxF -- "$folder/pid" /proc/[0-9]*/cmdline 2>/dev/null); do
     process=\${line%/cmdline}

@@ -175,7 +175,7 @@ async function stop(folder: DaemonFolder, signal: LeaseSignal): Promise<Stopped>
       stopped = (await isGone(id, EXIT_MS)) && quits ? 'ended' : 'killed';
       if (stopped === 'killed') await kill(id);
     }
-    for (const name of ['daemon.json', 'state', 'ceph.conf', 'keyring', 'lease', 'addresses', 's.0', 's.0.lock']) {
+    for (const name of ['daemon.json', 'state', 'ceph.conf', 'keyring', 's.0', 's.0.lock']) {
       await rm(join(folder.path, name), { recursive: true, force: true });
     }
     return stopped;

@@ -1,6 +1,6 @@
 import type { ClusterExports, ClusterPool } from '#backends/cluster-exports';
 import type { DaemonRef } from '#backends/exporter';
-import { announceAddress, isHere, removeAddress } from '#backends/linux/moving-address';
+import { announceAddress, removeAddress } from '#backends/linux/moving-address';
 import { DaemonLease } from '#backends/tgt/daemon-lease';
 import { ensureGuard } from '#backends/tgt/lease-guard';
 import { type ClusterPortals, TgtDaemons } from '#backends/tgt/tgt-daemons';
@@ -20,16 +20,14 @@ export class TgtLeases implements Pick<ClusterExports, 'hold' | 'holdForever' | 
 
   async hold(pool: ClusterPool, untilMs: number): Promise<void> {
     await this.#write(pool, untilMs);
-    await ensureGuard(this.#daemons.folder(pool));
-    // Once more and again: a host that stands still answers its neighbours for an address that it has lost.
-    for (const moving of this.portals.moving(pool.pool)) {
-      if (!isHere(moving)) continue;
-      try {
-        announceAddress(moving);
-      } catch {
-        // Said where the address was added.
-      }
+    try {
+      await ensureGuard(this.#daemons.folder(pool));
+    } catch (error) {
+      await this.#write(pool, 0);
+      throw error;
     }
+    // Once more and again: a host that stands still answers its neighbours for an address that it has lost.
+    for (const moving of this.portals.moving(pool.pool)) announceAddress(moving);
   }
 
   holdForever(pool: ClusterPool): Promise<void> {
@@ -39,11 +37,12 @@ export class TgtLeases implements Pick<ClusterExports, 'hold' | 'holdForever' | 
   async drop(pool: ClusterPool, { orderly }: { orderly: boolean }, signal: LeaseSignal): Promise<boolean> {
     mayChange(signal);
     await this.#write(pool, 0);
-    for (const moving of this.portals.moving(pool.pool)) await removeAddress(moving);
+    // Hosts find them at the successor; whatever becomes of that, the daemon ends.
+    const removed = await Promise.allSettled(this.portals.moving(pool.pool).map(removeAddress));
     const ref: DaemonRef = { tenantId: pool.tenantId, pool: pool.pool, portals: [] };
-    if (!(await this.#daemons.find(ref))) return true;
-    const isEnded = orderly && (await this.#end(ref, signal));
+    const isEnded = (await this.#daemons.find(ref)) ? orderly && (await this.#end(ref, signal)) : true;
     await this.#daemons.kill(ref);
+    for (const one of removed) if (one.status === 'rejected') throw one.reason;
     return isEnded;
   }
 

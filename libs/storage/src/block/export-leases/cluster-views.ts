@@ -35,11 +35,16 @@ export class ClusterViews {
   async ofClusters(backends: readonly RegisteredBlockBackend[]): Promise<ClusterBackend[]> {
     const found: ClusterBackend[] = [];
     for (const backend of backends) {
-      const kind = this.kindOf(backend.kind);
-      if (!kind.isOfCluster) continue;
-      const { cluster } = await this.blocks.open(backend.tenantId, backend.backendId);
-      const pools = kind.pools(kind.parseConfig(backend.config)).map(({ name }) => name);
-      if (cluster) found.push({ ...backend, exports: cluster, pools });
+      try {
+        const kind = this.kindOf(backend.kind);
+        if (!kind.isOfCluster) continue;
+        const { cluster } = await this.blocks.open(backend.tenantId, backend.backendId);
+        const pools = kind.pools(kind.parseConfig(backend.config)).map(({ name }) => name);
+        if (cluster) found.push({ ...backend, exports: cluster, pools });
+      } catch (error) {
+        // The others go on.
+        this.say(backend.backendId, isStorageError(error) ? error.message : 'it cannot be opened');
+      }
     }
     return found;
   }

@@ -19,20 +19,27 @@ export class ComeBack {
     private readonly views: ClusterViews,
   ) {}
 
+  /** Whether some cluster has shut it out. */
+  isDue(clusters: readonly ClusterBackend[]): boolean {
+    return clusters.some(({ backendId }) => this.views.of(backendId)?.isShutOut);
+  }
+
   /** @param dropped told of each pool that is served no more */
   async run(
     clusters: readonly ClusterBackend[],
     dropped: (place: { backendId: string; pool: string }) => void,
   ): Promise<void> {
-    const shutOut = new Map<string, { view: ClusterView; backends: ClusterBackend[] }>();
-    for (const backend of clusters) {
-      const view = this.views.of(backend.backendId);
-      if (!view) continue;
-      const known = shutOut.get(view.fsid);
-      if (known) known.backends.push(backend);
-      else shutOut.set(view.fsid, { view, backends: [backend] });
+    const shutOut = new Map<string, ClusterView>();
+    for (const { backendId } of clusters) {
+      const view = this.views.of(backendId);
+      if (view?.isShutOut) shutOut.set(view.fsid, view);
     }
-    for (const { view, backends } of shutOut.values()) if (view.isShutOut) await this.comeBack(view, backends, dropped);
+    for (const view of shutOut.values()) {
+      // Of which cluster one is that was not looked at, nobody knows: it may be this one.
+      const ofIt = ({ backendId }: ClusterBackend): boolean =>
+        (this.views.of(backendId)?.fsid ?? view.fsid) === view.fsid;
+      await this.comeBack(view, clusters.filter(ofIt), dropped);
+    }
   }
 
   private async comeBack(
@@ -41,17 +48,22 @@ export class ComeBack {
     dropped: (place: { backendId: string; pool: string }) => void,
   ): Promise<void> {
     const fence = await this.store.shutOut(fsid, address);
-    for (const { tenantId, backendId, exports, pools } of backends)
-      for (const pool of pools) {
+    const pools = backends.flatMap(({ tenantId, backendId, exports, pools: names }) =>
+      names.map(pool => ({ tenantId, backendId, exports, pool })),
+    );
+    await Promise.all(
+      pools.map(async ({ tenantId, backendId, exports, pool }) => {
         dropped({ backendId, pool });
         await exports.drop({ tenantId, pool }, { orderly: false }, unleased(AbortSignal.timeout(DROP_MS), DROP_MS));
-      }
-    const [first] = backends;
+      }),
+    );
+    const asked = backends.find(({ backendId }) => this.views.of(backendId)?.fsid === fsid);
+    if (!asked) return;
+    const { exports } = asked;
     if (!fence)
       return this.stay(fsid, `the cluster has ${address} on its blocklist, and this appliance has not put it there`);
-    if (await first!.exports.hasLeftovers())
-      return this.stay(fsid, 'connections of daemons that were killed still end');
-    await first!.exports.letIn(address, unleased(AbortSignal.timeout(LET_IN_MS), LET_IN_MS));
+    if (await exports.hasLeftovers()) return this.stay(fsid, 'connections of daemons that were killed still end');
+    await exports.letIn(address, unleased(AbortSignal.timeout(LET_IN_MS), LET_IN_MS));
     await this.store.forgetShutOut(fsid, address, fence.fencedAt);
     this.said.delete(fsid);
     this.views.forget(fsid);

@@ -37,6 +37,13 @@ const NONE_REGISTERED_MS = 15_000;
 const SHUT_OUT_MS = 10_000;
 /** Units are closed in it, or killed. */
 const ORDERLY_MS = 2_000;
+/** An answer that comes later renews nothing any more that was not over. */
+const KEEP_MS = 2_500;
+/** After a gap in what this host says it takes nothing for as long: the others say first what they have. */
+const STEADY_MS = 3_000;
+/** Served without a worker, by who leaves and has no successor. */
+const KEPT_MS = 600_000;
+const COMING_BACK = 'coming back';
 
 export interface KeeperOptions {
   /** Its pools are served from now on. */
@@ -60,9 +67,12 @@ export class ExportLeaseKeeper implements PeriodicTask {
   private readonly held = new Map<string, Held>();
   /** What this host has ended, and what for: the fence of who has it. */
   private readonly dropped = new Map<string, string>();
-  private readonly fencing = new Set<string>();
+  /** Pools, and the way back into clusters, that something is done for beside the rounds: none of them is held meanwhile. */
+  private readonly busy = new Set<string>();
   private readonly obstacles = new Map<string, string>();
-  /** Backends whose pools are served without leases. */
+  /** When it was kept last, and since when without a gap. */
+  private kept = { last: Number.NEGATIVE_INFINITY, since: Number.POSITIVE_INFINITY };
+  /** Pools that are served without leases. */
   private readonly alone = new Set<string>();
   private isLeaving = false;
   /** Ends with the round that is under way. */
@@ -89,37 +99,48 @@ export class ExportLeaseKeeper implements PeriodicTask {
 
   private async round(): Promise<'calm' | undefined> {
     const clusters = await this.clusters();
+    for (const cluster of clusters) if (this.host.isOneOfSeveral || !this.isAlone(cluster)) this.views.refresh(cluster);
+    if (this.cameBack.isDue(clusters))
+      this.beside(COMING_BACK, 'it cannot come back to the cluster yet', () =>
+        this.cameBack.run(clusters, place => this.held.delete(keyOf(place))),
+      );
     if (!this.host.isOneOfSeveral) {
-      const isSaid = await this.serveAlone(clusters);
-      await this.cameBack.run(clusters, this.forgetHeld);
-      return isSaid ? 'calm' : undefined;
+      for (const cluster of clusters) await this.serveAlone(cluster);
+      return clusters.every(cluster => this.isAlone(cluster)) ? 'calm' : undefined;
     }
     this.alone.clear();
     demandLeases();
     if (clusters.length === 0) return 'calm';
-    for (const cluster of clusters) this.views.refresh(cluster);
-    const asked = clusters.map(({ exports }) => exports.now());
-    const homes = await this.store.keep(clusters.flatMap(cluster => this.seenOf(cluster)));
-    const began = new Map(clusters.map(({ backendId }, at) => [backendId, asked[at]!]));
+    const askedAt = new Map(clusters.map(({ backendId, exports }) => [backendId, exports.now()]));
+    const homes = await this.keep(clusters);
     const failures: unknown[] = [];
     await Promise.all(
-      homes.map(home =>
-        this.follow(home, clusters, began.get(home.backendId)!).catch(error => {
+      homes.map(home => {
+        const backend = clusters.find(({ backendId }) => backendId === home.backendId)!;
+        return this.follow({ ...home, backend }, askedAt.get(home.backendId)!).catch(error => {
           if (!isStorageError(error)) failures.push(error);
-          else
-            log.warn(
-              { pool: home.pool, err: error.toJSON() },
-              'the export of the pool is not as its lease says; tried again',
-            );
-        }),
-      ),
+          else log.warn({ pool: home.pool, err: error.toJSON() }, 'the pool cannot be held; tried again');
+        });
+      }),
     );
-    await this.cameBack.run(clusters, this.forgetHeld);
     if (failures.length > 0) throw failures[0];
     return undefined;
   }
 
-  /** Hands over what another host can have; the rest is served without this worker, as ever. */
+  private async keep(clusters: readonly ClusterBackend[]): Promise<HomeOfPool[]> {
+    const now = performance.now();
+    const { last, since } = this.kept;
+    const isSteady = now - last < STEADY_MS && now - since >= STEADY_MS;
+    const pools = clusters.flatMap(cluster => this.seenOf(cluster, isSteady));
+    const late = delay(KEEP_MS, undefined, { ref: false }).then(() => {
+      throw new StorageError('timeout', 'PostgreSQL did not answer in time: leases of exports are not renewed');
+    });
+    const homes = await Promise.race([this.store.keep(pools), late]);
+    this.kept = { last: now, since: now - last < STEADY_MS ? since : now };
+    return homes;
+  }
+
+  /** Hands over what another host can have; the rest is served without this worker for a while. */
   async leave(worker: string): Promise<void> {
     this.isLeaving = true;
     if (!this.host.isOneOfSeveral) return;
@@ -127,8 +148,10 @@ export class ExportLeaseKeeper implements PeriodicTask {
     await Promise.all(
       [...this.held.values()].map(async held => {
         try {
-          if (await this.store.hasSuccessor(held, worker)) await this.handOver(held);
-          else await held.backend.exports.holdForever(held);
+          const until = held.backend.exports.now() + KEPT_MS - MARGIN_MS;
+          const how = await this.store.leave(held, worker, KEPT_MS);
+          if (how === 'successor') await this.handOver(held);
+          if (how === 'kept') await held.backend.exports.hold(held, until);
         } catch (error) {
           log.warn({ pool: held.pool, err: error }, 'the pool is not handed over: its lease ends by itself');
         }
@@ -139,11 +162,11 @@ export class ExportLeaseKeeper implements PeriodicTask {
   private async handOver(held: Held): Promise<void> {
     const key = keyOf(held);
     this.held.delete(key);
-    this.dropped.set(key, held.fence);
     const isEnded = await this.drop(held, { orderly: true });
     // Of a daemon that died a moment ago, too.
     const inOrder = isEnded && !(await held.backend.exports.hasLeftovers());
     await this.store.release(held, inOrder);
+    this.dropped.set(key, held.fence);
     log.info({ pool: held.pool, inOrder }, 'the pool is handed over to another storage host');
   }
 
@@ -159,82 +182,83 @@ export class ExportLeaseKeeper implements PeriodicTask {
     return all;
   }
 
-  /** Nobody could have it instead. Said once: whoever joins must know whom to shut out. */
-  private async serveAlone(clusters: readonly ClusterBackend[]): Promise<boolean> {
-    for (const cluster of clusters) {
-      if (this.alone.has(cluster.backendId)) continue;
-      this.views.refresh(cluster);
-      const view = this.views.of(cluster.backendId);
-      if (!view || view.isShutOut || !this.hasAll(cluster)) continue;
-      for (const pool of cluster.pools) await cluster.exports.holdForever({ tenantId: cluster.tenantId, pool });
-      await this.store.keepAlone(this.seenOf(cluster));
-      this.alone.add(cluster.backendId);
-      this.held.clear();
-      this.dropped.clear();
-    }
-    return clusters.every(({ backendId }) => this.alone.has(backendId));
-  }
-
-  /** It has taken them into use. */
-  private hasAll({ backendId, pools }: ClusterBackend): boolean {
-    const own = this.host.reach?.pools ?? [];
-    return pools.every(name => own.some(one => one.backend === backendId && one.name === name));
-  }
-
-  private seenOf({ backendId, pools }: ClusterBackend): SeenPool[] {
+  /** Nobody could have it instead. Said once of each pool: whoever joins must know whom to shut out. */
+  private async serveAlone({ tenantId, backendId, exports, pools }: ClusterBackend): Promise<void> {
     const view = this.views.of(backendId);
-    const { pools: own = [], standby = [] } = this.host.reach ?? {};
-    const isUp = (name: string): boolean =>
-      [...own, ...standby].some(one => one.backend === backendId && one.name === name);
-    const isLetIn = view !== undefined && !view.isShutOut && view.lacking === undefined;
-    return pools.map(name => ({
-      backend: backendId,
-      name,
-      address: view?.address ?? null,
-      able: isLetIn && isUp(name),
-    }));
+    if (!view || view.isShutOut || this.busy.has(COMING_BACK)) return;
+    for (const pool of pools) {
+      const key = keyOf({ backendId, pool });
+      if (this.alone.has(key) || !isIn(this.host.reach?.pools, backendId, pool)) continue;
+      await exports.holdForever({ tenantId, pool });
+      await this.store.keepAlone([{ backend: backendId, name: pool, address: view.address }]);
+      this.alone.add(key);
+      this.held.delete(key);
+      this.dropped.delete(key);
+    }
   }
 
-  private async follow(home: HomeOfPool, clusters: readonly ClusterBackend[], askedAt: number): Promise<void> {
-    const backend = clusters.find(({ backendId }) => backendId === home.backendId)!;
-    const held = { ...home, backend };
-    const key = keyOf(home);
-    this.tell(key, home);
-    if (home.home !== this.host.name) {
+  /** All of it that is here. */
+  private isAlone({ backendId, pools }: ClusterBackend): boolean {
+    return pools.every(
+      pool => this.alone.has(keyOf({ backendId, pool })) || !isIn(this.host.reach?.pools, backendId, pool),
+    );
+  }
+
+  private seenOf({ backendId, pools }: ClusterBackend, isSteady: boolean): SeenPool[] {
+    const view = this.views.of(backendId);
+    const { pools: own, standby } = this.host.reach ?? {};
+    const isLetIn = view !== undefined && !view.isShutOut && !this.busy.has(COMING_BACK);
+    return pools.map(name => {
+      const able = isLetIn && (isIn(own, backendId, name) || isIn(standby, backendId, name));
+      const takes = able && isSteady && view.lacking === undefined;
+      return { backend: backendId, name, address: view?.address ?? null, able, takes };
+    });
+  }
+
+  private async follow(held: Held, askedAt: number): Promise<void> {
+    const key = keyOf(held);
+    this.tell(key, held);
+    if (this.busy.has(key)) return;
+    const view = this.views.of(held.backendId);
+    if (held.home !== this.host.name) {
       this.held.delete(key);
-      if (this.dropped.get(key) === home.fence) return;
-      await this.drop(held, { orderly: false });
-      this.dropped.set(key, home.fence);
-      return;
-    }
-    if (!home.renewed && home.drains) {
-      if (this.dropped.get(key) !== home.fence) await this.handOver(held);
+      if (this.dropped.get(key) !== held.fence)
+        this.beside(key, 'it cannot be dropped yet', async () => {
+          await this.drop(held, { orderly: false });
+          this.dropped.set(key, held.fence);
+        });
       return;
     }
     if (this.isLeaving) return;
+    if (!held.renewed && held.drains) {
+      if (this.dropped.get(key) !== held.fence)
+        this.beside(key, 'it cannot be handed over yet', () => this.handOver(held));
+      return;
+    }
+    if (view && held.address !== null && view.address !== held.address)
+      return this.beside(key, 'it cannot be served from another address yet', () => this.readdress(held, view.address));
     this.dropped.delete(key);
-    if (!home.renewed || this.views.of(home.backendId)?.isShutOut) return;
-    if (home.toFence.length > 0) return this.fence(held);
-    await backend.exports.hold(home, askedAt + TERM_MS - MARGIN_MS);
+    if (!held.renewed || view?.isShutOut || this.busy.has(COMING_BACK)) return;
+    if (held.toFence.length > 0)
+      return this.beside(key, `${held.toFence.map(({ host }) => host).join(', ')} cannot be shut out yet`, () =>
+        this.shutOut(held),
+      );
+    await held.backend.exports.hold(held, askedAt + TERM_MS - MARGIN_MS);
     const before = this.held.get(key);
     this.held.set(key, held);
-    if (before?.fence !== home.fence) void this.options.serve(home).catch(() => {});
+    if (before?.fence !== held.fence) void this.options.serve(held).catch(() => {});
   }
 
-  /** Not waited for: other pools' leases go on meanwhile. */
-  private fence(held: Held): void {
-    const key = keyOf(held);
-    if (this.fencing.has(key)) return;
-    this.fencing.add(key);
-    void this.shutOut(held)
+  /** Not waited for: other pools' leases go on meanwhile. One thing at a time for each. */
+  private beside(key: string, refusal: string, work: () => Promise<void>): void {
+    if (this.busy.has(key)) return;
+    this.busy.add(key);
+    void work()
       .catch(error => {
         const err = isStorageError(error) ? error.toJSON() : error;
-        log.warn(
-          { pool: held.pool, hosts: held.toFence.map(({ host }) => host), err },
-          'they cannot be shut out yet; tried again',
-        );
+        log.warn({ of: key, reason: refusal, err }, 'a pool of a cluster waits; tried again');
       })
-      .finally(() => this.fencing.delete(key));
+      .finally(() => this.busy.delete(key));
   }
 
   private async shutOut(held: Held): Promise<void> {
@@ -242,12 +266,8 @@ export class ExportLeaseKeeper implements PeriodicTask {
     const view = this.views.of(held.backendId);
     if (!view) throw new StorageError('unavailable', 'the cluster is out of reach');
     const others = toFence.filter(({ address }) => address !== view.address);
-    if (others.length < toFence.length) {
-      // It had the pool before, and lost it while it was to shut out the one before.
-      await this.drop(held, { orderly: false });
-      if (await backend.exports.hasLeftovers())
-        throw new StorageError('unavailable', 'connections of killed daemons still end');
-    }
+    // It had the pool before, and lost it while it was to shut out the one before; or has got another name.
+    if (others.length < toFence.length) await this.end(held);
     const signal = unleased(AbortSignal.timeout(SHUT_OUT_MS), SHUT_OUT_MS);
     await this.store.noteShutOut(view.fsid, others);
     await backend.exports.shutOut([...new Set(others.map(({ address }) => address))], signal);
@@ -258,9 +278,20 @@ export class ExportLeaseKeeper implements PeriodicTask {
     );
   }
 
-  private readonly forgetHeld = (place: { backendId: string; pool: string }): void => {
-    this.held.delete(keyOf(place));
-  };
+  /** Whoever shuts this host out goes by the address that its daemons came from. */
+  private async readdress(held: Held, address: string): Promise<void> {
+    await this.end(held);
+    await this.store.readdressed(held, address);
+    log.warn({ pool: held.pool, from: held.address, to: address }, 'the cluster sees this storage host elsewhere now');
+  }
+
+  /** Nothing of it can come any more. */
+  private async end(held: Held): Promise<void> {
+    this.held.delete(keyOf(held));
+    await this.drop(held, { orderly: false });
+    if (await held.backend.exports.hasLeftovers())
+      throw new StorageError('unavailable', 'connections of killed daemons still end');
+  }
 
   private drop({ tenantId, pool, backend }: Held, how: { orderly: boolean }): Promise<boolean> {
     const boundMs = how.orderly ? ORDERLY_MS : DROP_MS;
@@ -279,3 +310,6 @@ export class ExportLeaseKeeper implements PeriodicTask {
 }
 
 const keyOf = ({ backendId, pool }: { backendId: string; pool: string }): string => `${backendId}/${pool}`;
+
+const isIn = (pools: readonly { backend: string; name: string }[] = [], backendId: string, name: string): boolean =>
+  pools.some(one => one.backend === backendId && one.name === name);

@@ -12,6 +12,8 @@ export interface SeenPool {
   address: string | null;
   /** It could serve it now. */
   able: boolean;
+  /** It would be let to take it over. */
+  takes: boolean;
 }
 
 export interface Shut {
@@ -29,6 +31,8 @@ export interface HomeOfPool {
   fence: string;
   /** It is this host's, for another term from now on. */
   renewed: boolean;
+  /** Of the home at the cluster, as it was when it began to serve. */
+  address: string | null;
   /** This host is being drained, by a person. */
   drains: boolean;
   /** Whose daemons may still write. */
@@ -39,12 +43,13 @@ export interface HomeOfPool {
 
 const KEEP = sql(
   'exports_keep',
-  `SELECT tenant_id AS "tenantId", backend_id AS "backendId", pool, home, fence::text, renewed, drains, to_fence AS "toFence", obstacle
+  `SELECT tenant_id AS "tenantId", backend_id AS "backendId", pool, home, fence::text, renewed, drains, address, to_fence AS "toFence", obstacle
      FROM trivet.keep_exports($1, $2, $3)`,
 );
 const ALONE = sql('exports_alone', 'SELECT trivet.serve_exports_alone($1, $2)');
 const FENCED = sql('exports_fenced', 'SELECT trivet.exports_fenced($1, $2, $3, $4) AS still');
-const SUCCESSOR = sql('exports_successor', 'SELECT trivet.exports_have_successor($1, $2, $3, $4) AS found');
+const LEAVE = sql('exports_leave', 'SELECT trivet.leave_exports($1, $2, $3, $4, $5, $6) AS how');
+const READDRESSED = sql('exports_readdressed', 'SELECT trivet.exports_readdressed($1, $2, $3, $4, $5)');
 const RELEASE = sql('exports_release', 'SELECT trivet.release_exports($1, $2, $3, $4, $5)');
 const NOTE = sql('cluster_fences_note', 'SELECT trivet.note_cluster_fences($1, $2, $3)');
 const OURS = sql(
@@ -77,10 +82,20 @@ export class LeaseStore {
     return row!.still;
   }
 
-  async hasSuccessor({ backendId, pool }: OfPool, worker: string): Promise<boolean> {
-    const asked = [this.host, worker, backendId, pool];
-    const [row] = await this.database.engine<{ found: boolean }>(SUCCESSOR, asked);
-    return row!.found;
+  /** It leaves in order: who has the pool from now on. kept: nobody else, for so long. */
+  async leave(
+    { backendId, pool, fence }: OfPool,
+    worker: string,
+    keptMs: number,
+  ): Promise<'others' | 'successor' | 'kept'> {
+    const asked = [this.host, worker, backendId, pool, fence, keptMs];
+    const [row] = await this.database.engine<{ how: 'others' | 'successor' | 'kept' }>(LEAVE, asked);
+    return row!.how;
+  }
+
+  /** Nothing is served from the address before. */
+  async readdressed({ backendId, pool, fence }: OfPool, address: string): Promise<void> {
+    await this.database.engine(READDRESSED, [this.host, backendId, pool, fence, address]);
   }
 
   async release({ backendId, pool, fence }: OfPool, inOrder: boolean): Promise<void> {
