@@ -609,7 +609,7 @@ CREATE TABLE trivet.worker (
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.worker TO trivet_engine;
 
 -- storage_host: Machines that workers run on, and what each can reach.
--- Migrations: 0051-storage-hosts, 0058-pool-moves
+-- Migrations: 0051-storage-hosts, 0058-pool-moves, 0059-export-leases
 CREATE TABLE trivet.storage_host (
   name text NOT NULL,
   named boolean NOT NULL,
@@ -624,6 +624,8 @@ CREATE TABLE trivet.storage_host (
   draining_reason text,
   draining_by text,
   draining_since timestamptz,
+  takes jsonb NOT NULL DEFAULT '[]'::jsonb,
+  takes_at timestamptz,
   CONSTRAINT storage_host_pkey PRIMARY KEY (name)
 ) WITH (fillfactor=50);
 GRANT SELECT ON trivet.storage_host TO trivet_engine;
@@ -1990,21 +1992,18 @@ BEGIN
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.exports_fenced(text,uuid,text,bigint) TO trivet_engine;
 
--- exports_have_successor: 0059-export-leases
--- Whether a host that lives could take a pool over; of a host that has several workers none has to.
-CREATE OR REPLACE FUNCTION trivet.exports_have_successor(p_host text, p_worker uuid, p_backend uuid, p_pool text)
- RETURNS boolean
+-- exports_readdressed: 0059-export-leases
+-- The host has another address at the cluster, and serves nothing from the one before.
+CREATE OR REPLACE FUNCTION trivet.exports_readdressed(p_host text, p_backend uuid, p_pool text, p_fence bigint, p_address text)
+ RETURNS void
  LANGUAGE sql
- STABLE SECURITY DEFINER
+ SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-  SELECT NOT EXISTS (SELECT FROM trivet.worker w
-                      WHERE w.host = p_host AND w.id <> p_worker AND w.seen_at > now() - interval '15 seconds')
-     AND EXISTS (SELECT FROM trivet.storage_host o
-                  WHERE o.name <> p_host AND NOT o.draining AND o.seen_at > now() - interval '15 seconds'
-                    AND o.reach -> 'standby' @> jsonb_build_array(jsonb_build_object('backend', p_backend, 'name', p_pool)));
+  UPDATE trivet.pool_home h SET address = p_address
+   WHERE h.backend_id = p_backend AND h.pool = p_pool AND h.host = p_host AND h.fence = p_fence;
 $function$;
-GRANT EXECUTE ON FUNCTION trivet.exports_have_successor(text,uuid,uuid,text) TO trivet_engine;
+GRANT EXECUTE ON FUNCTION trivet.exports_readdressed(text,uuid,text,bigint,text) TO trivet_engine;
 
 -- fenced: 0001-foundation
 -- Rule: fence. Ends the transaction of a worker whose lease is lost: its commit is already on the way.
@@ -2328,11 +2327,12 @@ END $function$;
 GRANT EXECUTE ON FUNCTION trivet.join_storage_host(text,boolean,text,text) TO trivet_engine;
 
 -- keep_exports: 0059-export-leases
--- Rule: export lease. Each host says every second which pools of clusters it could serve (backend, name, its address at the cluster, able: it
--- reaches the cluster, which has not shut it out). What it has is renewed, unless another one can serve it and it cannot, or drains. What
--- nobody renews is given to it, with everybody who may still write. Clocks of hosts decide nothing.
+-- Rule: export lease. Each host says every second which pools of clusters it could serve: backend, name, its address at the cluster; able: it
+-- reaches the cluster, which has not shut it out; takes: and may take it over. What it has is renewed, unless another one can take it
+-- and it cannot serve it, or drains. What nobody renews is given to the next that asks and takes, with everybody who may still write. Clocks
+-- of hosts decide nothing. An address stays until its host has said that nothing is served from there any more.
 CREATE OR REPLACE FUNCTION trivet.keep_exports(p_host text, p_pools jsonb, p_term_ms integer)
- RETURNS TABLE(tenant_id uuid, backend_id uuid, pool text, home text, fence bigint, renewed boolean, drains boolean, to_fence jsonb, obstacle text)
+ RETURNS TABLE(tenant_id uuid, backend_id uuid, pool text, home text, fence bigint, renewed boolean, drains boolean, address text, to_fence jsonb, obstacle text)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -2341,35 +2341,50 @@ AS $function$
 DECLARE
   term CONSTANT interval := make_interval(secs => p_term_ms / 1000.0);
   silence CONSTANT interval := '15 seconds';
-  drains CONSTANT boolean := EXISTS (SELECT FROM trivet.storage_host h WHERE h.name = p_host AND h.draining);
+  is_draining CONSTANT boolean := EXISTS (SELECT FROM trivet.storage_host h WHERE h.name = p_host AND h.draining);
+  -- A worker of the release before would serve what another one takes, and ask nobody.
+  knows CONSTANT boolean := NOT EXISTS (
+    SELECT FROM trivet.worker w
+     WHERE w.host = p_host AND w.seen_at > now() - silence AND NOT w.tasks @> '[{"name": "export-leases"}]');
 BEGIN
-  UPDATE trivet.pool_home h SET cluster = true, address = coalesce(p.address, h.address), lease_until = now() + term
+  UPDATE trivet.storage_host h
+     SET takes_at = now(),
+         takes = (SELECT coalesce(jsonb_agg(jsonb_build_object('backend', p.backend, 'name', p.name)), '[]')
+                    FROM jsonb_to_recordset(p_pools) AS p (backend uuid, name text, takes boolean) WHERE p.takes AND knows)
+   WHERE h.name = p_host;
+  UPDATE trivet.pool_home h SET cluster = true, address = coalesce(h.address, p.address), lease_until = now() + term
     FROM jsonb_to_recordset(p_pools) AS p (backend uuid, name text, address text, able boolean)
    WHERE h.backend_id = p.backend AND h.pool = p.name AND h.host = p_host
-     AND (p.able AND NOT drains OR NOT EXISTS (
+     AND (h.address = p.address) IS NOT FALSE
+     AND (p.able AND NOT is_draining OR NOT EXISTS (
            SELECT FROM trivet.storage_host o
-            WHERE o.name <> p_host AND NOT o.draining AND o.seen_at > now() - silence
-              AND o.reach -> 'standby' @> jsonb_build_array(jsonb_build_object('backend', p.backend, 'name', p.name))));
+            WHERE o.name <> p_host AND NOT o.draining AND o.takes_at > now() - interval '3 seconds'
+              AND o.takes @> jsonb_build_array(jsonb_build_object('backend', p.backend, 'name', p.name))));
   UPDATE trivet.pool_home h
      SET host = p_host, address = p.address, fence = h.fence + 1, claimed_at = now(), lease_until = now() + term,
          to_fence = CASE WHEN h.lease_until = '-infinity' THEN h.to_fence
                          ELSE h.to_fence || jsonb_build_object('host', h.host, 'address', h.address) END
-    FROM jsonb_to_recordset(p_pools) AS p (backend uuid, name text, address text, able boolean), trivet.storage_host was
-   WHERE h.backend_id = p.backend AND h.pool = p.name AND h.cluster AND h.host <> p_host AND p.able AND NOT drains AND was.name = h.host
+    FROM jsonb_to_recordset(p_pools) AS p (backend uuid, name text, address text, takes boolean),
+         trivet.storage_host was, trivet.storage_host me
+   WHERE h.backend_id = p.backend AND h.pool = p.name AND h.cluster AND h.host <> p_host
+     AND p.takes AND knows AND NOT is_draining AND p.address IS NOT NULL AND was.name = h.host AND me.name = p_host
      AND (h.lease_until < now() OR h.lease_until IS NULL AND was.seen_at < now() - silence)
-     AND (h.lease_until = '-infinity' OR h.address <> p.address);
+     AND (h.lease_until = '-infinity' OR h.address <> p.address
+          -- The same machine under another name, of those that were given none.
+          OR h.address = p.address AND NOT was.named AND NOT me.named AND was.seen_at < now() - silence);
   IF FOUND THEN PERFORM trivet.route_operations(); END IF;
   RETURN QUERY
-  SELECT h.tenant_id, h.backend_id, h.pool, h.host, h.fence, h.host = p_host AND h.lease_until >= now() + term, drains, h.to_fence,
+  SELECT h.tenant_id, h.backend_id, h.pool, h.host, h.fence, h.host = p_host AND h.lease_until >= now() + term, is_draining, h.address, h.to_fence,
          CASE WHEN h.host = p_host OR h.lease_until >= now() OR h.lease_until IS NULL AND was.seen_at >= now() - silence THEN NULL
               WHEN NOT h.cluster OR h.address IS NULL THEN
-                'the address of storage host ' || h.host || ' at the cluster is not known, so that it cannot be shut out'
+                'the address of storage host ' || h.host || ' at the cluster is not known, so that it cannot be shut out: start its worker again, '
+                || 'or another one with TRIVET_HOST=' || h.host
               WHEN h.address = p.address THEN
-                'storage host ' || h.host || ' has the same address at the cluster, ' || h.address || ', and cannot be shut out alone'
+                'storage host ' || h.host || ' has the same address at the cluster, ' || h.address || ', and cannot be shut out alone: set TRIVET_HOST='
+                || h.host || ' if this machine was called so before'
          END
     FROM trivet.pool_home h
-    JOIN jsonb_to_recordset(p_pools) AS p (backend uuid, name text, address text, able boolean)
-      ON h.backend_id = p.backend AND h.pool = p.name
+    JOIN jsonb_to_recordset(p_pools) AS p (backend uuid, name text, address text) ON h.backend_id = p.backend AND h.pool = p.name
     JOIN trivet.storage_host was ON was.name = h.host;
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.keep_exports(text,jsonb,integer) TO trivet_engine;
@@ -2476,6 +2491,27 @@ BEGIN
     USING ERRCODE = 'TV002', DETAIL = p_key;
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.keep_volume_quota(uuid,text,bigint,numeric) TO trivet_app;
+
+-- leave_exports: 0059-export-leases
+-- What becomes of a pool when a worker leaves in order. others: more workers of its host have it. successor: a host that lives can take it.
+-- kept: nobody can, so it is served on without a worker, for p_kept_ms.
+CREATE OR REPLACE FUNCTION trivet.leave_exports(p_host text, p_worker uuid, p_backend uuid, p_pool text, p_fence bigint, p_kept_ms integer)
+ RETURNS text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+BEGIN
+  IF EXISTS (SELECT FROM trivet.worker w
+              WHERE w.host = p_host AND w.id <> p_worker AND w.seen_at > now() - interval '15 seconds') THEN RETURN 'others'; END IF;
+  IF EXISTS (SELECT FROM trivet.storage_host o
+              WHERE o.name <> p_host AND NOT o.draining AND o.takes_at > now() - interval '3 seconds'
+                AND o.takes @> jsonb_build_array(jsonb_build_object('backend', p_backend, 'name', p_pool))) THEN RETURN 'successor'; END IF;
+  UPDATE trivet.pool_home h SET lease_until = now() + make_interval(secs => p_kept_ms / 1000.0)
+   WHERE h.backend_id = p_backend AND h.pool = p_pool AND h.host = p_host AND h.fence = p_fence AND h.lease_until > now();
+  RETURN CASE WHEN FOUND THEN 'kept' ELSE 'others' END;
+END $function$;
+GRANT EXECUTE ON FUNCTION trivet.leave_exports(text,uuid,uuid,text,bigint,integer) TO trivet_engine;
 
 -- leaves_bin: 0012-giving-way
 -- On its way out of the recycle bin: its place is promised to somebody else already.
@@ -3460,7 +3496,7 @@ CREATE OR REPLACE FUNCTION trivet.serve_exports_alone(p_host text, p_pools jsonb
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-  UPDATE trivet.pool_home h SET cluster = true, address = p.address, lease_until = NULL
+  UPDATE trivet.pool_home h SET cluster = true, address = coalesce(h.address, p.address), lease_until = NULL
     FROM jsonb_to_recordset(p_pools) AS p (backend uuid, name text, address text)
    WHERE h.backend_id = p.backend AND h.pool = p.name AND h.host = p_host;
 $function$;

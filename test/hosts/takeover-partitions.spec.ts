@@ -1,0 +1,3 @@
+import { describeTakeover, PARTITIONS } from '#test/hosts/describe-takeover';
+
+describeTakeover(PARTITIONS, { inOrder: true });
