@@ -21,7 +21,8 @@ export const narrowed = (lease: LeaseSignal, wanted: AbortSignal): LeaseSignal =
 /**
  * For changes that no operation makes, and that are harmless whenever they come: only their time is kept. A daemon and its
  * portals as the pool's row says; a folder that becomes the pool which it is configured to be; what a tenant has that is being
- * removed; a target that belongs to no volume; an attempt's own temporary, and what lies in
+ * removed; a target that belongs to no volume; the end of daemons of a pool that
+ * another host has, and shutting that one out (ADR 40); an attempt's own temporary, and what lies in
  * the trash and is noted as ours.
  */
 export function unleased(signal: AbortSignal, boundMs = 60_000): LeaseSignal {
