@@ -19,7 +19,13 @@ type OwnerConfig = Config & { TRIVET_DATABASE_OWNER_URL: string };
  * @param restored the database was put back from a dump or a copy, and is the one that counts
  */
 export async function migrateDatabase({ restored }: { restored?: boolean | undefined }): Promise<void> {
-  const config = loadConfig(['TRIVET_DATABASE_OWNER_URL', 'TRIVET_KEK_FILE'], currentSettings());
+  const settings = currentSettings();
+  // Under systemd the units alone have the key; what is declared needs none.
+  const withKey = !restored || settings.TRIVET_KEK_FILE !== undefined;
+  const config = loadConfig(
+    ['TRIVET_DATABASE_OWNER_URL', ...(withKey ? (['TRIVET_KEK_FILE'] as const) : [])],
+    settings,
+  );
   if (restored) config.TRIVET_DATABASE_OWNER_URL = await restoredAddress(config.TRIVET_DATABASE_OWNER_URL);
   const { applied } = await migrate(config.TRIVET_DATABASE_OWNER_URL, {
     say: line => process.stderr.write(`${line}\n`),
@@ -31,6 +37,12 @@ export async function migrateDatabase({ restored }: { restored?: boolean | undef
     process.stderr.write(
       'this database was put back into another server: `trivet migrate --restored` declares that it counts\n',
     );
+  if (!config.TRIVET_KEK_FILE) {
+    process.stdout.write(
+      'backends and users are those of the dump: TRIVET_KEK_FILE is not set, so no others were looked for\n',
+    );
+    return;
+  }
   const kinds = objectBackendKinds();
   const holdsBuckets = (kind: string) => kinds.some(known => known.kind === kind);
   const done = await setUp(config, new SecretBox(loadKeyring(config.TRIVET_KEK_FILE)), holdsBuckets);

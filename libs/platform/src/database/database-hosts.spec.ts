@@ -25,6 +25,8 @@ const row = (...fields: string[]) => {
 const DONE = message('C', 'SELECT 1\0');
 const REFUSED = message('E', 'SERROR\0VERROR\0C25006\0Mcannot execute UPDATE in a read-only transaction\0\0');
 
+const NO_SCHEMA = message('E', 'SERROR\0VERROR\0C3F000\0Mschema "trivet" does not exist\0\0');
+
 /** What a server of an address says of itself; it answers every statement with its timeline. */
 class StandIn {
   timeline = 1;
@@ -32,6 +34,8 @@ class StandIn {
   system = '1';
   declared = { number: 0, system: '1' };
   standby = false;
+  /** It has no schema of ours. */
+  bare = false;
   /** It takes no writes, which it does not say when a connection is opened. */
   fenced = false;
   readonly sockets = new Set<Socket>();
@@ -70,7 +74,11 @@ class StandIn {
       writes ||= text.includes(WRITE.name);
       if (text.includes('LISTEN')) this.listening.add(socket);
       if (type !== 'Q' && type !== 'S') continue;
-      const { number, system } = this.declared;
+      if (this.bare && text.includes('database_standing')) {
+        socket.write(Buffer.concat([NO_SCHEMA, READY]));
+        continue;
+      }
+      const { number, system } = this.bare ? { number: 0, system: this.system } : this.declared;
       const file = row('18.0', `0000000${this.timeline}0000000000000001`, String(number), system, this.system);
       socket.write(Buffer.concat(writes && this.fenced ? [REFUSED, READY] : [COLUMNS, file, DONE, READY]));
       writes = false;
@@ -185,6 +193,31 @@ describe('a database that was put back into a server of another cluster', () => 
     restore();
     old.standby = true;
     await expect(anew()).rejects.toMatchObject(refused);
+  });
+
+  it('stands back while it is empty, for who starts beside the one that counts', async () => {
+    Object.assign(restore(), { bare: true });
+    const beside = await anew();
+    try {
+      await beside.withTenant(TENANT, tx => tx.query(WRITE));
+      expect([...other.listening]).toEqual([]);
+    } finally {
+      await beside.close();
+    }
+  });
+
+  it('is asked again by who has found it empty, and refused once a copy is in it', async () => {
+    Object.assign(restore(), { bare: true });
+    old.standby = true;
+    const early = await anew();
+    try {
+      other.bare = false;
+      for (const socket of other.sockets) socket.destroy();
+      const again = () => early.withTenant(TENANT, tx => tx.query(WRITE)).catch((error: Error) => error.cause);
+      await expect.poll(async () => ((await again()) as Error).message).toMatch(/nobody has declared/);
+    } finally {
+      await early.close();
+    }
   });
 
   it('is none of two that say each of themselves that they count, and of the same restore', async () => {

@@ -100,7 +100,9 @@ export class DatabaseHosts {
     const { found, errors: said } = await probeAll(config, this.address.hosts);
     // The login was right where we came from: a server that is being set up, to be restored into.
     const errors = this.highest ? said.map(one => (isRefusal(one) ? noPrimary((one as Error).message) : one)) : said;
-    const all = found.sort((a, b) => order(b, a));
+    // A server that is being set up, to be restored into, stands back behind one that has a schema.
+    const full = found.filter(one => !one.isBare);
+    const all = (full.length > 0 ? full : found).sort((a, b) => order(b, a));
     const strangers = this.strangersAmong(all);
     const [best] = all.filter(one => !strangers.includes(one));
     const undeclared = [...errors.filter(isUndeclared), ...strangers.map(one => new UndeclaredDatabase(one))];
@@ -118,6 +120,8 @@ export class DatabaseHosts {
     }
     if (all.length > 1)
       log.error({ hosts: all, taken: best }, 'two servers of the database take writes: stop the one that was replaced');
+    // What it is shows when it has one: the next connection asks again.
+    if (best.isBare) return best;
     const { highest: before } = this;
     if (before && best.declared > before.declared)
       log.warn({ ...best, before }, 'another database was declared to be the restored one, and is used from now on');
@@ -197,4 +201,13 @@ async function probe<T>(config: ClientConfig, at: Host, ask: (client: Client, at
   } finally {
     client.end().catch(() => {});
   }
+}
+
+/** Of which of these there was no answer of a PostgreSQL at all. */
+export async function silentAmong(config: ClientConfig, hosts: readonly Host[]): Promise<Host[]> {
+  const asked = await Promise.allSettled(hosts.map(host => probe(config, host, async () => host)));
+  return hosts.filter((_, at) => {
+    const one = asked[at]!;
+    return one.status === 'rejected' && !/^[0-9A-Z]{5}$/.test(codeOf(one.reason));
+  });
 }

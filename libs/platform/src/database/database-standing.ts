@@ -9,6 +9,8 @@ export interface Standing {
   timeline: number;
   /** The identifier of the cluster: standbys have that of their primary, a server that was restored into has another one. */
   system: string;
+  /** It has no schema of ours, or one that is still being put back: what it counts for is not to be known yet. */
+  isBare: boolean;
 }
 
 /** Negative: `a` was replaced by `b`. A restore counts for more than a promotion: the server that it went into begins at 1. */
@@ -22,6 +24,8 @@ const STANDING = `SELECT ${TIMELINE}, number, declared_for AS declared, system_i
 /** Where nobody has migrated yet, to this release or at all. */
 const WITHOUT = `SELECT ${TIMELINE}, 0 AS number, system_identifier AS declared, system_identifier AS system FROM pg_control_system()`;
 const NOT_MIGRATED = /^(3F000|42883|42501)$/;
+/** Our schema is there, of the release before. */
+const NO_FUNCTION = '42883';
 
 interface Row {
   file: string;
@@ -33,13 +37,16 @@ interface Row {
 
 /** @param at for the error of one that nobody has declared */
 export async function standingOf(client: Client, at: Host): Promise<Standing> {
+  let isBare = false;
   const { rows } = await client.query<Row>(STANDING).catch(error => {
-    if (!NOT_MIGRATED.test(String(error.code))) throw error;
+    const code = String(error.code);
+    if (!NOT_MIGRATED.test(code)) throw error;
+    isBare = code !== NO_FUNCTION;
     return client.query<Row>(WITHOUT);
   });
   const { file, number, declared, system } = rows[0]!;
   if (number === null || declared !== system) throw new UndeclaredDatabase(at);
-  return { declared: Number(number), timeline: Number.parseInt(file.slice(0, 8), 16), system };
+  return { declared: Number(number), timeline: Number.parseInt(file.slice(0, 8), 16), system, isBare };
 }
 
 /** As "not now" for whoever waits: a person is to say something, and then all is well. */

@@ -114,6 +114,11 @@ export async function connectDatabase(
         throw REFUSED.test(code) && !database ? refusal(code, options) : reason;
       }
       if (attempt === 1) log.warn({ reason: reason.message, patienceMs }, 'the database is not ready, waiting for it');
+      // A dump may be put back there: what comes of it is asked anew, and may not count (ADR 35).
+      if (database && NOT_MIGRATED.test(code)) {
+        await database.close();
+        database = undefined;
+      }
       await delay(RETRY_MS);
     }
   }

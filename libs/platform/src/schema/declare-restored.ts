@@ -12,6 +12,11 @@ export async function restoredAddress(ownerUrl: string): Promise<string> {
     throw new ConfigError(
       `TRIVET_DATABASE_OWNER_URL: ${found.map(nameOf).join(' and ')} take writes: name the one alone that was restored`,
     );
+  // The old one may be all that answers now. A copy that was put back from an old dump has no such function.
+  if (hosts.length > 1 && found[0] && !(await isUndeclared(atHost(ownerUrl, found[0])).catch(() => true)))
+    throw new ConfigError(
+      `TRIVET_DATABASE_OWNER_URL: ${nameOf(found[0])} counts already, and another server may be the restored one: name that alone`,
+    );
   // One that does not answer says why to whoever connects.
   return atHost(ownerUrl, found[0] ?? hosts[0]!);
 }

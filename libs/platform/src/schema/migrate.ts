@@ -1,8 +1,9 @@
 import { setTimeout } from 'node:timers/promises';
 import type { DataSource, QueryRunner } from 'typeorm';
 import { ConfigError } from '#platform/config/config';
-import { hostsIn } from '#platform/config/database-address';
+import { hostsIn, nameOf, parseAddress } from '#platform/config/database-address';
 import { source } from '#platform/database/database';
+import { silentAmong } from '#platform/database/database-hosts';
 import { StorageError } from '#platform/errors';
 import { MIGRATIONS } from '#platform/migrations/all';
 import type { Migration } from '#platform/migrations/locks';
@@ -55,6 +56,8 @@ export async function migrate(
         'failed_precondition',
         `the database has no role ${missing.join(', ')}: create it as docs/install.md, "Your own PostgreSQL", shows`,
       );
+    const [{ made }] = await lock.query("SELECT to_regnamespace('trivet') IS NOT NULL AS made");
+    if (!made) await requireAllAnswer(ownerUrl);
     await lock.query('CREATE SCHEMA IF NOT EXISTS trivet');
     const before = await appliedIn(lock);
     await runAll(owner, performance.now() + patienceMs, say);
@@ -65,6 +68,17 @@ export async function migrate(
     await lock.release();
     await owner.destroy();
   }
+}
+
+/** An empty server may be one to restore into, while the one that has the appliance is away. */
+async function requireAllAnswer(ownerUrl: string): Promise<void> {
+  const { hosts, url } = parseAddress(ownerUrl) ?? { hosts: [], url: '' };
+  if (hosts.length < 2) return;
+  const [silent] = await silentAmong({ connectionString: url }, hosts);
+  if (silent)
+    throw new ConfigError(
+      `TRIVET_DATABASE_OWNER_URL: the server that answers has no schema of Trivet, and ${nameOf(silent)} does not answer: name the one alone in which the appliance is to be made`,
+    );
 }
 
 const APPLIED = "SELECT to_regclass('trivet.migration') IS NOT NULL AS made";
