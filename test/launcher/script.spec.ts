@@ -125,8 +125,7 @@ function trivet(args: string[], script = join(clone, 'trivet'), env: Record<stri
   });
 }
 
-const INSTALL =
-  'npm ci --ignore-scripts --loglevel=http --fetch-retries=2 --fetch-retry-mintimeout=1000 --fetch-retry-maxtimeout=4000';
+const INSTALL = 'npm ci --ignore-scripts --loglevel=http';
 const BUILD = 'tsc -p tsconfig.build.json';
 const BUILD_WITH_TESTS = 'tsc -p tsconfig.json';
 const DASHBOARD = 'vite build apps/dashboard';

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { HOME_MARK } from '#platform/config/config';
 
@@ -114,11 +114,23 @@ export function markOf(pid: number): string | undefined {
   }
 }
 
+/** Where links lead; the path itself, where nothing is there. */
+function realPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+}
+
 /** Living processes started for this home, by whichever supervisor; never the caller itself. */
 export function processesOf(home: string): ProcessId[] {
   const found: ProcessId[] = [];
+  const wanted = realPath(home);
   for (const pid of pids()) {
-    if (pid === process.pid || markOf(pid) !== home) continue;
+    if (pid === process.pid) continue;
+    const mark = markOf(pid);
+    if (mark === undefined || (mark !== home && realPath(mark) !== wanted)) continue;
     const id = identify(pid);
     if (id !== undefined) found.push(id);
   }

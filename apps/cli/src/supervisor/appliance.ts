@@ -27,7 +27,7 @@ import { type ProcessSpec, StartError, SupervisedProcess } from '../processes/su
 import { type Skipped, type State, writeState } from '../state.js';
 import { appSpec, environmentFile, isSecret, migrate } from './apps.js';
 import { clearLeftovers } from './leftovers.js';
-import { foldersOf, remainsOf } from './remains.js';
+import { foldersOf, mountsOf, remainsOf } from './remains.js';
 import { remedyOf } from './remedy.js';
 
 export const PARTS: readonly Part[] = [postgresPart, redisPart, cephRgwPart, xfsPart, tgtPart];
@@ -325,7 +325,7 @@ export class Appliance {
  */
 export function eraseHome(home: Home): void {
   const folders = foldersOf(home);
-  const remains = remainsOf(home);
+  const remains = [...new Set([...remainsOf(home), ...mountsOf(home)])];
   for (const folder of folders) if (isMounted(folder)) remains.push(`${folder} is a disk of its own, and mounted`);
   if (remains.length > 0) throw new LauncherError(`not deleted: ${remains.join('\n  ')}`);
   for (const folder of folders) {

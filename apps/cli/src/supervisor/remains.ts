@@ -13,19 +13,29 @@ import { livingTgtds } from '../tgt-processes.js';
  */
 export function remainsOf(home: Home): string[] {
   const living = new Map([...processesOf(home.path), ...livingTgtds(home).map(({ id }) => id)].map(id => [id.pid, id]));
-  const mounts = foldersOf(home).flatMap(folder => {
-    // The home may be a disk of its own.
-    const own = existsSync(folder) ? realpathSync(folder) : folder;
-    return mountsBelow(folder).filter(point => point !== own);
-  });
+  // What up mounts; other mounts below a home are somebody's, such as a disk of his with pools.
+  const pool = home.file('pool');
+  const own = existsSync(pool) ? realpathSync(pool) : pool;
   return [
     ...[...living.values()].filter(isAlive).map(id => `${named(id)}, runs`),
-    ...mounts.map(describeMount),
+    ...mountsBelow(home.path)
+      .filter(point => point === own)
+      .map(describeMount),
     ...loopDevicesBelow(home.path)
       .filter(({ device }) => namespacesWith(device).length === 0)
       .map(({ device, file }) => `${device} is a loop device over ${file}`),
   ];
 }
+
+/** All that is mounted below its folders, whoever did it: none of them may be deleted. */
+export const mountsOf = (home: Home): string[] =>
+  foldersOf(home).flatMap(folder => {
+    // The home may be a disk of its own.
+    const own = existsSync(folder) ? realpathSync(folder) : folder;
+    return mountsBelow(folder)
+      .filter(point => point !== own)
+      .map(describeMount);
+  });
 
 /** All folders that are deleted with a home. The home last: it knows the others. */
 export function foldersOf(home: Home): string[] {

@@ -103,7 +103,7 @@ export class DatabaseHosts {
     // A server that is being set up, to be restored into, stands back behind one that has a schema.
     const full = found.filter(one => !one.isBare);
     const all = (full.length > 0 ? full : found).sort((a, b) => order(b, a));
-    const strangers = this.strangersAmong(all);
+    const strangers = full.length > 0 || this.highest ? this.strangersAmong(all) : [];
     const [best] = all.filter(one => !strangers.includes(one));
     const undeclared = [...errors.filter(isUndeclared), ...strangers.map(one => new UndeclaredDatabase(one))];
     for (const one of undeclared) this.sayOnce(one);
@@ -172,7 +172,7 @@ function probeAll(config: ClientConfig, hosts: readonly Host[]): Promise<{ found
         .then(
           standing => {
             found.push({ ...host, ...standing });
-            setTimeout(end, BESIDE_MS).unref();
+            if (!standing.isBare) setTimeout(end, BESIDE_MS).unref();
           },
           error => errors.push(error),
         )

@@ -56,7 +56,7 @@ export async function migrate(
         'failed_precondition',
         `the database has no role ${missing.join(', ')}: create it as docs/install.md, "Your own PostgreSQL", shows`,
       );
-    const [{ made }] = await lock.query("SELECT to_regnamespace('trivet') IS NOT NULL AS made");
+    const [{ made }] = await lock.query(APPLIED);
     if (!made) await requireAllAnswer(ownerUrl);
     await lock.query('CREATE SCHEMA IF NOT EXISTS trivet');
     const before = await appliedIn(lock);
