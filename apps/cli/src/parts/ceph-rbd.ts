@@ -46,8 +46,14 @@ function lackOfImages(): Lack | undefined {
   return { reason: 'tgtd cannot open images of Ceph', packages, remedy: `apt-get install ${packages.join(' ')}` };
 }
 
+/** Those with several storage hosts make a network of namespaces. */
+function lackOfNetworks(): Lack | undefined {
+  if (findProgram('ip') !== undefined) return undefined;
+  return { reason: 'no network of hosts can be made', packages: ['iproute2'], remedy: 'apt-get install iproute2' };
+}
+
 /** Tests start what they need of it in the Ceph of the run. */
-export const rbdTestPart = forTests('rbd', lackOfImages);
+export const rbdTestPart = forTests('rbd', () => lackOfImages() ?? lackOfNetworks());
 
 const configurationOf = (home: Home): string => home.file('ceph', 'ceph.conf');
 
