@@ -59,6 +59,12 @@ export class StatementPlans {
     return plans;
   }
 
+  /** Another setting of that server. */
+  async set(name: string, value: string): Promise<void> {
+    await this.server.query(`ALTER SYSTEM SET ${name} = '${value}'`);
+    await this.server.query('SELECT pg_reload_conf()');
+  }
+
   /** What is executed while `work` runs. */
   async during(work: () => Promise<unknown>): Promise<ExplainedStatement[]> {
     await this.tell(true);
