@@ -21,7 +21,15 @@ export function commitBefore(): { commit: string } | { reason: string } {
       .filter(file => /^\d{4}-/.test(file))
       .sort()
       .at(-1)!;
-    const added = git('log', '--follow', '--diff-filter=A', '--format=%H', '-1', '--', `libs/platform/src/migrations/${newest}`);
+    const added = git(
+      'log',
+      '--follow',
+      '--diff-filter=A',
+      '--format=%H',
+      '-1',
+      '--',
+      `libs/platform/src/migrations/${newest}`,
+    );
     if (added === '') return { reason: `${newest} is not committed yet` };
     return { commit: git('rev-parse', '--verify', '--quiet', `${added}^`) };
   } catch (error) {
