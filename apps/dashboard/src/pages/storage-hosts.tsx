@@ -42,11 +42,9 @@ export function StorageHosts() {
                 wide: true,
               },
               { head: 'Seen', cell: ({ seenAt }) => <Ago at={seenAt} /> },
-              { head: 'Release', cell: ({ release }) => release },
-              { head: 'Workers', cell: ({ workers }) => workers, number: true },
-              { head: 'Pools', cell: ({ pools }) => pools.map(({ name }) => name).join(', ') || 'none' },
-              { head: 'Reached by', cell: reachedBy },
-              { head: 'Shares included', cell: ({ homeOf }) => homeOf, number: true },
+              { head: 'Workers', cell: ({ workers, release }) => `${workers} of ${release}` },
+              { head: 'Pools', cell: poolsOf },
+              { head: 'Reached by', cell: reachedBy, wide: true },
               { head: 'Memory free', cell: ({ memoryFree }) => showBytes(memoryFree), number: true },
               {
                 head: 'Wait for it',
@@ -61,6 +59,11 @@ export function StorageHosts() {
     </Section>
   );
 }
+
+const poolsOf = ({ pools, homeOf }: StorageHost): string => {
+  const names = pools.map(({ name }) => name).join(', ') || 'none';
+  return homeOf > pools.length ? `${names}; ${homeOf} with shares` : names;
+};
 
 const reachedBy = ({ exporters, portals, clusters }: StorageHost): string =>
   [...exporters, ...portals, ...clusters.map(cluster => `cluster ${cluster}`)].join(', ') || 'nothing';
