@@ -131,7 +131,9 @@ describe('an import that is ended', () => {
   const allWritten = async () => {
     const [volume] = (await house.driver.volumes()).filter(({ name }) => name.startsWith('importing-'));
     const [image] = volume ? files(volume.id) : [];
-    return image !== undefined && image !== '' && statSync(image).blocks * 512 >= 4 * MIB;
+    // It may get its last name between the list and the look.
+    const stat = image ? statSync(image, { throwIfNoEntry: false }) : undefined;
+    return stat !== undefined && stat.blocks * 512 >= 4 * MIB;
   };
   /** A pipe that gives half of it, and then nothing. */
   const startStuck = (name: string) => {
