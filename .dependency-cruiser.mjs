@@ -36,6 +36,7 @@ const PACKAGES = [
     ['libs/platform/'],
     'Only libs/platform opens Postgres and Redis: use Database and connectRedis.',
   ],
+  ['tar-stream', ['libs/platform/src/dump/'], 'One file knows the form of a dump: use DumpWriter and readDump.'],
   ['bullmq', ['libs/operations/'], 'Only libs/operations talks to the queue.'],
   ['@aws-sdk|@smithy', ['libs/backends/', 'apps/cli/'], 'Only libs/backends talks to a backend.'],
   [
@@ -101,6 +102,7 @@ const FOLDERS = {
     ['credentials', 'audit-log', 'idempotency-keys', 'names'],
   ],
   'libs/platform/src': [
+    ['dump'],
     ['process'],
     ['health'],
     ['metrics', 'schema'],
@@ -128,7 +130,7 @@ const FOLDERS = {
   'apps/cli/src': [
     ['main'],
     ['commands'],
-    ['doctor'],
+    ['doctor', 'state-backup'],
     ['backend-states', 'import', 'operator', 'testing'],
     ['backup', 'demo', 'supervisor'],
     ['csp'],

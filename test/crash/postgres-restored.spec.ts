@@ -2,11 +2,12 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { dump } from '#platform/dump/dump';
+import { load } from '#platform/dump/load';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { Jobs, persist } from '#test/crash/jobs';
 import { TestAppliance } from '#test/support/appliance';
 import { createDatabase } from '#test/support/database';
-import { type Dump, dump, restore } from '#test/support/dump';
 import { until } from '#test/support/parts';
 import { OwnPostgres } from '#test/support/postgres-server';
 
@@ -15,7 +16,7 @@ let first: OwnPostgres;
 let second: OwnPostgres;
 let appliance: TestAppliance;
 let jobs: Jobs;
-let backup: Dump;
+let backup: string;
 /** At the second one, past every policy. */
 let truth: pg.Pool;
 
@@ -68,7 +69,8 @@ function migrate(...more: string[]): Promise<{ code: number; said: string }> {
 
 it('a copy in another cluster is refused, until somebody declares it; then gateway and worker go there by themselves', async () => {
   expect(await create('kept')).toBe('OK');
-  backup = await dump(appliance.database.superuserUrl);
+  backup = join(appliance.folder, 'trivet.dump');
+  await dump(appliance.database.ownerUrl, backup, { release: 'test', settings: {} });
   expect(await create('lost')).toBe('OK');
   await first.stop('killed');
   // There is no such database yet, nor this login. The first of them may still find a connection to the first server.
@@ -76,7 +78,7 @@ it('a copy in another cluster is refused, until somebody declares it; then gatew
 
   const name = new URL(appliance.database.appUrl).pathname.slice(1);
   const empty = await createDatabase(second.urls);
-  await restore(empty.superuserUrl, backup);
+  await load(empty.ownerUrl, backup);
   const made = new URL(empty.superuserUrl).pathname.slice(1);
   const client = new pg.Client(second.urls.superuserUrl);
   await client.connect();

@@ -12,6 +12,7 @@ import { POLICY } from './policy.js';
 import { POOL } from './pool.js';
 import { PROTECTION } from './protection.js';
 import { QUEUE } from './queue.js';
+import { APPLIANCE_STATE } from './state-backup.js';
 import { STORAGE_HOST } from './storage-host.js';
 import { TENANT } from './tenant.js';
 import { TOKEN } from './token.js';
@@ -21,7 +22,7 @@ import { VOLUME } from './volume.js';
 /** What tenants store; who is served by what, and the work under way. */
 const STORAGE = [BUCKET, VOLUME, SNAPSHOT, BACKUP, HOST, POOL, PROTECTION, POLICY];
 const ADMINISTRATION = [TENANT, USER, TOKEN, BACKEND, ENDPOINT, CLUSTER, OPERATION, QUEUE, STORAGE_HOST, AUDIT];
-const NOUNS = [...STORAGE, ...ADMINISTRATION];
+const NOUNS = [...STORAGE, ...ADMINISTRATION, APPLIANCE_STATE];
 
 /** Every command: what help, parsing, completion and tests know of them. */
 export const TABLE: Table = {

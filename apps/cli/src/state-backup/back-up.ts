@@ -1,0 +1,40 @@
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { loadConfig } from '#platform/config/config';
+import { loadKeyring } from '#platform/crypto/kek';
+import { encodeSealed, SecretBox } from '#platform/crypto/secrets';
+import { dump } from '#platform/dump/dump';
+import { EXIT } from '../api/api-error.js';
+import { Home, LauncherError } from '../home.js';
+import { humanBytes } from '../human-bytes.js';
+import { currentSettings, isDatabaseAddress } from '../operator.js';
+import { isSecret } from '../supervisor/apps.js';
+import { VERSION } from '../version.js';
+import { CREDENTIALS, CREDENTIALS_PLACE } from './keys.js';
+
+export async function backUp({ file }: { file: string }): Promise<void> {
+  const path = resolve(file);
+  if (existsSync(path)) throw new LauncherError(`${path} is there already; name another file`, EXIT.usage);
+  const current = currentSettings();
+  const config = loadConfig(['TRIVET_DATABASE_OWNER_URL', 'TRIVET_KEK_FILE'], current);
+  const keyring = loadKeyring(config.TRIVET_KEK_FILE);
+  const begin = performance.now();
+  const { rows } = await dump(config.TRIVET_DATABASE_OWNER_URL, path, {
+    release: VERSION,
+    settings: Object.fromEntries(
+      Object.entries(current).filter(([name]) => !isSecret(name) && !isDatabaseAddress(name)),
+    ),
+    more: credentialsOf(Home.find(), new SecretBox(keyring)),
+  });
+  const seconds = ((performance.now() - begin) / 1000).toFixed(1);
+  process.stdout.write(
+    `${path}: ${rows} rows, ${humanBytes(statSync(path).size)}, in ${seconds} s\n` +
+      `of no use without the key file, which is not in it: keep a copy of ${resolve(config.TRIVET_KEK_FILE)} in another place\n`,
+  );
+}
+
+/** Sealed as what is in the database: the file alone opens nothing. */
+function credentialsOf(home: Home | undefined, box: SecretBox): Record<string, Buffer> {
+  if (!home || !existsSync(home.credentialsFile)) return {};
+  return { [CREDENTIALS]: encodeSealed(box.seal(readFileSync(home.credentialsFile), CREDENTIALS_PLACE)) };
+}
