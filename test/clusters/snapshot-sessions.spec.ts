@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PACKAGE_ROOT } from '#platform/package-root';
@@ -10,17 +11,16 @@ import type { Metadata } from '#test/cbt/wire';
 import type { DriverSnapshot, DriverVolume, RealDriver } from '#test/csp/driver-client';
 import { DaemonProcess } from '#test/support/appliance';
 import { freePort } from '#test/support/free-port';
-import { Initiator } from '#test/support/initiator';
 import { OWN_NAMESPACE, SessionCluster } from '#test/support/kube/session-cluster';
 import { until } from '#test/support/parts';
 import { REQUESTS } from '../../apps/connector/src/sessions/resources.js';
 
 /** From a SnapshotSessionRequest to the blocks of a real volume: API server, connector, gateway, pool. */
 const MIB = 1024 ** 2;
-const HOST = { name: 'writer', uuid: 'writer', iqns: ['iqn.2026-01.example.test:writer'], networks: [] };
 let house: AdminHouse;
 let cluster: SessionCluster;
 let connector: DaemonProcess;
+let address: string;
 let client: CbtClient;
 let driver: RealDriver;
 let volume: DriverVolume;
@@ -38,7 +38,8 @@ beforeAll(async () => {
   await house.appliance.worker();
   driver = house.appliance.driver();
   await driver.login();
-  await until('the pool was looked at', async () => (await house.query('SELECT FROM trivet.pool')).length === 1);
+  const looked = "SELECT FROM trivet.pool p JOIN trivet.tenant t ON t.id = p.tenant_id WHERE t.name = 'default'";
+  await until('the pool was looked at', async () => (await house.query(looked)).length > 0);
   await makeSnapshots();
   cluster = await SessionCluster.start();
   snapshots.forEach(({ id }, at) => {
@@ -46,6 +47,10 @@ beforeAll(async () => {
   });
   connector = await startConnector(clusterPort);
   await connector.ready();
+  const configurations = cluster.api.stored.of('cbt.storage.k8s.io/snapshotserviceconfigurations');
+  await until('its address is published', () => {
+    return (configurations.get('csi.hpe.com')?.spec as { address: string } | undefined)?.address === address;
+  });
 }, 180_000);
 afterAll(async () => {
   client?.close();
@@ -54,21 +59,27 @@ afterAll(async () => {
   await house?.close();
 });
 
+/** The driver asks again while the worker is not done. */
+const carriedOut = <T>(ask: () => Promise<T>): Promise<NonNullable<T>> =>
+  until('it is carried out', () => ask().catch(error => ignoreBusy(error)), 60_000);
+const ignoreBusy = (error: unknown): undefined => {
+  if ((error as { status?: number }).status !== 503) throw error;
+  return undefined;
+};
+
 /** 4 KiB at 1 MiB, then at 2 MiB. */
 async function makeSnapshots(): Promise<void> {
-  volume = (await driver.createVolume('database', 16 * MIB)) as DriverVolume;
-  const { target_names, discovery_ips, lun_id } = (await driver.publish(volume.id, HOST)) as unknown as {
-    target_names: string[];
-    discovery_ips: string[];
-    lun_id: number;
-  };
-  const disk = await new Initiator(HOST.iqns[0]!).login(discovery_ips[0]!, target_names[0]!, lun_id);
+  volume = await carriedOut(() => driver.createVolume('database', 16 * MIB) as Promise<DriverVolume>);
+  const entries = readdirSync(house.appliance.poolPath, { recursive: true }) as string[];
+  const image = entries.find(entry => entry.startsWith('volumes') && entry.endsWith(volume.id))!;
+  const file = await open(join(house.appliance.poolPath, image), 'r+');
   snapshots = [];
   for (const at of [1, 2]) {
-    await disk.write(at * MIB, 7, 4_096);
-    snapshots.push(await driver.createSnapshot(volume.id, `daily-${at}`));
+    await file.write(Buffer.alloc(4_096, 7), 0, 4_096, at * MIB);
+    await file.sync();
+    snapshots.push(await carriedOut(() => driver.createSnapshot(volume.id, `daily-${at}`)));
   }
-  await disk.close();
+  await file.close();
 }
 
 async function startConnector(clusterPort: number): Promise<DaemonProcess> {
@@ -80,6 +91,7 @@ async function startConnector(clusterPort: number): Promise<DaemonProcess> {
   for (const [name, text] of Object.entries(files)) writeFileSync(join(home, name), `${text}\n`, { mode: 0o600 });
   writeFileSync(join(home, 'kubeconfig'), cluster.api.kubeconfig('connector', OWN_NAMESPACE));
   const [health, webhook, cbt] = [await freePort(), await freePort(), await freePort()];
+  address = `localhost:${cbt}`;
   const child = spawn(process.execPath, [join(PACKAGE_ROOT, 'dist', 'apps', 'connector', 'src', 'main.js')], {
     env: {
       PATH: '/usr/bin:/bin',
@@ -93,7 +105,7 @@ async function startConnector(clusterPort: number): Promise<DaemonProcess> {
       TRIVET_SESSION_ENDPOINT: 'blocks',
       TRIVET_SESSION_WEBHOOK_LISTEN: `127.0.0.1:${webhook}`,
       TRIVET_CBT_LISTEN: `127.0.0.1:${cbt}`,
-      TRIVET_CBT_PUBLIC_ADDRESS: `localhost:${cbt}`,
+      TRIVET_CBT_PUBLIC_ADDRESS: address,
       TRIVET_TLS_CERT_FILE: join(home, 'tls.crt'),
       TRIVET_TLS_KEY_FILE: join(home, 'tls.key'),
     },
@@ -119,7 +131,7 @@ const rangesOf = (messages: readonly Metadata[]) => messages.flatMap(({ ranges }
 describe('a session of a cluster', () => {
   it('leads to the blocks of its snapshots', async () => {
     const { sessionToken: token, sessionURL, caCert } = await sessionOver('nightly', ['daily-0', 'daily-1']);
-    await until('its address is published', () => sessionURL !== undefined);
+    expect(sessionURL).toBe(address);
     expect(Buffer.from(caCert!, 'base64').toString().trim()).toBe(cluster.pair.ca.trim());
     const all = await client.call(ALLOCATED, { 1: token!, 2: 'claim-of-daily-1', 3: 'daily-1' });
     expect(all.code, all.details).toBe('OK');

@@ -119,6 +119,7 @@ const TASKS = [
   'changed-blocks',
   'install',
   'kubernetes',
+  'kubernetes-sessions',
   'settings',
   'troubleshoot',
   'volumes',
