@@ -2143,7 +2143,7 @@ $function$;
 GRANT EXECUTE ON FUNCTION trivet.find_session(bytea) TO trivet_app;
 
 -- find_snapshot_session: 0064-sessions-of-clusters
--- Before a tenant is known: whose token this is. Nothing for an expired one, nor when its creator may not log in, or its cluster is revoked.
+-- Before a tenant is known: whose token this is. Nothing for an expired one, nor when its creator may not log in.
 CREATE OR REPLACE FUNCTION trivet.find_snapshot_session(p_hash bytea)
  RETURNS TABLE(tenant_id uuid, tenant_name text, session_id uuid, driver text, expires_at timestamp with time zone, remaining_ms double precision, tenant_state text)
  LANGUAGE sql

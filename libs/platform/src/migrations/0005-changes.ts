@@ -129,7 +129,7 @@ CREATE TABLE trivet.snapshot_session_member (
 const TABLES = ['snapshot_pin', 'change_step', 'change_chunk', 'snapshot_session', 'snapshot_session_member'] as const;
 
 const FUNCTIONS = `
--- Before a tenant is known: whose token this is. Nothing for an expired one, nor when its creator may not log in, or its cluster is revoked.
+-- Before a tenant is known: whose token this is. Nothing for an expired one, nor when its creator may not log in.
 CREATE FUNCTION trivet.find_snapshot_session(p_hash bytea)
 RETURNS TABLE (tenant_id uuid, tenant_name text, session_id uuid, driver text, expires_at timestamptz,
                remaining_ms double precision)
