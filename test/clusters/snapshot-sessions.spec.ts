@@ -2,17 +2,22 @@ import { spawn } from 'node:child_process';
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
+import { status } from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readJoinToken } from '#platform/crypto/join-token';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { SnapshotSessionService } from '#storage/block/sessions/snapshot-session-service';
+import { Authority } from '#tenancy/clusters/authority';
 import { AdminHouse } from '#test/admin/admin-house';
 import { CbtClient } from '#test/cbt/client';
 import type { Metadata } from '#test/cbt/wire';
+import { ClusterClient, newKey } from '#test/clusters/cluster-client';
 import type { DriverSnapshot, DriverVolume, RealDriver } from '#test/csp/driver-client';
 import { DaemonProcess } from '#test/support/appliance';
 import { freePort } from '#test/support/free-port';
 import { OWN_NAMESPACE, SessionCluster } from '#test/support/kube/session-cluster';
 import { until } from '#test/support/parts';
+import { ControlClient } from '../../apps/connector/src/control-client.js';
 import { REQUESTS } from '../../apps/connector/src/sessions/resources.js';
 
 /** From a SnapshotSessionRequest to the blocks of a real volume: API server, connector, gateway, pool. */
@@ -21,6 +26,7 @@ let house: AdminHouse;
 let cluster: SessionCluster;
 let connector: DaemonProcess;
 let address: string;
+let clusterPort: number;
 let client: CbtClient;
 let driver: RealDriver;
 let volume: DriverVolume;
@@ -28,10 +34,12 @@ let snapshots: DriverSnapshot[];
 
 beforeAll(async () => {
   house = await AdminHouse.create({ block: 'xfs', env: { TRIVET_ENDPOINT_CHECK_MS: '200' } });
-  const body = { name: 'blocks', protocol: 'csi' };
-  const made = await house.call(house.root.admin, 'POST', '/tenants/default/endpoints', { body });
-  expect(made.status, JSON.stringify(made.body)).toBe(201);
-  const clusterPort = await freePort();
+  for (const name of ['blocks', 'other']) {
+    const body = { name, protocol: 'csi' };
+    const made = await house.call(house.root.admin, 'POST', '/tenants/default/endpoints', { body });
+    expect(made.status, JSON.stringify(made.body)).toBe(201);
+  }
+  clusterPort = await freePort();
   const sockets = join(house.appliance.folder, 's');
   mkdirSync(sockets);
   await house.appliance.gateway({ TRIVET_CLUSTER_LISTEN: `127.0.0.1:${clusterPort}`, TRIVET_SOCKET_DIR: sockets });
@@ -45,7 +53,7 @@ beforeAll(async () => {
   snapshots.forEach(({ id }, at) => {
     cluster.snapshot('apps', `daily-${at}`, { handle: id, volume: volume.id });
   });
-  connector = await startConnector(clusterPort);
+  connector = await startConnector();
   await connector.ready();
   const configurations = cluster.api.stored.of('cbt.storage.k8s.io/snapshotserviceconfigurations');
   await until('its address is published', () => {
@@ -82,7 +90,7 @@ async function makeSnapshots(): Promise<void> {
   await file.close();
 }
 
-async function startConnector(clusterPort: number): Promise<DaemonProcess> {
+async function startConnector(): Promise<DaemonProcess> {
   const home = join(house.appliance.folder, 'connector');
   mkdirSync(home);
   const asked = { body: { cluster: 'production' } };
@@ -166,6 +174,29 @@ describe('a session of a cluster', () => {
       sessionState: 'Failed',
       error: `snapshot ${handle} does not exist`,
     });
+  });
+
+  it('is refused to another cluster, and to one without that endpoint', async () => {
+    await sessionOver('own', ['daily-0']);
+    const name = `k8s-${cluster.stored('apps', 'own')!.metadata.uid}`;
+    const asked = { body: { cluster: 'narrow', endpoints: ['other'] } };
+    const { body } = await house.call(house.root.admin, 'POST', '/tenants/default/clusters/join-tokens', asked);
+    const authority = await house.app.get(Authority).certificate();
+    const joined = await new ClusterClient(clusterPort, authority).join(
+      readJoinToken(body.token)!.secret,
+      await newKey(),
+    );
+    const narrow = new ControlClient({ host: '127.0.0.1', port: clusterPort }, { authority, ...joined.identity });
+    const request = { name, endpoint: 'other', snapshots: [snapshots[0]!.id], ttlSeconds: 600 };
+    await expect(narrow.openSession(request)).rejects.toMatchObject({ code: status.ALREADY_EXISTS });
+    await expect(narrow.closeSession(name)).rejects.toMatchObject({ code: status.PERMISSION_DENIED });
+    const wider = { ...request, name: 'wider', endpoint: 'blocks' };
+    await expect(narrow.openSession(wider)).rejects.toMatchObject({ code: status.PERMISSION_DENIED });
+    expect(await narrow.openSession({ ...wider, endpoint: 'other' })).toMatchObject({
+      driver: 'csi.hpe.com',
+      error: '',
+    });
+    narrow.close();
   });
 
   it('ends when its request is deleted, and with the revocation of its cluster', async () => {

@@ -27,6 +27,8 @@ export class KubeApiServer {
   readonly admission: Admission;
   /** Each call that came in. */
   readonly calls: CountedCall[] = [];
+  /** How often somebody has connected. */
+  connections = 0;
   readonly tokens = new Map<string, UserInfo>();
   private readonly sockets = new Set<Duplex>();
   private server: Server | undefined;
@@ -43,6 +45,7 @@ export class KubeApiServer {
   async start(): Promise<void> {
     const server = createServer(this.pair, (request, reply) => void this.answer(request, reply));
     server.on('connection', socket => {
+      this.connections++;
       this.sockets.add(socket);
       socket.once('close', () => this.sockets.delete(socket));
     });

@@ -29,6 +29,7 @@ it('decides each of many requests with fewer than six calls', async () => {
   const ofManager = () => cluster.api.calls.filter(({ user }) => user.endsWith(':trivet-connector'));
   await until('it watches', () => ofManager().some(({ verb }) => verb === 'watch'));
   const before = ofManager().length;
+  const connectedBefore = cluster.api.connections;
   const began = performance.now();
   const creator = async (first: number): Promise<void> => {
     for (let n = first; n < SESSIONS; n += CREATORS) {
@@ -51,6 +52,7 @@ it('decides each of many requests with fewer than six calls', async () => {
   const figures = { seconds, median: times[SESSIONS / 2], p99: times[SESSIONS * 0.99], calls: calls.length / SESSIONS };
   process.stdout.write(`${SESSIONS} session requests: ${JSON.stringify(figures)}\n`);
   expect(figures.calls).toBeLessThan(6);
+  expect(cluster.api.connections - connectedBefore).toBeLessThan(SESSIONS / 2);
   // What is named is asked for; nobody looks at all of them.
   expect(calls.filter(({ verb, resource }) => verb !== 'get' && resource.startsWith('volumesnapshot'))).toEqual([]);
 });
