@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { KubeConfig, RequestContext } from '@kubernetes/client-node';
+import { ConfigError } from '#platform/config/config';
 
 /** What an API server keeps of every object. */
 export interface ObjectMeta {
@@ -80,16 +81,22 @@ export class KubeClient {
     readonly namespace: string,
   ) {}
 
-  /** @param where `in-cluster`, or the path of a kubeconfig */
+  /** Throws ConfigError. @param where `in-cluster`, or the path of a kubeconfig */
   static async connect(where: string): Promise<KubeClient> {
     // It takes some 20 MiB, and a connector without sessions does not need it.
     const library = await import('@kubernetes/client-node');
     const config = new library.KubeConfig();
-    if (where === 'in-cluster') config.loadFromCluster();
-    else config.loadFromFile(where);
-    const named = config.getContextObject(config.getCurrentContext())?.namespace;
-    const namespace = where === 'in-cluster' ? readFileSync(POD_NAMESPACE, 'utf8').trim() : (named ?? 'default');
-    return new KubeClient(library, config, namespace);
+    try {
+      if (where === 'in-cluster') config.loadFromCluster();
+      else config.loadFromFile(where);
+      const named = config.getContextObject(config.getCurrentContext())?.namespace ?? 'default';
+      const namespace = where === 'in-cluster' ? readFileSync(POD_NAMESPACE, 'utf8').trim() : named;
+      if (!config.getCurrentCluster()) throw new Error('it names no cluster');
+      return new KubeClient(library, config, namespace);
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException;
+      throw new ConfigError(`TRIVET_KUBERNETES: cannot use ${where}: ${code ?? message}`);
+    }
   }
 
   now(): number {
