@@ -83,7 +83,7 @@ export class KubeClient {
 
   /** Throws ConfigError. @param where `in-cluster`, or the path of a kubeconfig */
   static async connect(where: string): Promise<KubeClient> {
-    // It takes some 20 MiB, and a connector without sessions does not need it.
+    // It takes more memory than the rest of a connector, and one without sessions does not need it.
     const library = await import('@kubernetes/client-node');
     const config = new library.KubeConfig();
     try {
