@@ -1,10 +1,12 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { ConfigError } from '#platform/config/config';
 import { KubeClient } from './kube-client.js';
 
+// Loading the library takes its time on a busy machine.
+vi.setConfig({ testTimeout: 60_000 });
 const folder = mkdtempSync(join(tmpdir(), 'trivet-kubeconfig-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 

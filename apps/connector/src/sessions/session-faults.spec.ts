@@ -4,7 +4,7 @@ import { until } from '#test/support/parts';
 import { CREATOR_ANNOTATION, DATA, REQUESTS, type SessionRequest } from './resources.js';
 
 /** What is away, forged, over, or led by somebody else. */
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 let cluster: SessionCluster;
 beforeEach(async () => {
   cluster = await SessionCluster.start();

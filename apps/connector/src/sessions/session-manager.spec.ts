@@ -5,7 +5,7 @@ import { KubeError } from '../kube/kube-client.js';
 import { CREATOR_ANNOTATION, REQUESTS, type SessionRequest } from './resources.js';
 
 /** The manager against an API server: what each request gets. */
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 let cluster: SessionCluster;
 beforeAll(async () => {
   cluster = await SessionCluster.start();

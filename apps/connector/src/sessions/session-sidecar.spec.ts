@@ -18,7 +18,7 @@ import { DRIVER, log, OWN_NAMESPACE, SessionCluster } from '#test/support/kube/s
 import { SessionSidecar } from './session-sidecar.js';
 
 /** The sidecar between a client of the text and a service as Trivet's, which here says what it was asked. */
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 const proto = loadSync(join(PACKAGE_ROOT, 'proto', 'draft', 'snapshot-metadata.proto'), {
   keepCase: true,
   defaults: true,
