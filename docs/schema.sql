@@ -1171,7 +1171,7 @@ CREATE POLICY tenant ON trivet.change_upkeep TO trivet_app USING ((tenant_id = t
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.change_upkeep TO trivet_app;
 
 -- snapshot_session: Sessions of backup software, by the hash of their tokens.
--- Migrations: 0005-changes
+-- Migrations: 0005-changes, 0064-sessions-of-clusters
 CREATE TABLE trivet.snapshot_session (
   tenant_id uuid NOT NULL,
   id uuid NOT NULL,
@@ -1184,6 +1184,7 @@ CREATE TABLE trivet.snapshot_session (
   ttl_ms bigint NOT NULL,
   created_at timestamptz NOT NULL DEFAULT now(),
   expires_at timestamptz NOT NULL,
+  cluster_id uuid,
   CONSTRAINT snapshot_session_pkey PRIMARY KEY (tenant_id, id),
   CONSTRAINT snapshot_session_tenant_id_name_key UNIQUE (tenant_id, name),
   CONSTRAINT snapshot_session_tenant_id_created_by_fkey FOREIGN KEY (tenant_id, created_by) REFERENCES trivet.tenant_user(tenant_id, id),
@@ -2141,7 +2142,7 @@ AS $function$
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.find_session(bytea) TO trivet_app;
 
--- find_snapshot_session: 0006-suspension
+-- find_snapshot_session: 0064-sessions-of-clusters
 -- Before a tenant is known: whose token this is. Nothing for an expired one, nor when its creator may not log in.
 CREATE OR REPLACE FUNCTION trivet.find_snapshot_session(p_hash bytea)
  RETURNS TABLE(tenant_id uuid, tenant_name text, session_id uuid, driver text, expires_at timestamp with time zone, remaining_ms double precision, tenant_state text)
@@ -2154,8 +2155,10 @@ AS $function$
     FROM trivet.snapshot_session s
     JOIN trivet.tenant t ON t.id = s.tenant_id
     LEFT JOIN trivet.tenant_user u ON u.tenant_id = s.tenant_id AND u.id = s.created_by
+    LEFT JOIN trivet.cluster c ON c.tenant_id = s.tenant_id AND c.id = s.cluster_id
    WHERE s.token_hash = p_hash AND s.state = 'ready' AND s.expires_at > now()
-     AND (s.created_by IS NULL OR u.state = 'active');
+     AND (s.created_by IS NULL OR u.state = 'active')
+     AND (s.cluster_id IS NULL OR (c.id IS NOT NULL AND c.revoked_at IS NULL));
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.find_snapshot_session(bytea) TO trivet_app;
 

@@ -4,14 +4,14 @@ import { SecretBox } from '#platform/crypto/secrets';
 import { Database } from '#platform/database/database';
 import type { Statement } from '#platform/database/sql';
 import { uuidv7 } from '#platform/uuid';
-import type { SessionOwner } from '#storage/block/sessions/snapshot-session';
+import type { SessionUser } from '#storage/block/sessions/snapshot-session';
 import { SnapshotSessionService } from '#storage/block/sessions/snapshot-session-service';
 import { createDatabase, type TestDatabase } from '#test/support/database';
 
-export interface SessionTenant extends SessionOwner {
+export interface SessionTenant extends SessionUser {
   name: string;
   /** Another user of the same tenant. */
-  colleague: SessionOwner;
+  colleague: SessionUser;
   backends: { local: string; other: string; bare: string };
 }
 
@@ -71,7 +71,7 @@ export class SessionHouse {
   async tenant(name: string): Promise<SessionTenant> {
     const tenantId = uuidv7();
     await this.query('INSERT INTO trivet.tenant (id, name) VALUES ($1, $2)', [tenantId, name]);
-    const user = async (login: string): Promise<SessionOwner> => {
+    const user = async (login: string): Promise<SessionUser> => {
       const userId = uuidv7();
       await this.query(
         "INSERT INTO trivet.tenant_user (tenant_id, id, name, password, role) VALUES ($1, $2, $3, 'none', 'operator')",

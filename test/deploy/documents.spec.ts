@@ -118,6 +118,7 @@ const TASKS = [
   'buckets',
   'changed-blocks',
   'install',
+  'kubernetes-sessions',
   'kubernetes',
   'settings',
   'troubleshoot',

@@ -8,6 +8,7 @@ import { endpointName } from '#protocol/enrolment';
 import { Gateways } from './gateways.js';
 import { type Identity, IdentityFile, newKey, ownerOf } from './identity.js';
 import { joinOnce } from './joining.js';
+import { startSnapshotSessions } from './sessions/snapshot-sessions.js';
 import { carry } from './tunnel.js';
 
 type Settings = Config & { [K in 'TRIVET_GATEWAYS' | 'TRIVET_CONNECTOR_SOCKETS']-?: NonNullable<Config[K]> };
@@ -51,6 +52,7 @@ export async function startConnector(context: Context): Promise<void> {
     });
     log.info({ socket: path, endpoint }, 'an endpoint is served');
   }
+  await startSnapshotSessions(context, gateways);
   const use = (next: Identity): void => {
     identity = next;
     gateways.refresh();

@@ -2,6 +2,7 @@ import { Client, credentials, type MethodDefinition, type ServiceError } from '@
 import { loadSync } from '@grpc/proto-loader';
 import { protoPath } from 'grpc-health-check';
 import type { Listen } from '#platform/config/config';
+import { CLUSTER_SESSIONS, type OpenedSession, type OpenSessionRequest } from '#protocol/cluster-sessions';
 import { ENROLMENT, GATEWAY_NAME } from '#protocol/enrolment';
 
 const CALL_MS = 3_000;
@@ -45,6 +46,14 @@ export class ControlClient {
 
   async isReady(): Promise<boolean> {
     return (await this.call(health.Check, { service: '' })).status === 'SERVING';
+  }
+
+  openSession(request: OpenSessionRequest): Promise<OpenedSession> {
+    return this.call(CLUSTER_SESSIONS.Open, request);
+  }
+
+  async closeSession(name: string): Promise<void> {
+    await this.call(CLUSTER_SESSIONS.Close, { name });
   }
 
   close(): void {

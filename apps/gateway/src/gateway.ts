@@ -4,6 +4,7 @@ import { CosiServer } from '#cosi/cosi-server';
 import { Database } from '#platform/database/database';
 import type { AppContext } from '#platform/process/platform.module';
 import type { Take } from '#protocol/grpc-endpoint';
+import { SnapshotSessionService } from '#storage/block/sessions/snapshot-session-service';
 import { resolveCosiEndpoint } from '#storage/object/endpoints';
 import { Authority } from '#tenancy/clusters/authority';
 import { ClusterEnrolment } from '#tenancy/clusters/cluster-enrolment';
@@ -50,6 +51,10 @@ export async function startGateway(context: AppContext): Promise<void> {
     kindOf,
     configured,
   }).start();
-  const [authority, enrolment] = [http.get(Authority), http.get(ClusterEnrolment)];
-  await openClusterDoor(context, { authority, enrolment, endpoints: doors, tasks });
+  const [authority, enrolment, sessions] = [
+    http.get(Authority),
+    http.get(ClusterEnrolment),
+    http.get(SnapshotSessionService),
+  ];
+  await openClusterDoor(context, { authority, enrolment, sessions, endpoints: doors, tasks });
 }

@@ -5,9 +5,11 @@ import type { Config } from '#platform/config/config';
 import { listenError } from '#platform/health/health-http';
 import type { Logger } from '#platform/logging/log';
 import type { ProcessContext } from '#platform/process/boot';
+import { CLUSTER_SESSIONS_SERVICE } from '#protocol/cluster-sessions';
 import { type AskedEndpoint, ENROLMENT_SERVICE, GATEWAY_NAME, readEndpointName } from '#protocol/enrolment';
 import { GrpcEndpoint, type Take } from '#protocol/grpc-endpoint';
 import { listenTls } from '#protocol/tls-listener';
+import type { SnapshotSessions } from '#storage/block/sessions/snapshot-session';
 import type { Authority } from '#tenancy/clusters/authority';
 import type { ClusterEnrolment } from '#tenancy/clusters/cluster-enrolment';
 import type { EndpointSockets } from '../endpoint-sockets.js';
@@ -15,6 +17,7 @@ import type { GatewayTasks } from '../gateway-tasks.js';
 import { ClusterConnections, type ComingCluster } from './cluster-connections.js';
 import { clusterRefusalsTotal, type RefusalReason } from './cluster-metrics.js';
 import { enrolmentService } from './enrolment-service.js';
+import { clusterSessionService } from './session-service.js';
 
 /** A revocation is told by its commit; this is for what was not told, and within the 5 s that are promised. */
 const LOOK_MS = 2_000;
@@ -31,6 +34,7 @@ const MAX_RECEIVE_BYTES = 64 * 1024;
 export interface ClusterDoorParts {
   authority: Authority;
   enrolment: ClusterEnrolment;
+  sessions: SnapshotSessions;
   endpoints: Pick<EndpointSockets, 'takerOf'>;
   tasks: GatewayTasks;
 }
@@ -55,14 +59,17 @@ const NOTED = new Set<RefusalReason>(['expired', 'revoked', 'other_tenant', 'not
  */
 export async function openClusterDoor(
   { config, log, health, shutdown }: ProcessContext<Config>,
-  { authority, enrolment, endpoints, tasks }: ClusterDoorParts,
+  { authority, enrolment, sessions, endpoints, tasks }: ClusterDoorParts,
 ): Promise<void> {
   const listen = config.TRIVET_CLUSTER_LISTEN;
   if (listen === 'none') return;
   const status = new HealthImplementation();
   health.follow(ready => status.setStatus('', ready ? 'SERVING' : 'NOT_SERVING'));
   const { endpoint: own } = await GrpcEndpoint.open(
-    [[ENROLMENT_SERVICE, enrolmentService(enrolment, log)]],
+    [
+      [ENROLMENT_SERVICE, enrolmentService(enrolment, log)],
+      [CLUSTER_SESSIONS_SERVICE, clusterSessionService(sessions, enrolment, log)],
+    ],
     { health: status, options: { 'grpc.max_receive_message_length': MAX_RECEIVE_BYTES } },
     async () => ({ release: () => {} }),
   );

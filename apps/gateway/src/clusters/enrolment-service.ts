@@ -1,10 +1,9 @@
-import type { handleUnaryCall, ServerUnaryCall, UntypedServiceImplementation } from '@grpc/grpc-js';
+import type { UntypedServiceImplementation } from '@grpc/grpc-js';
 import { isStorageError, StorageError } from '#platform/errors';
 import type { Logger } from '#platform/logging/log';
 import type { CertificateReply, JoinRequest, RenewRequest, ReportRequest } from '#protocol/enrolment';
-import { grpcStatus } from '#protocol/grpc-status';
-import type { ClusterId } from '#tenancy/clusters/authority';
 import type { ClusterEnrolment } from '#tenancy/clusters/cluster-enrolment';
+import { answered, callerOf } from './answered.js';
 import { clusterRefusalsTotal } from './cluster-metrics.js';
 
 const MAX_RELEASE = 64;
@@ -32,37 +31,6 @@ export function enrolmentService(enrolment: ClusterEnrolment, log: Logger): Unty
       return {};
     }),
   };
-}
-
-type Call<Request> = ServerUnaryCall<Request, unknown>;
-
-const answered =
-  <Request, Reply>(
-    log: Logger,
-    answer: (call: Call<Request>, address: string) => Promise<Reply>,
-  ): handleUnaryCall<Request, Reply> =>
-  (call, callback) => {
-    const address = call.getPeer();
-    answer(call, address).then(
-      reply => callback(null, reply),
-      (error: unknown) => {
-        const { code, details, errorId } = grpcStatus(error);
-        log.warn(
-          { address, method: call.getPath(), reason: details, errorId, err: errorId && error },
-          'an enrolment failed',
-        );
-        callback({ code, details });
-      },
-    );
-  };
-
-/** By the certificate of the connection, which the door has checked. */
-function callerOf(call: Call<unknown>): ClusterId {
-  const subject = call.getAuthContext().sslPeerCertificate?.subject;
-  const [tenantId, clusterId] = [subject?.O, subject?.CN];
-  if (typeof tenantId !== 'string' || typeof clusterId !== 'string')
-    throw new StorageError('unauthenticated', 'this needs the certificate of a cluster', { retry: 'never' });
-  return { tenantId, clusterId };
 }
 
 function checked(release: string): string {

@@ -153,6 +153,21 @@ export const configSchema = z.strictObject({
     .optional(),
   TRIVET_CONNECTOR_SOCKET_GROUP: z.string().optional(),
   TRIVET_CONNECTOR_LISTEN: listen.default({ host: '127.0.0.1', port: 8748 }),
+  /** Of a connector: `in-cluster`, or a kubeconfig. With it the KEP's snapshot sessions are served in the cluster. */
+  TRIVET_KUBERNETES: z
+    .string()
+    .refine(
+      where => where === 'in-cluster' || where.startsWith('/'),
+      'expected in-cluster, or the absolute path of a kubeconfig',
+    )
+    .optional(),
+  /** Of TRIVET_CONNECTOR_SOCKETS the one that snapshots of a session are read by. */
+  TRIVET_SESSION_ENDPOINT: z
+    .string()
+    .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'expected the name of an endpoint')
+    .optional(),
+  /** The session manager: its admission webhook, HTTPS. */
+  TRIVET_SESSION_WEBHOOK_LISTEN: z.union([z.literal('none'), listen]).default('none'),
   /** Of a connector that has no certificate yet. */
   TRIVET_JOIN_TOKEN_FILE: z.string().min(1).optional(),
   TRIVET_WORKER_METRICS_LISTEN: listen.default({ host: '127.0.0.1', port: 8746 }),

@@ -9,7 +9,7 @@ export interface ListedSession {
   state: SessionState;
   error: string | null;
   driver: string | null;
-  /** Name of the user, within the tenant. */
+  /** Name of the user, or of the cluster, within the tenant. */
   createdBy: string | null;
   snapshots: { asked: string; id: string | null; volume: string | null }[];
   createdAt: Date;
@@ -17,7 +17,8 @@ export interface ListedSession {
 }
 
 const SELECT = `SELECT s.id, s.name, s.state, s.error, s.driver,
-    (SELECT u.name FROM trivet.tenant_user u WHERE u.tenant_id = s.tenant_id AND u.id = s.created_by) AS "createdBy",
+    coalesce((SELECT u.name FROM trivet.tenant_user u WHERE u.tenant_id = s.tenant_id AND u.id = s.created_by),
+             (SELECT c.name FROM trivet.cluster c WHERE c.tenant_id = s.tenant_id AND c.id = s.cluster_id)) AS "createdBy",
     (SELECT coalesce(json_agg(json_build_object('asked', m.asked, 'id', m.snapshot_id, 'volume', v.name) ORDER BY m.position), '[]')
        FROM trivet.snapshot_session_member m
        LEFT JOIN trivet.volume v ON v.tenant_id = m.tenant_id AND v.id = m.volume_id

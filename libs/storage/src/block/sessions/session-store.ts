@@ -1,6 +1,6 @@
 import type { Tx } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
-import type { SessionRequest, SessionState } from '#storage/block/sessions/snapshot-session';
+import type { SessionOwner, SessionRequest, SessionState } from '#storage/block/sessions/snapshot-session';
 
 export interface SessionRow {
   id: string;
@@ -8,7 +8,9 @@ export interface SessionRow {
   state: SessionState;
   error: string | null;
   driver: string | null;
+  /** One of the two. */
   createdBy: string | null;
+  clusterId: string | null;
   /** bigint: decimal text. */
   ttlMs: string;
   sealed: Buffer | null;
@@ -18,7 +20,7 @@ export interface SessionRow {
 }
 
 /** What has expired is as good as deleted, whether it was reaped or not. */
-const ROW = `SELECT s.id, s.name, s.state, s.error, s.driver, s.created_by AS "createdBy", s.ttl_ms::text AS "ttlMs",
+const ROW = `SELECT s.id, s.name, s.state, s.error, s.driver, s.created_by AS "createdBy", s.cluster_id AS "clusterId", s.ttl_ms::text AS "ttlMs",
   (SELECT e.sealed FROM trivet.secret e
     WHERE e.tenant_id = s.tenant_id AND e.owner_table = 'snapshot_session' AND e.owner_id = s.id AND e.name = 'token') AS sealed,
   ARRAY (SELECT m.asked FROM trivet.snapshot_session_member m
@@ -36,8 +38,8 @@ const COUNT = sql(
 const INSERT = sql(
   'snapshot_session_insert',
   `WITH claimed AS (
-     INSERT INTO trivet.snapshot_session (tenant_id, id, name, state, created_by, ttl_ms, expires_at)
-     VALUES ($1, $2, $3, 'pending', $4, $5::bigint, now() + $5 * interval '1 ms')
+     INSERT INTO trivet.snapshot_session (tenant_id, id, name, state, created_by, cluster_id, ttl_ms, expires_at)
+     VALUES ($1, $2, $3, 'pending', $4, $7, $5::bigint, now() + $5 * interval '1 ms')
      ON CONFLICT (tenant_id, name) DO NOTHING
      RETURNING id
    ), members AS (
@@ -121,11 +123,12 @@ export async function countSessions(tx: Tx, tenantId: string): Promise<number> {
 export async function insertSession(
   tx: Tx,
   tenantId: string,
-  session: { id: string; name: string; userId: string; ttlMs: number; snapshots: SessionRequest['snapshots'] },
+  session: { id: string; name: string; owner: SessionOwner; ttlMs: number; snapshots: SessionRequest['snapshots'] },
 ): Promise<boolean> {
   await tx.query(REAP_NAMED, [tenantId, session.name]);
-  const { id, name, userId, ttlMs, snapshots } = session;
-  return (await tx.query(INSERT, [tenantId, id, name, userId, ttlMs, snapshots])).length > 0;
+  const { id, name, owner, ttlMs, snapshots } = session;
+  const [userId, clusterId] = 'userId' in owner ? [owner.userId, null] : [null, owner.clusterId];
+  return (await tx.query(INSERT, [tenantId, id, name, userId, ttlMs, snapshots, clusterId])).length > 0;
 }
 
 /** What the session asks for; undefined when it is decided already, or over. */

@@ -67,10 +67,10 @@ export class SnapshotSessionService implements SnapshotSessions {
     const { snapshots, ttlMs = this.options.ttlMs } = request;
     const name = request.name ?? `session-${randomBytes(6).toString('hex')}`;
     requireValid({ name, snapshots, ttlMs });
-    const { tenantId, userId } = owner;
+    const { tenantId } = owner;
     const id = await this.database.withTenant(tenantId, async tx => {
       const made = uuidv7();
-      if (await insertSession(tx, tenantId, { id: made, name, userId, ttlMs, snapshots })) {
+      if (await insertSession(tx, tenantId, { id: made, name, owner, ttlMs, snapshots })) {
         if ((await countSessions(tx, tenantId)) > MAX_SESSIONS)
           throw new StorageError('resource_exhausted', `${MAX_SESSIONS} sessions are open: delete some`, {
             resource: 'session',
@@ -81,7 +81,7 @@ export class SnapshotSessionService implements SnapshotSessions {
       }
       const found = await findSessionByName(tx, tenantId, name);
       if (!found) throw new StorageError('aborted', `session ${name} ended meanwhile; try again`);
-      if (found.createdBy === userId && found.ttlMs === String(ttlMs) && alike(found.asked, snapshots)) return found.id;
+      if (isOf(owner, found) && found.ttlMs === String(ttlMs) && alike(found.asked, snapshots)) return found.id;
       throw new StorageError('already_exists', `session ${name} exists with another request; choose another name`, {
         resource: `session ${name}`,
       });
@@ -117,8 +117,9 @@ export class SnapshotSessionService implements SnapshotSessions {
   }
 
   async deleteOwn(owner: SessionOwner, key: string, observer?: ChangeObserver): Promise<void> {
-    const { id, name, createdBy } = await this.find(owner.tenantId, key);
-    if (createdBy !== owner.userId)
+    const row = await this.find(owner.tenantId, key);
+    const { id, name } = row;
+    if (!isOf(owner, row))
       throw new StorageError('permission_denied', `session ${name} is another user's; an operator may end it`);
     await this.delete(owner, id, observer);
   }
@@ -181,21 +182,26 @@ export class SnapshotSessionService implements SnapshotSessions {
     return row;
   }
 
-  private view({ tenantId, userId }: SessionOwner, row: SessionRow): SessionView {
-    const isOwn = row.createdBy === userId && row.state === 'ready' && row.sealed !== null;
+  private view(owner: SessionOwner, row: SessionRow): SessionView {
+    const isOwn = isOf(owner, row) && row.state === 'ready' && row.sealed !== null;
     return {
       id: row.id,
       name: row.name,
       state: row.state,
       error: row.error ?? undefined,
       driver: row.driver ?? undefined,
-      token: isOwn ? this.options.secrets.openText(decodeSealed(row.sealed!), placeOf(tenantId, row.id)) : undefined,
+      token: isOwn
+        ? this.options.secrets.openText(decodeSealed(row.sealed!), placeOf(owner.tenantId, row.id))
+        : undefined,
       snapshots: row.asked,
       createdAt: row.createdAt,
       expiresAt: row.expiresAt,
     };
   }
 }
+
+const isOf = (owner: SessionOwner, { createdBy, clusterId }: SessionRow): boolean =>
+  'userId' in owner ? createdBy === owner.userId : clusterId === owner.clusterId;
 
 const placeOf = (tenantId: string, rowId: string): SecretPlace => ({
   tenantId,

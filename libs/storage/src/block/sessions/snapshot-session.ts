@@ -25,7 +25,7 @@ export interface SnapshotSessions {
   deleteOwn(owner: SessionOwner, key: string, observer?: ChangeObserver): Promise<void>;
 
   /**
-   * What this token may read now; undefined when it is unknown, expired or deleted or its creator disabled, all alike.
+   * What this token may read now; undefined when it is unknown, expired or deleted or its creator disabled or revoked, all alike.
    * Called at the start of each call: answered from memory mostly. A stream that runs when its session expires is let
    * finish. Throws TenantSuspended; else only when the answer cannot be known (`unavailable`, `timeout`).
    */
@@ -58,11 +58,19 @@ export interface CoveredSnapshot {
   name: string;
 }
 
-/** Who asks for sessions: a user of a tenant. */
-export interface SessionOwner {
+export interface SessionUser {
   tenantId: string;
   userId: string;
 }
+
+/** One that was enrolled for the tenant. */
+export interface SessionCluster {
+  tenantId: string;
+  clusterId: string;
+}
+
+/** Who asks for sessions. */
+export type SessionOwner = SessionUser | SessionCluster;
 
 export interface SessionRequest {
   /** Of Kubernetes' form for names; generated when absent. */
@@ -84,7 +92,7 @@ export interface SessionView {
   error?: string;
   /** Of a ready one. */
   driver?: string;
-  /** Of a ready one, for its creator alone. */
+  /** Of a ready one, for its creator alone: the user, or the cluster. */
   token?: string;
   /** As they were asked for, in order. */
   snapshots: readonly string[];

@@ -1,0 +1,41 @@
+import { hostname } from 'node:os';
+import type { Logger } from '#platform/logging/log';
+import type { KubeClient } from '../kube/kube-client.js';
+import type { SessionRequest } from './resources.js';
+
+const EVENTS = { api: 'events.k8s.io/v1', plural: 'events' };
+/** What API servers keep of such a name. */
+const MAX_PREFIX = 57;
+const MAX_NOTE = 1_000;
+
+/** For readers of `kubectl describe`: why a request is not Ready. Of one that is, its status says everything. */
+export class SessionEvents {
+  constructor(
+    private readonly kube: KubeClient,
+    private readonly log: Logger,
+  ) {}
+
+  async tell(
+    { apiVersion, kind, metadata }: SessionRequest,
+    reason: 'Failed' | 'Waiting',
+    note: string,
+  ): Promise<void> {
+    const { name, namespace, uid } = metadata;
+    const body = {
+      apiVersion: EVENTS.api,
+      kind: 'Event',
+      metadata: { generateName: `${name.slice(0, MAX_PREFIX).replace(/[-.]+$/, '')}.`, namespace },
+      eventTime: new Date(this.kube.now()).toISOString().replace('Z', '000Z'),
+      reportingController: 'trivet.dev/session-manager',
+      reportingInstance: hostname(),
+      action: 'Decide',
+      reason,
+      regarding: { apiVersion, kind, name, namespace, uid },
+      note: note.slice(0, MAX_NOTE),
+      type: 'Warning',
+    };
+    await this.kube.create(EVENTS, { namespace }, body).catch(error => {
+      this.log.debug({ err: error }, 'an event was not written');
+    });
+  }
+}

@@ -1,0 +1,116 @@
+import { type Config, ConfigError } from '#platform/config/config';
+import { listenError } from '#platform/health/health-http';
+import type { ProcessContext } from '#platform/process/boot';
+import type { Gateways } from '../gateways.js';
+import { KeyFiles } from '../kube/key-files.js';
+import { KubeClient } from '../kube/kube-client.js';
+import { Leadership } from '../kube/leadership.js';
+import { AccessReviews } from './access-reviews.js';
+import { Configurations, publishConfiguration } from './configurations.js';
+import { CreatorRecords } from './creator-record.js';
+import { SessionController } from './session-controller.js';
+import { SessionDecider } from './session-decider.js';
+import { SessionEvents } from './session-events.js';
+import { throughGateways } from './session-gateway.js';
+import { SessionSidecar } from './session-sidecar.js';
+import { SessionWebhook } from './webhook.js';
+
+const LEASE = 'trivet-session-manager';
+const RELIST_MS = 60_000;
+const PUBLISH_MS = 60_000;
+
+type Context = ProcessContext<Config>;
+
+/** The KEP's snapshot sessions in this cluster: manager, sidecar, or both. Throws ConfigError. */
+export async function startSnapshotSessions(context: Context, gateways: Gateways): Promise<void> {
+  const { config, log, shutdown } = context;
+  if (config.TRIVET_KUBERNETES === undefined) return;
+  const endpoint = config.TRIVET_SESSION_ENDPOINT;
+  const socket = config.TRIVET_CONNECTOR_SOCKETS?.find(each => each.endpoint === endpoint);
+  if (endpoint === undefined || !socket)
+    throw new ConfigError(
+      'TRIVET_SESSION_ENDPOINT: with TRIVET_KUBERNETES it names an endpoint of TRIVET_CONNECTOR_SOCKETS',
+    );
+  const keys = KeyFiles.open(config);
+  keys.follow(log);
+  shutdown.add('certificate', async () => keys.close());
+  const kube = await KubeClient.connect(config.TRIVET_KUBERNETES);
+  await openSidecar(context, kube, keys, socket.path);
+  await openManager(context, kube, keys, gateways, endpoint);
+}
+
+async function openManager(
+  { config, log, shutdown }: Context,
+  kube: KubeClient,
+  keys: KeyFiles,
+  gateways: Gateways,
+  endpoint: string,
+): Promise<void> {
+  const listen = config.TRIVET_SESSION_WEBHOOK_LISTEN;
+  if (listen === 'none') return;
+  const access = new AccessReviews(kube);
+  let records = new CreatorRecords(keys.current.key);
+  const webhook = await SessionWebhook.open(
+    { access, records: () => records, now: () => kube.now(), log },
+    keys.current,
+    listen,
+  ).catch(error => {
+    throw listenError('TRIVET_SESSION_WEBHOOK_LISTEN', listen, error);
+  });
+  keys.onChange(pair => {
+    records = new CreatorRecords(pair.key);
+    webhook.use(pair);
+  });
+  shutdown.add('webhook', () => webhook.close());
+  const { TRIVET_CSI_DRIVER_NAME: driver, TRIVET_SNAPSHOT_SESSION_TTL_MS: ttlMs } = config;
+  const gateway = throughGateways(gateways);
+  const configurations = new Configurations(kube);
+  const decider = new SessionDecider({
+    kube,
+    access,
+    records: () => records,
+    configurations,
+    gateway,
+    driver,
+    endpoint,
+    ttlMs,
+  });
+  const events = new SessionEvents(kube, log);
+  const controller = new SessionController({ kube, decider, gateway, events, driver, ttlMs, relistMs: RELIST_MS, log });
+  const stop = new AbortController();
+  const leading = new Leadership(kube, LEASE, log).run(signal => controller.run(signal), stop.signal);
+  shutdown.add('session manager', async () => {
+    stop.abort();
+    await leading;
+  });
+  log.info({ port: webhook.port }, 'snapshot sessions are managed');
+}
+
+async function openSidecar(
+  { config, log, shutdown }: Context,
+  kube: KubeClient,
+  keys: KeyFiles,
+  socketPath: string,
+): Promise<void> {
+  const { TRIVET_CBT_LISTEN: listen, TRIVET_CBT_PUBLIC_ADDRESS: address, TRIVET_CSI_DRIVER_NAME: driver } = config;
+  if (listen === 'none') return;
+  if (address === undefined)
+    throw new ConfigError(
+      'TRIVET_CBT_PUBLIC_ADDRESS: required with TRIVET_KUBERNETES: where clients reach TRIVET_CBT_LISTEN',
+    );
+  const sidecar = await SessionSidecar.open({ kube, socketPath, driver, log }, keys.current, listen).catch(error => {
+    throw listenError('TRIVET_CBT_LISTEN', listen, error);
+  });
+  keys.onChange(pair => sidecar.use(pair));
+  shutdown.add('sidecar', () => sidecar.close(config.TRIVET_SHUTDOWN_MS / 2));
+  const publish = (): void => {
+    publishConfiguration(kube, driver, { address, ca: keys.current.ca }).catch(error => {
+      log.warn({ err: error }, 'the SnapshotServiceConfiguration was not published');
+    });
+  };
+  publish();
+  keys.onChange(publish);
+  const timer = setInterval(publish, PUBLISH_MS);
+  shutdown.add('configuration', async () => clearInterval(timer));
+  log.info({ port: sidecar.port, address }, 'the sidecar of snapshot sessions is served');
+}

@@ -1,0 +1,222 @@
+import { spawn } from 'node:child_process';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { join } from 'node:path';
+import { status } from '@grpc/grpc-js';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readJoinToken } from '#platform/crypto/join-token';
+import { PACKAGE_ROOT } from '#platform/package-root';
+import { SnapshotSessionService } from '#storage/block/sessions/snapshot-session-service';
+import { Authority } from '#tenancy/clusters/authority';
+import { AdminHouse } from '#test/admin/admin-house';
+import { CbtClient } from '#test/cbt/client';
+import type { Metadata } from '#test/cbt/wire';
+import { ClusterClient, newKey } from '#test/clusters/cluster-client';
+import type { DriverSnapshot, DriverVolume, RealDriver } from '#test/csp/driver-client';
+import { DaemonProcess } from '#test/support/appliance';
+import { freePort } from '#test/support/free-port';
+import { OWN_NAMESPACE, SessionCluster } from '#test/support/kube/session-cluster';
+import { until } from '#test/support/parts';
+import { ControlClient } from '../../apps/connector/src/control-client.js';
+import { REQUESTS } from '../../apps/connector/src/sessions/resources.js';
+
+/** From a SnapshotSessionRequest to the blocks of a real volume: API server, connector, gateway, pool. */
+const MIB = 1024 ** 2;
+let house: AdminHouse;
+let cluster: SessionCluster;
+let connector: DaemonProcess;
+let address: string;
+let clusterPort: number;
+let client: CbtClient;
+let driver: RealDriver;
+let volume: DriverVolume;
+let snapshots: DriverSnapshot[];
+
+beforeAll(async () => {
+  house = await AdminHouse.create({ block: 'xfs', env: { TRIVET_ENDPOINT_CHECK_MS: '200' } });
+  for (const name of ['blocks', 'other']) {
+    const body = { name, protocol: 'csi' };
+    const made = await house.call(house.root.admin, 'POST', '/tenants/default/endpoints', { body });
+    expect(made.status, JSON.stringify(made.body)).toBe(201);
+  }
+  clusterPort = await freePort();
+  const sockets = join(house.appliance.folder, 's');
+  mkdirSync(sockets);
+  await house.appliance.gateway({ TRIVET_CLUSTER_LISTEN: `127.0.0.1:${clusterPort}`, TRIVET_SOCKET_DIR: sockets });
+  await house.appliance.worker();
+  driver = house.appliance.driver();
+  await driver.login();
+  const looked = "SELECT FROM trivet.pool p JOIN trivet.tenant t ON t.id = p.tenant_id WHERE t.name = 'default'";
+  await until('the pool was looked at', async () => (await house.query(looked)).length > 0);
+  await makeSnapshots();
+  cluster = await SessionCluster.start();
+  snapshots.forEach(({ id }, at) => {
+    cluster.snapshot('apps', `daily-${at}`, { handle: id, volume: volume.id });
+  });
+  connector = await startConnector();
+  await connector.ready();
+  const configurations = cluster.api.stored.of('cbt.storage.k8s.io/snapshotserviceconfigurations');
+  await until('its address is published', () => {
+    return (configurations.get('csi.hpe.com')?.spec as { address: string } | undefined)?.address === address;
+  });
+}, 180_000);
+afterAll(async () => {
+  client?.close();
+  await connector?.stop('SIGKILL');
+  await cluster?.close();
+  await house?.close();
+});
+
+/** The driver asks again while the worker is not done. */
+const carriedOut = <T>(ask: () => Promise<T>): Promise<NonNullable<T>> =>
+  until('it is carried out', () => ask().catch(error => ignoreBusy(error)), 60_000);
+const ignoreBusy = (error: unknown): undefined => {
+  if ((error as { status?: number }).status !== 503) throw error;
+  return undefined;
+};
+
+/** 4 KiB at 1 MiB, then at 2 MiB. */
+async function makeSnapshots(): Promise<void> {
+  volume = await carriedOut(() => driver.createVolume('database', 16 * MIB) as Promise<DriverVolume>);
+  const entries = readdirSync(house.appliance.poolPath, { recursive: true }) as string[];
+  const image = entries.find(entry => entry.startsWith('volumes') && entry.endsWith(volume.id))!;
+  const file = await open(join(house.appliance.poolPath, image), 'r+');
+  snapshots = [];
+  for (const at of [1, 2]) {
+    await file.write(Buffer.alloc(4_096, 7), 0, 4_096, at * MIB);
+    await file.sync();
+    snapshots.push(await carriedOut(() => driver.createSnapshot(volume.id, `daily-${at}`)));
+  }
+  await file.close();
+}
+
+async function startConnector(): Promise<DaemonProcess> {
+  const home = join(house.appliance.folder, 'connector');
+  mkdirSync(home);
+  const asked = { body: { cluster: 'production' } };
+  const { body } = await house.call(house.root.admin, 'POST', '/tenants/default/clusters/join-tokens', asked);
+  const files = { token: body.token, 'tls.crt': cluster.pair.cert, 'tls.key': cluster.pair.key };
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(home, name), `${text}\n`, { mode: 0o600 });
+  writeFileSync(join(home, 'kubeconfig'), cluster.api.kubeconfig('connector', OWN_NAMESPACE));
+  const [health, webhook, cbt] = [await freePort(), await freePort(), await freePort()];
+  address = `localhost:${cbt}`;
+  const child = spawn(process.execPath, [join(PACKAGE_ROOT, 'dist', 'apps', 'connector', 'src', 'main.js')], {
+    env: {
+      PATH: '/usr/bin:/bin',
+      NODE_NO_WARNINGS: '1',
+      TRIVET_HOME: home,
+      TRIVET_GATEWAYS: `127.0.0.1:${clusterPort}`,
+      TRIVET_CONNECTOR_SOCKETS: `blocks=unix://${home}/csi.sock`,
+      TRIVET_CONNECTOR_LISTEN: `127.0.0.1:${health}`,
+      TRIVET_JOIN_TOKEN_FILE: join(home, 'token'),
+      TRIVET_KUBERNETES: join(home, 'kubeconfig'),
+      TRIVET_SESSION_ENDPOINT: 'blocks',
+      TRIVET_SESSION_WEBHOOK_LISTEN: `127.0.0.1:${webhook}`,
+      TRIVET_CBT_LISTEN: `127.0.0.1:${cbt}`,
+      TRIVET_CBT_PUBLIC_ADDRESS: address,
+      TRIVET_TLS_CERT_FILE: join(home, 'tls.crt'),
+      TRIVET_TLS_KEY_FILE: join(home, 'tls.key'),
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  cluster.routeWebhook(webhook);
+  client = CbtClient.overTls(cbt, cluster.pair.ca);
+  return new DaemonProcess('connector', child, `http://127.0.0.1:${health}`);
+}
+
+const ALLOCATED = '/SnapshotMetadata/GetAllocated';
+const DELTA = '/SnapshotMetadata/GetDelta';
+
+async function sessionOver(name: string, asked: string[]) {
+  await cluster.request('backup', 'apps', name, asked);
+  const decided = await cluster.decided('apps', name);
+  expect(decided, connector.log().slice(-2_000)).toMatchObject({ sessionState: 'Ready' });
+  return decided;
+}
+
+const rangesOf = (messages: readonly Metadata[]) => messages.flatMap(({ ranges }) => ranges);
+
+describe('a session of a cluster', () => {
+  it('leads to the blocks of its snapshots', async () => {
+    const { sessionToken: token, sessionURL, caCert } = await sessionOver('nightly', ['daily-0', 'daily-1']);
+    expect(sessionURL).toBe(address);
+    expect(Buffer.from(caCert!, 'base64').toString().trim()).toBe(cluster.pair.ca.trim());
+    const all = await client.call(ALLOCATED, { 1: token!, 2: 'claim-of-daily-1', 3: 'daily-1' });
+    expect(all.code, all.details).toBe('OK');
+    expect(rangesOf(all.messages)).toEqual([
+      [BigInt(MIB), 4_096n],
+      [BigInt(2 * MIB), 4_096n],
+    ]);
+    const delta = await client.call(DELTA, { 1: token!, 2: volume.id, 3: 'daily-0', 4: 'daily-1' });
+    expect(delta.code, delta.details).toBe('OK');
+    expect(rangesOf(delta.messages)).toEqual([[BigInt(2 * MIB), 4_096n]]);
+    const backwards = await client.call(DELTA, { 1: token!, 2: volume.id, 3: 'daily-1', 4: 'daily-0' });
+    expect(backwards.code).toBe('INVALID_ARGUMENT');
+    const beyond = await client.call(ALLOCATED, { 1: token!, 2: volume.id, 3: 'daily-1', 4: 17 * MIB });
+    expect(beyond.code).toBe('OUT_OF_RANGE');
+  });
+
+  it('is seen at the appliance, by the name of its cluster', async () => {
+    await sessionOver('seen', ['daily-0']);
+    const { body } = await house.call(house.root.admin, 'GET', '/tenants/default/snapshot-sessions');
+    expect(body.items).toContainEqual(expect.objectContaining({ createdBy: 'production', state: 'ready' }));
+    const audit = await house.query<{ actor: string }>(
+      "SELECT actor FROM trivet.audit_entry WHERE action = 'snapshot-session.create'",
+    );
+    expect(audit.map(({ actor }) => actor)).toContain('cluster production');
+  });
+
+  it('of what the gateway does not know fails with its words', async () => {
+    const handle = '01a00000-0000-7000-8000-000000000000';
+    cluster.snapshot('apps', 'strange', { handle });
+    await cluster.request('backup', 'apps', 'strange', ['strange']);
+    expect(await cluster.decided('apps', 'strange')).toMatchObject({
+      sessionState: 'Failed',
+      error: `snapshot ${handle} does not exist`,
+    });
+  });
+
+  it('is refused to another cluster, and to one without that endpoint', async () => {
+    await sessionOver('own', ['daily-0']);
+    const name = `k8s-${cluster.stored('apps', 'own')!.metadata.uid}`;
+    const asked = { body: { cluster: 'narrow', endpoints: ['other'] } };
+    const { body } = await house.call(house.root.admin, 'POST', '/tenants/default/clusters/join-tokens', asked);
+    const authority = await house.app.get(Authority).certificate();
+    const joined = await new ClusterClient(clusterPort, authority).join(
+      readJoinToken(body.token)!.secret,
+      await newKey(),
+    );
+    const narrow = new ControlClient({ host: '127.0.0.1', port: clusterPort }, { authority, ...joined.identity });
+    const request = { name, endpoint: 'other', snapshots: [snapshots[0]!.id], ttlSeconds: 600 };
+    await expect(narrow.openSession(request)).rejects.toMatchObject({ code: status.ALREADY_EXISTS });
+    await expect(narrow.closeSession(name)).rejects.toMatchObject({ code: status.PERMISSION_DENIED });
+    const wider = { ...request, name: 'wider', endpoint: 'blocks' };
+    await expect(narrow.openSession(wider)).rejects.toMatchObject({ code: status.PERMISSION_DENIED });
+    expect(await narrow.openSession({ ...wider, endpoint: 'other' })).toMatchObject({
+      driver: 'csi.hpe.com',
+      error: '',
+    });
+    narrow.close();
+  });
+
+  it('ends when its request is deleted, and with the revocation of its cluster', async () => {
+    const { sessionToken: deleted } = await sessionOver('deleted', ['daily-0']);
+    const { sessionToken: revoked } = await sessionOver('revoked', ['daily-0']);
+    const sessions = async () => (await house.query('SELECT FROM trivet.snapshot_session')).length;
+    const before = await sessions();
+    const backup = await cluster.client('backup');
+    await backup.delete(REQUESTS, { namespace: 'apps', name: 'deleted' });
+    await until('it is gone at the gateway', async () => (await sessions()) === before - 1);
+    expect((await client.call(ALLOCATED, { 1: deleted!, 2: 'v', 3: 'daily-0' })).code).toBe('UNAUTHENTICATED');
+    // Past the sidecar, at the appliance itself.
+    const sessionService = house.app.get(SnapshotSessionService);
+    expect(await sessionService.authenticate(revoked!)).toBeDefined();
+    const path = '/tenants/default/clusters/production/revoke';
+    expect((await house.call(house.root.admin, 'POST', path, { body: {} })).status).toBe(200);
+    await until('its token is worth nothing', async () => (await sessionService.authenticate(revoked!)) === undefined);
+    await until(
+      'its calls fail',
+      async () => (await client.call(ALLOCATED, { 1: revoked!, 2: 'v', 3: 'daily-0' })).code === 'UNAVAILABLE',
+    );
+  });
+});
