@@ -15,6 +15,8 @@ const WORKER = join(PACKAGE_ROOT, 'dist', 'test', 'entry', 'worker.js');
 const MIB = 1024 ** 2;
 const GIB = 1024 ** 3;
 const PORT = 3260;
+/** The segment of the network that has them. */
+const PORTALS = 1;
 const SLOTS = 64;
 const LONG_MS = 40_000;
 const NODE: DriverNode = {
@@ -74,11 +76,17 @@ export class ClusterHosts {
   }
 
   get portal(): string {
-    return `${this.network.address(50)}:${PORT}`;
+    return `${this.movingAddress}:${PORT}`;
   }
 
+  /** In the network of initiators, where PostgreSQL and the cluster are not. */
   get movingAddress(): string {
-    return this.network.address(50);
+    return this.network.address(50, PORTALS);
+  }
+
+  /** Between a host and initiators; its other link stays. */
+  async losePortals(name: string, is: boolean): Promise<void> {
+    await this.node(name).host.unplugged(is, [PORTALS]);
   }
 
   get cephAddress(): string {
@@ -106,7 +114,7 @@ export class ClusterHosts {
       TRIVET_RBD_KEY_FILE: keyFile,
       TRIVET_RBD_POOL: cephPool,
       TRIVET_RBD_PORTALS: portal,
-      TRIVET_RBD_MOVING_PORTALS: 'eth0/24',
+      TRIVET_RBD_MOVING_PORTALS: `eth${PORTALS}/24`,
       TRIVET_ISCSI_WITHOUT_CHAP: '1',
     });
   }
@@ -175,6 +183,15 @@ export class ClusterHosts {
     );
   }
 
+  /** The last one, as the audit log tells it. */
+  async lastTakeover() {
+    const [last] = await this.appliance.database.query<{ from: string; to: string; why: string; reason: string }>(
+      `SELECT before ->> 'host' AS "from", after ->> 'host' AS "to", after ->> 'why' AS why, reason
+         FROM trivet.audit_entry WHERE action = 'pool.take_over' ORDER BY seq DESC LIMIT 1`,
+    );
+    return last;
+  }
+
   /** Who is shut out of the cluster. */
   async fences(): Promise<string[]> {
     const rows = await this.appliance.database.query<{ host: string }>('SELECT host FROM trivet.cluster_fence');
@@ -222,6 +239,14 @@ export class ClusterHosts {
       `SELECT host, fence::text, to_fence = '[]' AND coalesce(lease_until > now(), false) AS serving FROM trivet.pool_home`,
     );
     return row;
+  }
+
+  /** Whom the pool was taken from, and whom the cluster has yet to shut out before it is served again. */
+  async handedTo(): Promise<{ host: string; unfenced: number }> {
+    const [row] = await this.appliance.database.query<{ host: string; unfenced: number }>(
+      'SELECT host, jsonb_array_length(to_fence) AS unfenced FROM trivet.pool_home',
+    );
+    return row!;
   }
 
   /** Whose pool it is, when somebody serves it. */

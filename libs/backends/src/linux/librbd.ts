@@ -236,6 +236,14 @@ export async function renameImage(pool: RadosPool, from: string, to: string): Pr
   await librbd().call('int rbd_rename(void *io, const char *from, const char *to)', pool.io, from, to);
 }
 
+/** What leads from a name to an image, and not the image. */
+export const removeName = (pool: RadosPool, name: string): Promise<void> => pool.remove(`rbd_id.${name}`);
+
+/** What is left of an image whose header was not made yet, or is gone: its name. */
+export async function removeRest(pool: RadosPool, name: string): Promise<void> {
+  await librbd().call('int rbd_remove(void *io, const char *name)', pool.io, name);
+}
+
 export async function moveToTrash(pool: RadosPool, name: string): Promise<void> {
   await librbd().call('int rbd_trash_move(void *io, const char *name, uint64_t delay)', pool.io, name, 0);
 }

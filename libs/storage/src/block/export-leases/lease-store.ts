@@ -1,5 +1,6 @@
 import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
+import type { Takeover } from '#platform/metrics/takeover-metrics';
 
 /** How long a host has a pool without saying so again. A host that dies is succeeded after it, and a moment. */
 export const TERM_MS = 8_000;
@@ -14,6 +15,8 @@ export interface SeenPool {
   able: boolean;
   /** It would be let to take it over. */
   takes: boolean;
+  /** What it lacks to serve it; null: nothing. */
+  lacks: 'cluster' | 'link' | null;
 }
 
 export interface Shut {
@@ -37,13 +40,16 @@ export interface HomeOfPool {
   drains: boolean;
   /** Whose daemons may still write. */
   toFence: Shut[];
+  /** It has just been taken over: why. Null: it has not. */
+  takenWhy: Takeover | null;
   /** Why nobody can take it over, although nobody serves it. */
   obstacle: string | null;
 }
 
 const KEEP = sql(
   'exports_keep',
-  `SELECT tenant_id AS "tenantId", backend_id AS "backendId", pool, home, fence::text, renewed, drains, address, to_fence AS "toFence", obstacle
+  `SELECT tenant_id AS "tenantId", backend_id AS "backendId", pool, home, fence::text, renewed, drains, address, to_fence AS "toFence", obstacle,
+          taken_why AS "takenWhy"
      FROM trivet.keep_exports($1, $2, $3)`,
 );
 const ALONE = sql('exports_alone', 'SELECT trivet.serve_exports_alone($1, $2)');
