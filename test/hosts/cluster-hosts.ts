@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import pg from 'pg';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { testCluster } from '#test/block-backend/rbd-harness';
 import type { DriverNode, RealDriver } from '#test/csp/driver-client';
@@ -241,12 +242,26 @@ export class ClusterHosts {
     return row;
   }
 
-  /** Whom the pool was taken from, and whom the cluster has yet to shut out before it is served again. */
-  async handedTo(): Promise<{ host: string; unfenced: number }> {
-    const [row] = await this.appliance.database.query<{ host: string; unfenced: number }>(
-      'SELECT host, jsonb_array_length(to_fence) AS unfenced FROM trivet.pool_home',
+  /** Who has the pool, and how many the cluster has yet to shut out before it is served again. */
+  async handedTo(): Promise<{ host: string; unfenced: number; leaseMs: number }> {
+    const [row] = await this.appliance.database.query<{ host: string; unfenced: number; leaseMs: number }>(
+      `SELECT host, jsonb_array_length(to_fence) AS unfenced, extract(epoch FROM lease_until)::float8 * 1000 AS "leaseMs"
+         FROM trivet.pool_home`,
     );
     return row!;
+  }
+
+  /** Nobody is shut out of the cluster meanwhile. */
+  async withoutFencing<T>(work: () => Promise<T>): Promise<T> {
+    const client = new pg.Client({ connectionString: this.appliance.database.ownerUrl });
+    await client.connect();
+    try {
+      await client.query('BEGIN');
+      await client.query('LOCK TABLE trivet.cluster_fence IN SHARE MODE');
+      return await work();
+    } finally {
+      await client.end();
+    }
   }
 
   /** Whose pool it is, when somebody serves it. */

@@ -88,8 +88,23 @@ describe.runIf(hasTgtRbd())('an unpublish of a volume whose storage host', () =>
       const writes = new Writes(session);
       await until('it writes', () => writes.acknowledged.length > 3);
 
-      await lose(house, name);
-      const answered = await withdraw(id);
+      let isAnswered = false;
+      const answer = await house.withoutFencing(async () => {
+        await lose(house, name);
+        const asked = withdraw(id).finally(() => {
+          isAnswered = true;
+        });
+        const taken = await until('another host has the lease', async () => {
+          const found = await house.handedTo();
+          return found.host === name ? undefined : found;
+        });
+        // Long enough for a daemon, and for targets.
+        await until('it was renewed for seconds', async () => (await house.handedTo()).leaseMs > taken.leaseMs + 6_000);
+        expect(await house.handedTo()).toMatchObject({ unfenced: 1 });
+        expect(isAnswered).toBe(false);
+        return { asked };
+      });
+      const answered = await answer.asked;
       const { host, unfenced } = await house.handedTo();
       expect(host).not.toBe(name);
       expect(unfenced).toBe(0);
