@@ -184,6 +184,34 @@ export class ClusterHosts {
     );
   }
 
+  /** How many pools its worker has taken over for that reason, as it counts them itself. */
+  async takenBy(name: string, reason: string): Promise<number> {
+    const url = `${this.workers.get(name)!.healthUrl}/metrics`;
+    const script = `process.stdout.write(await (await fetch('${url}')).text())`;
+    const { stdout } = await this.node(name).host.run(process.execPath, '--input-type=module', '-e', script);
+    return Number(new RegExp(`^trivet_pool_takeovers_total\\{reason="${reason}"\\} (\\d+)$`, 'm').exec(stdout)?.[1]);
+  }
+
+  /** The cluster refuses that host from now on. @param by this appliance, which then knows of it, or somebody else */
+  async shutOut(name: string, by: 'us' | 'others'): Promise<void> {
+    const { address } = this.node(name).host;
+    if (by === 'us') {
+      const fsid = (await this.ceph.ask('fsid')).trim();
+      const row = [fsid, JSON.stringify([{ host: name, address }]), 'a test'];
+      await this.appliance.database.query('SELECT trivet.note_cluster_fences($1, $2, $3)', row);
+    }
+    await this.ceph.ask('osd', 'blocklist', 'add', `${address}:0/0`, '36000');
+  }
+
+  async letIn(name: string): Promise<void> {
+    await this.ceph.ask('osd', 'blocklist', 'rm', `${this.node(name).host.address}:0/0`);
+  }
+
+  /** What its worker said. */
+  logOf(name: string): string {
+    return this.workers.get(name)!.log();
+  }
+
   /** The last one, as the audit log tells it. */
   async lastTakeover() {
     const [last] = await this.appliance.database.query<{ from: string; to: string; why: string; reason: string }>(

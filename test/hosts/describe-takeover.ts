@@ -107,8 +107,11 @@ export function describeTakeover(losses: readonly Loss[], { inOrder }: { inOrder
       async ({ how, why, lose, mend, believesInItself, inOrder: handsOver = false }) => {
         const { name, fence } = await holder();
         const since = Date.now();
+        const other = [...house.nodes.keys()].find(one => one !== name)!;
+        const counted = await house.takenBy(other, why);
         await lose(house, name);
         const next = await house.isTakenFrom(name, fence);
+        expect(await house.takenBy(next, why)).toBe(counted + 1);
         expect(await house.isRefused(name)).toBe(!handsOver);
         expect(await house.lastTakeover()).toMatchObject({ from: name, to: next, why });
         if (believesInItself) expect(await house.tryToWrite(name)).toMatch(/blocklist|blacklist|ESHUTDOWN|\(108\)/i);

@@ -190,6 +190,11 @@ export class NetworkHost {
     return this.pids().map(nameOf);
   }
 
+  /** As this machine knows them. */
+  pidsOf(program: string): number[] {
+    return this.pids().filter(pid => nameOf(pid) === program);
+  }
+
   async remove(): Promise<void> {
     if (this.init && this.init.exitCode === null && this.init.signalCode === null) {
       const ended = new Promise(resolve => this.init!.once('exit', resolve));
