@@ -254,6 +254,17 @@ export class ClusterHosts {
     );
   }
 
+  /** It says so itself. */
+  async takesNothing(name: string): Promise<void> {
+    await until(`${name} takes nothing over`, async () => {
+      const [row] = await this.appliance.database.query<{ none: boolean }>(
+        "SELECT takes = '[]' AS none FROM trivet.storage_host WHERE name = $1",
+        [name],
+      );
+      return row?.none;
+    });
+  }
+
   /** With what everybody says, where it fails. */
   private async explained(work: Promise<unknown>): Promise<void> {
     try {

@@ -30,13 +30,23 @@ describe.runIf(hasTgtRbd())('a storage host that serves a pool, and finds itself
     await writer.acknowledges();
   }, 120_000);
 
-  it('by somebody else, ends its daemon, says so and stays out, and another one serves the pool', async () => {
+  it('by somebody else, ends its daemon, and another one serves the pool', async () => {
     const { name, fence } = await isShutOut('others');
     await house.isTakenFrom(name, fence);
     expect(await house.lastTakeover()).toMatchObject({ from: name, why: 'cluster' });
     await writer.acknowledges();
-    await until('it says so', () => /and this appliance has not put it there/.test(house.logOf(name)));
+    // Who took it over has shut it out, too, so that it may let itself in.
+    await house.standsBy(name);
     expect(daemonsOf(name)).toEqual([]);
+  }, 120_000);
+
+  it('by somebody else while it serves nothing, says so, stays out and takes nothing over', async () => {
+    const { host } = (await house.lease())!;
+    const name = [...house.nodes.keys()].find(one => one !== host)!;
+    const before = house.logOf(name).length;
+    await house.shutOut(name, 'others');
+    await until('it says so', () => /and this appliance has not put it there/.test(house.logOf(name).slice(before)));
+    await house.takesNothing(name);
     expect(await house.isRefused(name)).toBe(true);
     await house.letIn(name);
     await house.standsBy(name);
