@@ -631,7 +631,7 @@ CREATE TABLE trivet.storage_host (
 GRANT SELECT ON trivet.storage_host TO trivet_engine;
 
 -- pool_home: The one host that has the file system of a pool, or serves one of a cluster. Rules: home host, export lease.
--- Migrations: 0051-storage-hosts, 0059-export-leases
+-- Migrations: 0051-storage-hosts, 0059-export-leases, 0062-takeovers
 CREATE TABLE trivet.pool_home (
   tenant_id uuid NOT NULL,
   backend_id uuid NOT NULL,
@@ -643,6 +643,11 @@ CREATE TABLE trivet.pool_home (
   address text,
   lease_until timestamptz,
   to_fence jsonb NOT NULL DEFAULT '[]'::jsonb,
+  lacks text,
+  taken_from text,
+  taken_at timestamptz,
+  taken_why text,
+  unserved_since timestamptz,
   CONSTRAINT pool_home_pkey PRIMARY KEY (tenant_id, backend_id, pool),
   CONSTRAINT pool_home_tenant_id_backend_id_fkey FOREIGN KEY (tenant_id, backend_id) REFERENCES trivet.backend(tenant_id, id) ON DELETE CASCADE
 );
@@ -1978,7 +1983,7 @@ AS $function$
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.end_tenant(uuid,integer,boolean) TO trivet_app;
 
--- exports_fenced: 0059-export-leases
+-- exports_fenced: 0062-takeovers
 -- Nobody whom the cluster still lets in may write to the pool any more. False: somebody else has it by now.
 CREATE OR REPLACE FUNCTION trivet.exports_fenced(p_host text, p_backend uuid, p_pool text, p_fence bigint)
  RETURNS boolean
@@ -1987,7 +1992,7 @@ CREATE OR REPLACE FUNCTION trivet.exports_fenced(p_host text, p_backend uuid, p_
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 BEGIN
-  UPDATE trivet.pool_home h SET to_fence = '[]'
+  UPDATE trivet.pool_home h SET to_fence = '[]', unserved_since = NULL
    WHERE h.backend_id = p_backend AND h.pool = p_pool AND h.host = p_host AND h.fence = p_fence;
   RETURN FOUND;
 END $function$;
@@ -2329,13 +2334,13 @@ BEGIN
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.join_storage_host(text,boolean,text,text) TO trivet_engine;
 
--- keep_exports: 0059-export-leases
+-- keep_exports: 0062-takeovers
 -- Rule: export lease. Each host says every second which pools of clusters it could serve: backend, name, its address at the cluster; able: it
 -- reaches the cluster, which has not shut it out; takes: and may take it over. What it has is renewed, unless another one can take it
 -- and it cannot serve it, or drains. What nobody renews is given to the next that asks and takes, with everybody who may still write. Clocks
 -- of hosts decide nothing. An address stays until its host has said that nothing is served from there any more.
 CREATE OR REPLACE FUNCTION trivet.keep_exports(p_host text, p_pools jsonb, p_term_ms integer)
- RETURNS TABLE(tenant_id uuid, backend_id uuid, pool text, home text, fence bigint, renewed boolean, drains boolean, address text, to_fence jsonb, obstacle text)
+ RETURNS TABLE(tenant_id uuid, backend_id uuid, pool text, home text, fence bigint, renewed boolean, drains boolean, address text, to_fence jsonb, obstacle text, taken_why text)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -2355,7 +2360,11 @@ BEGIN
          takes = (SELECT coalesce(jsonb_agg(jsonb_build_object('backend', p.backend, 'name', p.name)), '[]')
                     FROM jsonb_to_recordset(p_pools) AS p (backend uuid, name text, takes boolean) WHERE p.takes AND knows)
    WHERE h.name = p_host;
-  UPDATE trivet.pool_home h SET cluster = true, address = coalesce(h.address, p.address), lease_until = now() + term
+  UPDATE trivet.pool_home h SET lacks = p.lacks
+    FROM jsonb_to_recordset(p_pools) AS p (backend uuid, name text, lacks text)
+   WHERE h.backend_id = p.backend AND h.pool = p.name AND h.host = p_host AND h.lacks IS DISTINCT FROM p.lacks;
+  UPDATE trivet.pool_home h SET cluster = true, address = coalesce(h.address, p.address), lease_until = now() + term,
+         unserved_since = CASE WHEN h.to_fence = '[]' THEN NULL ELSE h.unserved_since END
     FROM jsonb_to_recordset(p_pools) AS p (backend uuid, name text, address text, able boolean)
    WHERE h.backend_id = p.backend AND h.pool = p.name AND h.host = p_host
      AND (h.address = p.address) IS NOT FALSE
@@ -2363,10 +2372,19 @@ BEGIN
            SELECT FROM trivet.storage_host o
             WHERE o.name <> p_host AND NOT o.draining AND o.takes_at > now() - interval '3 seconds'
               AND o.takes @> jsonb_build_array(jsonb_build_object('backend', p.backend, 'name', p.name))));
-  UPDATE trivet.pool_home h
+  WITH taken AS (UPDATE trivet.pool_home h
      SET host = p_host, address = p.address, fence = h.fence + 1, claimed_at = now(), lease_until = now() + term,
          to_fence = CASE WHEN h.lease_until = '-infinity' THEN h.to_fence
-                         ELSE h.to_fence || jsonb_build_object('host', h.host, 'address', h.address) END
+                         ELSE h.to_fence || jsonb_build_object('host', h.host, 'address', h.address) END,
+         lacks = NULL, taken_from = h.host, taken_at = now(),
+         taken_why = CASE WHEN was.draining THEN 'drained'
+                          WHEN h.lacks IS NOT NULL THEN h.lacks
+                          WHEN h.lease_until = '-infinity' THEN 'handed_over'
+                          WHEN h.address = p.address THEN 'renamed'
+                          ELSE 'silent' END,
+         -- In order there is nobody to shut out, unless the one before had somebody.
+         unserved_since = CASE WHEN h.lease_until = '-infinity' AND h.to_fence = '[]' THEN NULL
+                               ELSE coalesce(h.unserved_since, CASE WHEN h.lease_until IS NULL THEN was.seen_at ELSE h.lease_until END) END
     FROM jsonb_to_recordset(p_pools) AS p (backend uuid, name text, address text, takes boolean),
          trivet.storage_host was, trivet.storage_host me
    WHERE h.backend_id = p.backend AND h.pool = p.name AND h.cluster AND h.host <> p_host
@@ -2374,7 +2392,21 @@ BEGIN
      AND (h.lease_until < now() OR h.lease_until IS NULL AND was.seen_at < now() - silence)
      AND (h.lease_until = '-infinity' OR h.address <> p.address
           -- The same machine under another name, of those that were given none.
-          OR h.address = p.address AND NOT was.named AND NOT me.named AND was.seen_at < now() - silence);
+          OR h.address = p.address AND NOT was.named AND NOT me.named AND was.seen_at < now() - silence)
+   RETURNING h.tenant_id, h.backend_id, h.pool, h.taken_from, h.taken_why, h.to_fence)
+  INSERT INTO trivet.audit_entry (tenant_id, tenant_name, actor_kind, actor, action, subject_kind, subject_id, subject_name, before, after, reason)
+  SELECT t.id, t.name, 'system', 'exports', 'pool.take_over', 'pool', taken.backend_id::text, taken.pool,
+         jsonb_build_object('backend', b.name, 'host', taken.taken_from),
+         jsonb_build_object('backend', b.name, 'host', p_host, 'why', taken.taken_why, 'shutsOut', taken.to_fence),
+         'storage host ' || taken.taken_from || CASE taken.taken_why
+           WHEN 'drained' THEN ' is drained'
+           WHEN 'cluster' THEN ' did not reach the cluster'
+           WHEN 'link' THEN ' had no link to initiators'
+           WHEN 'handed_over' THEN ' ended its worker in order'
+           WHEN 'renamed' THEN ' has another name'
+           ELSE ' said nothing for longer than its lease' END
+    FROM taken JOIN trivet.tenant t ON t.id = taken.tenant_id
+    JOIN trivet.backend b ON b.tenant_id = taken.tenant_id AND b.id = taken.backend_id;
   IF FOUND THEN PERFORM trivet.route_operations(); END IF;
   RETURN QUERY
   SELECT h.tenant_id, h.backend_id, h.pool, h.host, h.fence, h.host = p_host AND h.lease_until >= now() + term, is_draining, h.address, h.to_fence,
@@ -2385,7 +2417,8 @@ BEGIN
               WHEN h.address = p.address THEN
                 'storage host ' || h.host || ' has the same address at the cluster, ' || h.address || ', and cannot be shut out alone: set TRIVET_HOST='
                 || h.host || ' if this machine was called so before'
-         END
+         END,
+         CASE WHEN h.host = p_host AND h.taken_at = now() THEN h.taken_why END
     FROM trivet.pool_home h
     JOIN jsonb_to_recordset(p_pools) AS p (backend uuid, name text, address text) ON h.backend_id = p.backend AND h.pool = p.name
     JOIN trivet.storage_host was ON was.name = h.host;
@@ -3146,21 +3179,22 @@ AS $function$
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.pool_thin_ratio(uuid,text) TO trivet_app;
 
--- pools_of_storage_host: 0058-pool-moves
+-- pools_of_storage_host: 0062-takeovers
 -- What would be without its volumes if it went: each pool with what lies in its shares.
 CREATE OR REPLACE FUNCTION trivet.pools_of_storage_host(p_name text)
- RETURNS TABLE(tenant text, backend text, kind text, pool text, shares integer, volumes integer, published integer)
+ RETURNS TABLE(tenant text, backend text, kind text, pool text, shares integer, volumes integer, published integer, taken_from text, taken_at timestamp with time zone, taken_why text, lacks text)
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
   WITH here AS MATERIALIZED (
-    SELECT h.tenant_id, h.backend_id, h.pool, coalesce(b.shared_from, b.id) AS owner, b.shared_from IS NOT NULL AS is_share
+    SELECT h.tenant_id, h.backend_id, h.pool, coalesce(b.shared_from, b.id) AS owner, b.shared_from IS NOT NULL AS is_share, h.taken_from, h.taken_at, h.taken_why, h.lacks
       FROM trivet.pool_home h JOIN trivet.backend b ON b.tenant_id = h.tenant_id AND b.id = h.backend_id
      WHERE h.host = p_name
   ), counted AS (
     SELECT here.owner, here.pool, count(*) FILTER (WHERE here.is_share) AS shares,
-           sum(of_it.volumes) AS volumes, sum(of_it.published) AS published
+           sum(of_it.volumes) AS volumes, sum(of_it.published) AS published,
+           max(here.taken_from) AS taken_from, max(here.taken_at) AS taken_at, max(here.taken_why) AS taken_why, max(here.lacks) AS lacks
       FROM here, LATERAL (
            SELECT count(*) AS volumes,
                   count(*) FILTER (WHERE EXISTS (SELECT FROM trivet.publication p
@@ -3170,7 +3204,7 @@ AS $function$
               AND v.state NOT IN ('binned', 'gone')) AS of_it
      GROUP BY here.owner, here.pool
   )
-  SELECT t.name, b.name, b.kind, c.pool, c.shares::integer, c.volumes::integer, c.published::integer
+  SELECT t.name, b.name, b.kind, c.pool, c.shares::integer, c.volumes::integer, c.published::integer, c.taken_from, c.taken_at, c.taken_why, c.lacks
     FROM counted c JOIN trivet.backend b ON b.id = c.owner JOIN trivet.tenant t ON t.id = b.tenant_id
    ORDER BY t.name, b.name, c.pool COLLATE "C";
 $function$;
@@ -3373,7 +3407,7 @@ BEGIN
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.recount(uuid) TO trivet_engine;
 
--- release_exports: 0059-export-leases
+-- release_exports: 0062-takeovers
 -- The host serves it no more. in_order: and nothing that it has begun can come later.
 CREATE OR REPLACE FUNCTION trivet.release_exports(p_host text, p_backend uuid, p_pool text, p_fence bigint, p_in_order boolean)
  RETURNS void
@@ -3381,7 +3415,7 @@ CREATE OR REPLACE FUNCTION trivet.release_exports(p_host text, p_backend uuid, p
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-  UPDATE trivet.pool_home h SET lease_until = CASE WHEN p_in_order THEN '-infinity'::timestamptz ELSE now() - interval '1 ms' END
+  UPDATE trivet.pool_home h SET lease_until = CASE WHEN p_in_order THEN '-infinity'::timestamptz ELSE now() - interval '1 ms' END, unserved_since = now()
    WHERE h.backend_id = p_backend AND h.pool = p_pool AND h.host = p_host AND h.fence = p_fence;
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.release_exports(text,uuid,text,bigint,boolean) TO trivet_engine;

@@ -101,6 +101,16 @@ describe('the registry of backends', () => {
       rbd('x', { monitors: ['10.0.0.5', '169.254.169.254'] }),
       '/body/config/monitors/1',
     ],
+    [
+      'a RADOS namespace, which bs_rbd opens none of',
+      rbd('x', { pools: [{ name: 'p', cephPool: 'trivet', portals: [], namespace: 'acme' }] }),
+      '/body/config/pools/0/namespace',
+    ],
+    [
+      'a RADOS namespace in the name of the pool',
+      rbd('x', { pools: [{ name: 'p', cephPool: 'trivet/acme', portals: [] }] }),
+      '/body/config/pools/0/cephPool',
+    ],
     ['a monitor that is none', rbd('x', { monitors: ['a b'] }), '/body/config/monitors/0'],
     [
       'a key with a line more',

@@ -207,7 +207,16 @@ it('drains a host: says what to do about each pool, takes none into use, and is 
       published: 0,
       moves: 'with_disk',
       todo: 'move its disk to another storage host, then: trivet pool move main --tenant appliance --backend files --to HOST',
+      lacks: null,
+      takenOver: null,
     },
+  ]);
+  await house.query(
+    "UPDATE trivet.pool_home SET lacks = 'cluster', taken_from = 'before', taken_at = now(), taken_why = 'link' WHERE host = 'old'",
+    [],
+  );
+  expect((await house.call(house.root.viewer, 'GET', path)).body.has).toMatchObject([
+    { pool: 'main', lacks: 'cluster', takenOver: { from: 'before', at: expect.any(String), why: 'link' } },
   ]);
   expect((await house.call(house.root.admin, 'PATCH', path, { body })).body.draining).toEqual(drained.body.draining);
   const { items } = (await house.call(house.root.viewer, 'GET', '/storage-hosts')).body;

@@ -211,6 +211,23 @@ export function describeOwnFileSystem(type: 'xfs' | 'btrfs'): void {
         }
       });
 
+      it('is absent, also where its mount point says so of itself, and nothing else is in there', async () => {
+        images[0]!.unmount();
+        const [sign, notes] = [join(path, 'NOT-MOUNTED'), join(path, 'notes')];
+        try {
+          expect(await status()).toMatchObject({ state: 'down', isAbsent: true });
+          writeFileSync(sign, '');
+          expect(await status()).toMatchObject({ isAbsent: true, reason: expect.stringMatching(/is empty: mount it/) });
+          await failsWith(backend.preparePool('pool', soon()), 'failed_precondition', /not empty \(NOT-MOUNTED\)/);
+          writeFileSync(notes, 'mine');
+          expect(await status()).not.toHaveProperty('isAbsent');
+        } finally {
+          for (const file of [sign, notes]) rmSync(file, { force: true });
+          images[0]!.mount(path);
+        }
+        expect(await status()).toMatchObject({ state: 'up' });
+      });
+
       it('is not made into a pool once there is something in its folder', async () => {
         images[0]!.unmount();
         try {

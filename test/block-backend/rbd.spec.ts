@@ -1,4 +1,3 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { BlockBackend, ImageRef } from '#backends/block-backend';
@@ -10,7 +9,7 @@ import { imageName } from '#backends/rbd/rbd-names';
 import { unleased } from '#platform/lease-signal';
 import { hookFailpoints } from '#platform/process/failpoint';
 import { OWNER, poolOf, type RbdHarness, rbdHarness, rbdParts } from '#test/block-backend/rbd-harness';
-import { until } from '#test/support/parts';
+import { type Watcher, watcherOf } from '#test/block-backend/watcher';
 
 const rbd = rbdParts();
 const soon = (ms = 60_000) => unleased(AbortSignal.timeout(ms));
@@ -221,20 +220,12 @@ describe.skipIf(!rbd)('rbd', () => {
   });
 
   describe('an image that somebody has open', () => {
-    let watcher: ChildProcess | undefined;
-    afterEach(async () => {
-      if (watcher?.exitCode !== null) return;
-      watcher.kill('SIGINT');
-      await until('the watcher ended', () => watcher?.exitCode !== null || watcher.signalCode !== null);
-    });
+    let watcher: Watcher | undefined;
+    afterEach(() => watcher?.end());
 
     it('is deleted when he is gone, and he is named until then', async () => {
       const image = await bench.volume('open');
-      const path = backend.pathOf(image);
-      watcher = spawn('rbd', ['-c', rbd!.configuration, 'watch', path], { stdio: ['pipe', 'ignore', 'ignore'] });
-      const watchers = () => admin().call(soon(), 'watchers', harness.cephPool, { name: imageName(image) });
-      // Whoever looks watches, too.
-      await until('somebody watches', async () => (await watchers()).length > 0);
+      watcher = await watcherOf(harness.cluster, rbd!.configuration, harness.cephPool, imageName(image));
       const removal = backend.removeImage(image, bench.nextFence(), soon());
       await expect(removal).rejects.toMatchObject({
         kind: 'failed_precondition',
@@ -242,8 +233,7 @@ describe.skipIf(!rbd)('rbd', () => {
         message: expect.stringMatching(/still open at 127\.0\.0\.1:/),
       });
       expect(await bench.text(image, 4)).toBe('open');
-      watcher.kill('SIGINT');
-      await until('nobody watches', async () => (await watchers()).length === 0);
+      await watcher.end();
       await backend.removeImage(image, bench.nextFence(), soon());
       expect(await backend.inspectImage(image, soon())).toEqual({ state: 'absent' });
     });

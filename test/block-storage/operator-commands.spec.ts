@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { blockBackendKinds } from '#backends/registry';
 import { Database } from '#platform/database/database';
 import { reportHostsWithoutChap } from '#storage/block/hosts/host-report';
 import { readBlockFigures } from '#storage/block/pools/block-figures';
@@ -113,11 +114,12 @@ describe("operators' commands of the block leg", () => {
   });
 
   it('count for the alerts what all tenants have', async () => {
-    expect(await readBlockFigures(database)).toEqual({
+    expect(await readBlockFigures(database, blockBackendKinds())).toEqual({
       poolsUp: 1,
       poolsDown: 1,
       fullestPool: 0.9,
       binnedVolumes: 1,
+      mostPublished: 0,
       findings: { orphan_image: 1, orphan_target: 0, lost_image: 0, larger_image: 0, protection_paused: 0 },
     });
   });

@@ -16,6 +16,7 @@ import '#cbt/cbt-metrics';
 import '#cosi/cosi-metrics';
 import '#csp/csp-metrics';
 import '#platform/metrics/block-metrics';
+import '#platform/metrics/takeover-metrics';
 import '#platform/metrics/worker-metrics';
 import { REQUIRED as DAEMONS } from '#platform/process/platform.module';
 

@@ -64,3 +64,26 @@ it('storage hosts are counted: up, down with pools, gone without, and what waits
   expect(await besides()).toEqual([1, 2, 2, 1]);
   expect(await appliance.process('worker').metrics()).toMatch(/^trivet_storage_host_memory_free_bytes 42$/m);
 });
+
+it('pools of clusters that nobody serves are counted, and for how long: without a lease, given back, and while the host before is not shut out', async () => {
+  const { database } = appliance;
+  const unserved = async () => {
+    const text = await appliance.process('worker').metrics();
+    const [pools, seconds] = ['pools_unserved', 'pool_unserved_oldest_seconds'].map(name =>
+      Number(new RegExp(`^trivet_${name} (\\S+)$`, 'm').exec(text)?.[1]),
+    );
+    return [pools, Math.floor(seconds! / 60)];
+  };
+  const home = (change: string) => database.query(`UPDATE trivet.pool_home SET ${change}`);
+  expect(await unserved()).toEqual([0, 0]);
+  await home("cluster = true, lease_until = now() + interval '1 hour'");
+  expect(await unserved()).toEqual([0, 0]);
+  await home("lease_until = now() - interval '3 minutes'");
+  expect(await unserved()).toEqual([1, 3]);
+  await home("lease_until = '-infinity', unserved_since = now() - interval '5 minutes'");
+  expect(await unserved()).toEqual([1, 5]);
+  await home(`lease_until = now() + interval '1 hour', to_fence = '[{"host": "a"}]'`);
+  expect(await unserved()).toEqual([1, 5]);
+  await home("to_fence = '[]'");
+  expect(await unserved()).toEqual([0, 0]);
+});

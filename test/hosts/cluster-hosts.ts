@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import pg from 'pg';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { testCluster } from '#test/block-backend/rbd-harness';
 import type { DriverNode, RealDriver } from '#test/csp/driver-client';
@@ -15,6 +16,8 @@ const WORKER = join(PACKAGE_ROOT, 'dist', 'test', 'entry', 'worker.js');
 const MIB = 1024 ** 2;
 const GIB = 1024 ** 3;
 const PORT = 3260;
+/** The segment of the network that has them. */
+const PORTALS = 1;
 const SLOTS = 64;
 const LONG_MS = 40_000;
 const NODE: DriverNode = {
@@ -74,11 +77,17 @@ export class ClusterHosts {
   }
 
   get portal(): string {
-    return `${this.network.address(50)}:${PORT}`;
+    return `${this.movingAddress}:${PORT}`;
   }
 
+  /** In the network of initiators, where PostgreSQL and the cluster are not. */
   get movingAddress(): string {
-    return this.network.address(50);
+    return this.network.address(50, PORTALS);
+  }
+
+  /** Between a host and initiators; its other link stays. */
+  async losePortals(name: string, is: boolean): Promise<void> {
+    await this.node(name).host.unplugged(is, [PORTALS]);
   }
 
   get cephAddress(): string {
@@ -106,7 +115,7 @@ export class ClusterHosts {
       TRIVET_RBD_KEY_FILE: keyFile,
       TRIVET_RBD_POOL: cephPool,
       TRIVET_RBD_PORTALS: portal,
-      TRIVET_RBD_MOVING_PORTALS: 'eth0/24',
+      TRIVET_RBD_MOVING_PORTALS: `eth${PORTALS}/24`,
       TRIVET_ISCSI_WITHOUT_CHAP: '1',
     });
   }
@@ -175,6 +184,43 @@ export class ClusterHosts {
     );
   }
 
+  /** How many pools its worker has taken over for that reason, as it counts them itself. */
+  async takenBy(name: string, reason: string): Promise<number> {
+    const url = `${this.workers.get(name)!.healthUrl}/metrics`;
+    const script = `process.stdout.write(await (await fetch('${url}')).text())`;
+    const { stdout } = await this.node(name).host.run(process.execPath, '--input-type=module', '-e', script);
+    return Number(new RegExp(`^trivet_pool_takeovers_total\\{reason="${reason}"\\} (\\d+)$`, 'm').exec(stdout)?.[1]);
+  }
+
+  /** The cluster refuses that host from now on. @param by this appliance, which then knows of it, or somebody else */
+  async shutOut(name: string, by: 'us' | 'others'): Promise<void> {
+    const { address } = this.node(name).host;
+    if (by === 'us') {
+      const fsid = (await this.ceph.ask('fsid')).trim();
+      const row = [fsid, JSON.stringify([{ host: name, address }]), 'a test'];
+      await this.appliance.database.query('SELECT trivet.note_cluster_fences($1, $2, $3)', row);
+    }
+    await this.ceph.ask('osd', 'blocklist', 'add', `${address}:0/0`, '36000');
+  }
+
+  async letIn(name: string): Promise<void> {
+    await this.ceph.ask('osd', 'blocklist', 'rm', `${this.node(name).host.address}:0/0`);
+  }
+
+  /** What its worker said. */
+  logOf(name: string): string {
+    return this.workers.get(name)!.log();
+  }
+
+  /** The last one, as the audit log tells it. */
+  async lastTakeover() {
+    const [last] = await this.appliance.database.query<{ from: string; to: string; why: string; reason: string }>(
+      `SELECT before ->> 'host' AS "from", after ->> 'host' AS "to", after ->> 'why' AS why, reason
+         FROM trivet.audit_entry WHERE action = 'pool.take_over' ORDER BY seq DESC LIMIT 1`,
+    );
+    return last;
+  }
+
   /** Who is shut out of the cluster. */
   async fences(): Promise<string[]> {
     const rows = await this.appliance.database.query<{ host: string }>('SELECT host FROM trivet.cluster_fence');
@@ -208,6 +254,17 @@ export class ClusterHosts {
     );
   }
 
+  /** It says so itself. */
+  async takesNothing(name: string): Promise<void> {
+    await until(`${name} takes nothing over`, async () => {
+      const [row] = await this.appliance.database.query<{ none: boolean }>(
+        "SELECT takes = '[]' AS none FROM trivet.storage_host WHERE name = $1",
+        [name],
+      );
+      return row?.none;
+    });
+  }
+
   /** With what everybody says, where it fails. */
   private async explained(work: Promise<unknown>): Promise<void> {
     try {
@@ -222,6 +279,28 @@ export class ClusterHosts {
       `SELECT host, fence::text, to_fence = '[]' AND coalesce(lease_until > now(), false) AS serving FROM trivet.pool_home`,
     );
     return row;
+  }
+
+  /** Who has the pool, and how many the cluster has yet to shut out before it is served again. */
+  async handedTo(): Promise<{ host: string; unfenced: number; leaseMs: number }> {
+    const [row] = await this.appliance.database.query<{ host: string; unfenced: number; leaseMs: number }>(
+      `SELECT host, jsonb_array_length(to_fence) AS unfenced, extract(epoch FROM lease_until)::float8 * 1000 AS "leaseMs"
+         FROM trivet.pool_home`,
+    );
+    return row!;
+  }
+
+  /** Nobody is shut out of the cluster meanwhile. */
+  async withoutFencing<T>(work: () => Promise<T>): Promise<T> {
+    const client = new pg.Client({ connectionString: this.appliance.database.ownerUrl });
+    await client.connect();
+    try {
+      await client.query('BEGIN');
+      await client.query('LOCK TABLE trivet.cluster_fence IN SHARE MODE');
+      return await work();
+    } finally {
+      await client.end();
+    }
   }
 
   /** Whose pool it is, when somebody serves it. */

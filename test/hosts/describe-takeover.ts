@@ -10,12 +10,17 @@ export interface Loss {
   /** It runs, and reaches the cluster: what it writes is refused by that alone. */
   believesInItself?: true;
   mend(house: ClusterHosts, name: string): Promise<void>;
+  /** As the audit log has it. */
+  why: 'silent' | 'cluster' | 'link';
+  /** It hands the pool over: there is nobody to shut out. */
+  inOrder?: true;
 }
 
 /** That end all of it, or some. */
 export const DEATHS: Loss[] = [
   {
     how: 'dies',
+    why: 'silent',
     lose: (house, name) => house.node(name).host.die(),
     async mend(house, name) {
       await house.node(name).host.back();
@@ -24,16 +29,19 @@ export const DEATHS: Loss[] = [
   },
   {
     how: 'stands still for longer than its lease, and goes on',
+    why: 'silent',
     lose: async (house, name) => house.node(name).host.signal('SIGSTOP'),
     mend: async (house, name) => house.node(name).host.signal('SIGCONT'),
   },
   {
     how: 'loses its link',
+    why: 'silent',
     lose: (house, name) => house.node(name).host.unplugged(true),
     mend: (house, name) => house.node(name).host.unplugged(false),
   },
   {
     how: 'loses its worker, which nobody starts again',
+    why: 'silent',
     believesInItself: true,
     lose: (house, name) => house.endWorker(name, 'SIGKILL'),
     async mend(house, name) {
@@ -49,14 +57,23 @@ export const DEATHS: Loss[] = [
 export const PARTITIONS: Loss[] = [
   {
     how: 'loses PostgreSQL alone',
+    why: 'silent',
     believesInItself: true,
     lose: async (house, name) => house.node(name).relay.cut(),
     mend: async (house, name) => house.node(name).relay.mend(),
   },
   {
     how: 'loses the cluster alone',
+    why: 'cluster',
     lose: (house, name) => house.node(name).host.losing(house.cephAddress, true),
     mend: (house, name) => house.node(name).host.losing(house.cephAddress, false),
+  },
+  {
+    how: 'loses its link to initiators alone',
+    why: 'link',
+    inOrder: true,
+    lose: (house, name) => house.losePortals(name, true),
+    mend: (house, name) => house.losePortals(name, false),
   },
 ];
 
@@ -87,12 +104,16 @@ export function describeTakeover(losses: readonly Loss[], { inOrder }: { inOrder
 
     it.each(Array.from({ length: ROUNDS }, () => losses).flat())(
       '$how, is served by another one, with every acknowledged write',
-      async ({ how, lose, mend, believesInItself }) => {
+      async ({ how, why, lose, mend, believesInItself, inOrder: handsOver = false }) => {
         const { name, fence } = await holder();
         const since = Date.now();
+        const other = [...house.nodes.keys()].find(one => one !== name)!;
+        const counted = await house.takenBy(other, why);
         await lose(house, name);
         const next = await house.isTakenFrom(name, fence);
-        expect(await house.isRefused(name)).toBe(true);
+        expect(await house.takenBy(next, why)).toBe(counted + 1);
+        expect(await house.isRefused(name)).toBe(!handsOver);
+        expect(await house.lastTakeover()).toMatchObject({ from: name, to: next, why });
         if (believesInItself) expect(await house.tryToWrite(name)).toMatch(/blocklist|blacklist|ESHUTDOWN|\(108\)/i);
         await writer.acknowledges();
         expect(await house.node(next).host.addresses()).toContain(house.movingAddress);

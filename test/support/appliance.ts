@@ -49,7 +49,7 @@ export class DaemonProcess {
   constructor(
     readonly role: Role | 'connector',
     readonly child: ChildProcess,
-    private readonly healthUrl: string,
+    readonly healthUrl: string,
   ) {
     child.stdout!.on('data', chunk => this.output.push(String(chunk)));
     child.stderr!.on('data', chunk => this.output.push(String(chunk)));

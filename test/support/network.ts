@@ -14,34 +14,41 @@ const ip = (...args: string[]) => run('ip', args);
 /** Of names of interfaces and namespaces, which have 15 letters at most. */
 const PREFIX = 'trv';
 
+/** Of the bridge. */
+export interface Segment {
+  bridge: string;
+  /** Its first three numbers. */
+  net: string;
+}
+
 export class Network {
   private readonly hosts: NetworkHost[] = [];
   private readonly relays: Relay[] = [];
 
-  private constructor(
-    private readonly bridge: string,
-    private readonly net: string,
-  ) {}
+  /** @param segments the first, and another one that only some are on */
+  private constructor(private readonly segments: readonly Segment[]) {}
 
   static async make(): Promise<Network> {
     await sweep();
-    const bridge = `${PREFIX}${process.pid}br0`;
-    const net = `10.${randomInt(130, 250)}.${randomInt(0, 250)}`;
-    // Of its own accord it takes that of a port, and another one when ports come and go: neighbours then speak to nobody.
-    await ip('link', 'add', bridge, 'address', '02:00:00:00:00:01', 'type', 'bridge');
-    const network = new Network(bridge, net);
-    for (const last of [1, 9]) await ip('address', 'add', `${network.address(last)}/24`, 'dev', bridge);
-    await ip('link', 'set', bridge, 'up');
+    const [second, third] = [randomInt(130, 250), randomInt(0, 250)];
+    const segments = [0, 1].map(n => ({ bridge: `${PREFIX}${process.pid}br${n}`, net: `10.${second}.${third + n}` }));
+    const network = new Network(segments);
+    for (const [n, { bridge, net }] of segments.entries()) {
+      // Of its own accord it takes that of a port, and another one when ports come and go: neighbours then speak to nobody.
+      await ip('link', 'add', bridge, 'address', `02:00:00:00:0${n}:01`, 'type', 'bridge');
+      for (const last of n === 0 ? [1, 9] : [1]) await ip('address', 'add', `${net}.${last}/24`, 'dev', bridge);
+      await ip('link', 'set', bridge, 'up');
+    }
     return network;
   }
 
-  address(last: number): string {
-    return `${this.net}.${last}`;
+  address(last: number, segment = 0): string {
+    return `${this.segments[segment]!.net}.${last}`;
   }
 
-  /** @param mounts folders of its own, by the paths at which it has them */
+  /** On each segment, by an interface with its number. @param mounts folders of its own, by the paths at which it has them */
   async host(name: string, last: number, mounts: Readonly<Record<string, string>> = {}): Promise<NetworkHost> {
-    const host = new NetworkHost(`${PREFIX}${process.pid}${name}`, this.bridge, this.address(last), mounts);
+    const host = new NetworkHost(`${PREFIX}${process.pid}${name}`, this.segments, last, mounts);
     this.hosts.push(host);
     await host.plug();
     await host.boot();
@@ -58,7 +65,7 @@ export class Network {
   async remove(): Promise<void> {
     for (const host of this.hosts) await host.remove();
     for (const relay of this.relays) relay.close();
-    await ip('link', 'del', this.bridge);
+    for (const { bridge } of this.segments) await ip('link', 'del', bridge);
   }
 }
 
@@ -67,18 +74,36 @@ export class NetworkHost {
 
   constructor(
     private readonly namespace: string,
-    private readonly bridge: string,
-    readonly address: string,
+    private readonly segments: readonly Segment[],
+    private readonly last: number,
     private readonly mounts: Readonly<Record<string, string>>,
   ) {}
 
+  /** On the first segment. */
+  get address(): string {
+    return `${this.segments[0]!.net}.${this.last}`;
+  }
+
   async plug(): Promise<void> {
-    const { namespace, bridge, address } = this;
+    const { namespace } = this;
     await ip('netns', 'add', namespace);
-    await ip('link', 'add', namespace, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', namespace);
-    await ip('link', 'set', namespace, 'master', bridge, 'up');
-    await ip('-n', namespace, 'address', 'add', `${address}/24`, 'dev', 'eth0');
-    for (const device of ['eth0', 'lo']) await ip('-n', namespace, 'link', 'set', device, 'up');
+    await ip('-n', namespace, 'link', 'set', 'lo', 'up');
+    for (const [n, { bridge }] of this.segments.entries()) {
+      await ip('link', 'add', this.#cable(n), 'type', 'veth', 'peer', 'name', `eth${n}`, 'netns', namespace);
+      await ip('link', 'set', this.#cable(n), 'master', bridge, 'up');
+      await ip('-n', namespace, 'link', 'set', `eth${n}`, 'up');
+    }
+    await this.#address();
+  }
+
+  async #address(): Promise<void> {
+    for (const [n, { net }] of this.segments.entries())
+      await ip('-n', this.namespace, 'address', 'add', `${net}.${this.last}/24`, 'dev', `eth${n}`);
+  }
+
+  /** The other end of an interface, at the bridge. */
+  #cable(segment: number): string {
+    return `${this.namespace}${segment}`;
   }
 
   /** With nothing but its first process. */
@@ -116,19 +141,20 @@ export class NetworkHost {
     await this.unplugged(true);
     process.kill(this.first, 'SIGKILL');
     await ended;
-    // A kernel that boots has its own address alone.
-    await ip('-n', this.namespace, 'address', 'flush', 'dev', 'eth0');
+    // A kernel that boots has its own addresses alone.
+    for (const n of this.segments.keys()) await ip('-n', this.namespace, 'address', 'flush', 'dev', `eth${n}`);
   }
 
   /** As it was before anything was started. */
   async back(): Promise<void> {
-    await ip('-n', this.namespace, 'address', 'add', `${this.address}/24`, 'dev', 'eth0');
+    await this.#address();
     await this.boot();
     await this.unplugged(false);
   }
 
-  async unplugged(is: boolean): Promise<void> {
-    await ip('link', 'set', this.namespace, is ? 'down' : 'up');
+  /** Of one segment, or of all. */
+  async unplugged(is: boolean, segments: Iterable<number> = this.segments.keys()): Promise<void> {
+    for (const n of segments) await ip('link', 'set', this.#cable(n), is ? 'down' : 'up');
   }
 
   /** Of packets to that address. */
@@ -154,14 +180,19 @@ export class NetworkHost {
   }
 
   async addresses(): Promise<string[]> {
-    const { stdout } = await ip('-n', this.namespace, '-json', 'address', 'show', 'dev', 'eth0');
-    const [found] = JSON.parse(stdout) as { addr_info: { local: string }[] }[];
-    return found!.addr_info.map(({ local }) => local);
+    const { stdout } = await ip('-n', this.namespace, '-json', 'address', 'show');
+    const found = JSON.parse(stdout) as { addr_info: { local: string }[] }[];
+    return found.flatMap(({ addr_info }) => addr_info.map(({ local }) => local));
   }
 
   /** Names of programs that run there. */
   programs(): string[] {
     return this.pids().map(nameOf);
+  }
+
+  /** As this machine knows them. */
+  pidsOf(program: string): number[] {
+    return this.pids().filter(pid => nameOf(pid) === program);
   }
 
   async remove(): Promise<void> {

@@ -1,6 +1,7 @@
 import { Inject, Module, type OnApplicationBootstrap } from '@nestjs/common';
 import { demandLeases } from '#backends/lease-demand';
 import { poolAnswers } from '#backends/reflink/pool-answers';
+import { blockBackendKinds } from '#backends/registry';
 import { HANDLERS, OperationHandlersModule } from '#changes/operation-handlers.module';
 import { readSlowCallFigures } from '#operations/administration/slow-calls';
 import { readEngineFigures, readLateTasks, readWorkerFigures } from '#operations/workers/figures';
@@ -89,7 +90,7 @@ export class WorkerModule implements OnApplicationBootstrap {
     bindWorkerFigures(() => readWorkerFigures(database));
     bindLateTasks(() => readLateTasks(database));
     bindSlowCalls(() => readSlowCallFigures(database));
-    bindBlockFigures(() => readBlockFigures(database));
+    bindBlockFigures(() => readBlockFigures(database, blockBackendKinds()));
     bindFileCallFigures(async () => {
       const { inFlight, silent, oldest } = poolAnswers.figures();
       return { inFlight, silent, oldestSeconds: (oldest?.ms ?? 0) / 1_000 };

@@ -183,6 +183,8 @@ export interface BlockBackendKind<Config = unknown> {
   /** Reads the registry's row; throws `internal` when it does not fit. */
   parseConfig(config: unknown): Config;
   pools(config: Config): readonly PoolConfig[];
+  /** Volumes of one pool that can be published at once; absent: no bound. */
+  mostPublished?(config: Config): number | undefined;
   /** Throws `invalid_argument` with `field` as given; '' is the root. */
   checkFolder(folder: string, field: string): void;
   open(config: Config, credentials: BackendCredentials, owner: ApplianceIdentity): BlockStore;

@@ -17,6 +17,9 @@ export interface ClusterExports {
   /** Ends that for this host's own address. Only after `drop` for all that it served there: see `hasLeftovers`. */
   letIn(address: string, signal: LeaseSignal): Promise<void>;
 
+  /** Why hosts cannot reach the portals of the pool at this host, for people; undefined: they can, as far as it knows. */
+  lacksLink(pool: string): string | undefined;
+
   /** What processes that were killed have written, and the kernel still sends to somebody. */
   hasLeftovers(): Promise<boolean>;
 

@@ -65,6 +65,7 @@ const CLUSTER_METHODS = {
   shutOut: 'counted',
   letIn: 'counted',
   hasLeftovers: 'plain',
+  lacksLink: 'plain',
   now: 'plain',
   hold: 'plain',
   holdForever: 'plain',

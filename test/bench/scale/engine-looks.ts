@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Overview } from '#admin/overview/overview';
+import { blockBackendKinds } from '#backends/registry';
 import { LeaseManager } from '#operations/leases/lease';
 import { readEngineFigures } from '#operations/workers/figures';
 import { operationRetention } from '#operations/workers/operation-retention';
@@ -28,7 +29,7 @@ export function looksOfTheEngine(house: AdminHouse): Measured[] {
     { name: 'retention of operations', run: () => retention.run(AbortSignal.timeout(60_000)) },
     { name: 'overview', run: () => overview().read() },
     { name: 'figures of the engine', run: () => readEngineFigures(database) },
-    { name: 'figures of volumes', run: () => readBlockFigures(database) },
+    { name: 'figures of volumes', run: () => readBlockFigures(database, blockBackendKinds()) },
   ];
 }
 

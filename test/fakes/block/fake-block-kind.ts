@@ -69,6 +69,7 @@ function volumeMethods(volumes: BlockBackend): Faulty<BlockBackend> {
 /** The adapter `reflink` over the same pools, an exporter that is none, and faults before both. */
 export const fakeBlockKind: BlockBackendKind<FakeBlockConfig> = {
   ...reflinkKind,
+  mostPublished: () => undefined,
   kind: 'fake-block',
   parseConfig(row: unknown): FakeBlockConfig {
     const parsed = fakeBlockConfig.safeParse(row);

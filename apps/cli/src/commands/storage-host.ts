@@ -75,10 +75,18 @@ const described = (host: StorageHostDetailReply): string[] => [
   ...host.clusters.map(cluster => `reaches the cluster at ${cluster}`),
 ];
 
+type Served = Pick<StorageHostDetailReply['has'][number], 'lacks' | 'takenOver'>;
+
+const served = ({ lacks, takenOver }: Served): string =>
+  [
+    takenOver ? `; taken over from ${takenOver.from} at ${takenOver.at} (${takenOver.why})` : '',
+    lacks === null ? '' : `; it lacks its ${lacks === 'link' ? 'link to initiators' : 'way to the cluster'}`,
+  ].join('');
+
 const todo = ({ has }: StorageHostDetailReply): string[] =>
   has.length === 0
     ? ['it has no pool: it may be switched off']
     : has.map(
-        ({ pool, volumes, published, shares, todo }) =>
-          `pool ${pool}: ${volumes} volumes, ${published} of them published, ${shares} shares; ${todo}`,
+        ({ pool, volumes, published, shares, todo, ...how }) =>
+          `pool ${pool}: ${volumes} volumes, ${published} of them published, ${shares} shares; ${todo}${served(how)}`,
       );

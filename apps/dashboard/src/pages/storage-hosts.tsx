@@ -100,16 +100,49 @@ function Drain({ host: { name, draining } }: { host: StorageHost }) {
   );
 }
 
-/** Its name; of one that is drained, also what it has still. */
-function Pools({ host: { name, draining } }: { host: StorageHost }) {
-  const read = useRead(HOST, { params: { storageHost: name } }, { every: EVERY_MS, enabled: draining !== null });
+/** Its name; of one that is drained, also what it has still; and which pools it took over, or can hardly serve. */
+function Pools({ host: { name, draining, clusters } }: { host: StorageHost }) {
+  const enabled = draining !== null || clusters.length > 0;
+  const read = useRead(HOST, { params: { storageHost: name } }, { every: EVERY_MS, enabled });
   return (
     <span>
       {name}
       {draining && read.data && <Todo host={read.data.data} />}
+      {read.data && <Taken host={read.data.data} />}
     </span>
   );
 }
+
+const WHY: Readonly<Record<Takeover['why'], string>> = {
+  silent: 'said nothing for longer than its lease',
+  cluster: 'did not reach the cluster',
+  link: 'was not reached by initiators',
+  drained: 'was drained',
+  handed_over: 'ended its worker in order',
+  renamed: 'was this machine under another name',
+};
+type Takeover = NonNullable<StorageHostDetailReply['has'][number]['takenOver']>;
+
+const Taken = ({ host: { name, has } }: { host: StorageHostDetailReply }) => {
+  const told = has.filter(({ takenOver, lacks }) => takenOver !== null || lacks !== null);
+  if (told.length === 0) return null;
+  return (
+    <ul aria-label={`Takeovers of ${name}`} className="dimmed">
+      {told.map(({ tenant, backend, pool, takenOver, lacks }) => (
+        <li key={`${tenant}/${backend}/${pool}`}>
+          {pool}
+          {takenOver && (
+            <>
+              {' '}
+              taken over <Ago at={takenOver.at} /> from {takenOver.from}, which {WHY[takenOver.why]}
+            </>
+          )}
+          {lacks && `; it lacks its ${lacks === 'link' ? 'link to initiators' : 'way to the cluster'}`}
+        </li>
+      ))}
+    </ul>
+  );
+};
 
 const Todo = ({ host: { name, has } }: { host: StorageHostDetailReply }) =>
   has.length === 0 ? (

@@ -50,6 +50,21 @@ const storageHostDetail = storageHost
               'with_disk: it stays until its disk is at another host and `movePool` says so; by_itself: its data lie in a cluster, and another host can have them as they are',
           }),
           todo: z.string().meta({ description: 'What takes it from this host' }),
+          lacks: z.enum(['cluster', 'link']).nullable().meta({
+            description:
+              'Of a pool of a cluster: what this host lacks to serve it, its way to the cluster or that of initiators to it; another host takes it if one can. null: nothing',
+          }),
+          takenOver: z
+            .object({
+              from: z.string(),
+              at: time,
+              why: z.enum(['silent', 'cluster', 'link', 'drained', 'handed_over', 'renamed']).meta({
+                description:
+                  'The one before said nothing for longer than its lease; did not reach the cluster; was not reached by initiators; was drained; ended its worker in order; was this machine under another name',
+              }),
+            })
+            .nullable()
+            .meta({ description: 'Of a pool of a cluster: whose it was before; null: of no other host' }),
         }),
       )
       .meta({ description: 'Pools that are its own: what has to go elsewhere before it can be switched off' }),

@@ -54,7 +54,7 @@ export class StorageHostsController {
   private async detail(call: AdminCall, host: StorageHostView | undefined): Promise<StorageHostDetailReply> {
     if (!host) throw notFound(call);
     const pools = await poolsOfHost(this.database, this.backends.kinds, host.name);
-    return { ...shown(host), has: pools.map(pool => ({ ...pool, todo: todoOf(pool) })) };
+    return { ...shown(host), has: pools.map(shownPool) };
   }
 }
 
@@ -67,7 +67,13 @@ const shown = ({ seenAt, pools, foreign, absent, draining, ...host }: StorageHos
   seenAt: seenAt.toISOString(),
 });
 
-const todoOf = ({ tenant, backend, pool, moves }: HostPool): string =>
+const shownPool = ({ takenOver, ...pool }: HostPool): StorageHostDetailReply['has'][number] => ({
+  ...pool,
+  takenOver: takenOver && { ...takenOver, at: takenOver.at.toISOString() },
+  todo: todoOf(pool),
+});
+
+const todoOf = ({ tenant, backend, pool, moves }: Omit<HostPool, 'takenOver'>): string =>
   moves === 'by_itself'
     ? 'its data lie in a cluster: it stays until another storage host has taken it over'
     : `move its disk to another storage host, then: trivet pool move ${pool} --tenant ${tenant} --backend ${backend} --to HOST`;

@@ -194,6 +194,12 @@ export class RadosPool {
     return data.subarray(0, answer);
   }
 
+  /** One that is not there is fine. */
+  async remove(object: string): Promise<void> {
+    const answer = await librados().ask('int rados_remove(void *io, const char *object)', this.io, object);
+    if (answer < 0 && answer !== -ENOENT) throw foreignError('rados_remove', answer);
+  }
+
   close(): void {
     librados().now('void rados_ioctx_destroy(void *io)', this.io);
   }

@@ -236,6 +236,27 @@ export async function renameImage(pool: RadosPool, from: string, to: string): Pr
   await librbd().call('int rbd_rename(void *io, const char *from, const char *to)', pool.io, from, to);
 }
 
+/** What leads from a name to an image, and not the image. */
+export const removeName = (pool: RadosPool, name: string): Promise<void> => pool.remove(`rbd_id.${name}`);
+
+/** The id that the list of images has for a name. */
+export async function listedId(pool: RadosPool, name: string): Promise<string | undefined> {
+  const found = await pool.keys(DIRECTORY, `name_${name}`, '', 1);
+  return found.find(([key]) => key === `name_${name}`)?.[1].slice(LENGTH_BYTES);
+}
+
+/** The name alone, and only while the list has it for that id: rbd_remove would also take an image of that name from the trash. */
+export async function unlist(pool: RadosPool, name: string, id: string): Promise<void> {
+  const length = Buffer.alloc(LENGTH_BYTES);
+  length.writeUInt32LE(id.length);
+  const listed = { key: `name_${name}`, is: 'equal', value: `${length.toString()}${id}` } as const;
+  await pool.changeKeys(DIRECTORY, [listed], {}, [listed.key, `id_${id}`]);
+}
+
+const DIRECTORY = 'rbd_directory';
+/** Before each text in there. */
+const LENGTH_BYTES = 4;
+
 export async function moveToTrash(pool: RadosPool, name: string): Promise<void> {
   await librbd().call('int rbd_trash_move(void *io, const char *name, uint64_t delay)', pool.io, name, 0);
 }

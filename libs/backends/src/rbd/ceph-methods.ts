@@ -58,6 +58,9 @@ export const CEPH_METHODS = {
   fill: async (at: string, name: string, offset: number, length: number) =>
     librbd.fillWithZeros(await pool(at), name, offset, length),
   rename: async (at: string, from: string, to: string) => librbd.renameImage(await pool(at), from, to),
+  removeName: async (at: string, name: string) => librbd.removeName(await pool(at), name),
+  listedId: async (at: string, name: string) => librbd.listedId(await pool(at), name),
+  unlist: async (at: string, name: string, id: string) => librbd.unlist(await pool(at), name, id),
   trash: async (at: string, name: string) => librbd.moveToTrash(await pool(at), name),
   reap: async (at: string, id: string) => librbd.removeFromTrash(await pool(at), id),
   trashed: async (at: string) => librbd.listTrash(await pool(at)),

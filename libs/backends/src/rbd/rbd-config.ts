@@ -3,13 +3,17 @@ import { noExporterConfig, otherNames, poolConfig, tgtConfig } from '#backends/r
 
 const cephPool = z
   .string()
-  .regex(/^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/, 'expected letters, digits, dots, dashes and underscores')
+  .regex(
+    /^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/,
+    'expected letters, digits, dots, dashes and underscores; no RADOS namespace',
+  )
   .meta({ title: 'Ceph pool' });
 const unique = (values: readonly string[]): boolean => new Set(values).size === values.length;
 
 export const rbdPoolConfig = poolConfig.omit({ path: true, within: true, sharePortals: true }).extend({
   cephPool: cephPool.meta({
-    description: 'Replicated, with the application rbd. Images of others in it are left alone',
+    description:
+      'Replicated, with the application rbd, and without a RADOS namespace: tgtd opens no images in one. Images of others in it are left alone',
   }),
   dataPool: cephPool.optional().meta({
     title: 'Data pool',

@@ -110,20 +110,19 @@ export class RbdImages {
       const facts: ImageFacts | undefined = await this.ceph.call(signal, 'look', this.cephPool, { id: next });
       const noted: string = next;
       next = undefined;
-      if (facts) {
-        mayChange(signal);
-        try {
-          await this.ceph.call(signal, 'reap', this.cephPool, noted);
-        } catch (error) {
-          const code = codeOf(error);
-          // It has clones, or somebody looks at it right now: the audit tries again.
-          if (code === 'ENOTEMPTY' || code === 'EBUSY') return;
-          if (code !== 'ENOENT') throw error;
-          // Not there yet: it is just being moved, and is looked for again.
-          if (await this.ceph.call(signal, 'look', this.cephPool, { id: noted })) return;
-        }
-        if (facts.parent?.inTrash) next = facts.parent.imageId;
+      mayChange(signal);
+      try {
+        // Also of what has no header any more: an earlier call that was cut off left its entry in the trash.
+        await this.ceph.call(signal, 'reap', this.cephPool, noted);
+      } catch (error) {
+        const code = codeOf(error);
+        // It has clones, or somebody looks at it right now: the audit tries again.
+        if (code === 'ENOTEMPTY' || code === 'EBUSY') return;
+        if (code !== 'ENOENT') throw error;
+        // Not there yet: it is just being moved, and is looked for again.
+        if (await this.ceph.call(signal, 'look', this.cephPool, { id: noted })) return;
       }
+      if (facts?.parent?.inTrash) next = facts.parent.imageId;
       await failpoint('rbd.reaped');
       await this.records.forgetTrash(noted, signal);
       if (next !== undefined && !(await this.records.trashed(signal)).includes(next)) return;

@@ -13,6 +13,7 @@ import { RbdExtents } from '#backends/rbd/rbd-extents';
 import { RBD_CAPABILITIES, rbdRegistration } from '#backends/rbd/rbd-registration';
 import { rbdUnits } from '#backends/rbd/rbd-units';
 import { checkFolder } from '#backends/reflink/layout';
+import { lackingLink } from '#backends/tgt/portal-link';
 import { splitPortal } from '#backends/tgt/portals';
 import type { ClusterPortals } from '#backends/tgt/tgt-daemons';
 import { TgtExporter } from '#backends/tgt/tgt-exporter';
@@ -27,6 +28,7 @@ export const rbdKind: BlockBackendKind<RbdConfig> = {
   parseConfig: row => parsed(rbdConfig, row, 'configuration'),
   // Where they lie: the recycle bins of one place give way together.
   pools: ({ monitors, pools }) => pools.map(pool => ({ ...pool, path: `${monitors.join(',')}/${pool.cephPool}` })),
+  mostPublished: ({ exporter }) => (exporter.kind === 'none' ? undefined : exporter.maxUnits),
   checkFolder,
   registration: rbdRegistration,
   open(config, credentials, owner) {
@@ -55,11 +57,13 @@ function exporterOf(config: RbdConfig, key: string, volumes: RbdBackend): Export
 
 function clusterOf(config: RbdConfig, { cluster }: RbdBackend): ClusterExports | undefined {
   if (config.exporter.kind === 'none') return undefined;
-  const leases = new TgtLeases(config.exporter.folder, portalsOf(config));
+  const portals = portalsOf(config);
+  const leases = new TgtLeases(config.exporter.folder, portals);
   return {
     look: signal => cluster.look(signal),
     shutOut: (addresses, signal) => cluster.shutOut(addresses, signal),
     letIn: (address, signal) => cluster.letIn(address, signal),
+    lacksLink: name => lackingLink(config.pools.find(pool => pool.name === name)?.portals ?? [], portals.moving(name)),
     hasLeftovers: () => cluster.hasLeftovers(),
     now: bootClock,
     hold: (pool, untilMs) => leases.hold(pool, untilMs),

@@ -64,6 +64,12 @@ export class RbdRecords {
     return BigInt((await this.of(imageId, signal)).get('')?.slice(0, DIGITS) ?? 0).toString();
   }
 
+  /** When something was last begun with it, in ms since 1970; undefined: never, or long ago. */
+  async enteredAt(imageId: string, signal: AbortSignal): Promise<number | undefined> {
+    const fence = (await this.of(imageId, signal)).get('');
+    return fence === undefined ? undefined : Date.parse(fence.slice(DIGITS + 1));
+  }
+
   /** All that is noted of an image, by what follows its id. */
   async of(imageId: string, signal: AbortSignal): Promise<Map<string, string>> {
     const found = await this.ceph.call(signal, 'keys', this.cephPool, shardOf(imageId), imageId, '', PAGE);

@@ -143,7 +143,8 @@ export async function commitStage(
     staged && ceph.call(signal, 'look', cephPool, { name: staged.name }),
   ]);
   if (present && noted.get('image') !== present.id) throw foreign(image, name);
-  if (!present) {
+  const isHalf = present !== undefined && present.id === made?.id;
+  if (!present || (isHalf && !(await settleName(images, staged!.name, name, signal)))) {
     if (!staged || !made)
       // The next attempt begins with staging.
       throw new StorageError('failed_precondition', `nothing is staged for ${describeImage(image)}`, {
@@ -152,16 +153,47 @@ export async function commitStage(
     await failpoint('rbd.naming');
     await records.enter(stage.imageId, stage.fence, signal, { image: made.id });
     await failpoint('rbd.name:checked');
-    await ceph.call(signal, 'rename', cephPool, staged.name, name).catch(async error => {
-      // A repeat of this call that came first; anything else is somebody else's.
-      if ((await ceph.call(signal, 'look', cephPool, { name }))?.id === made.id) return;
-      throw codeOf(error) === 'EEXIST' ? foreign(image, name) : error;
-    });
+    await renameStaged(images, staged.name, image, made.id, signal);
     await failpoint('rbd.named');
   }
   if (options.readOnly) await seal(images, name, signal);
   await failpoint('rbd.sealed');
   await removeStages(images, stage.imageId, stage.fence, options.readOnly, signal);
+}
+
+async function renameStaged(
+  { ceph, cephPool }: RbdImages,
+  from: string,
+  image: ImageRef,
+  id: string,
+  signal: LeaseSignal,
+): Promise<void> {
+  const name = imageName(image);
+  const rename = () => ceph.call(signal, 'rename', cephPool, from, name);
+  try {
+    await rename();
+  } catch (error) {
+    const found = await ceph.call(signal, 'look', cephPool, { name });
+    // A repeat of this call that came first.
+    if (found?.id === id) return;
+    if (codeOf(error) !== 'EEXIST') throw error;
+    // Anything else is somebody else's, but for a name that leads nowhere and that no image is listed under: of an earlier attempt.
+    if (found || (await ceph.call(signal, 'names', cephPool)).includes(name)) throw foreign(image, name);
+    mayChange(signal);
+    await ceph.call(signal, 'removeName', cephPool, name);
+    await rename();
+  }
+}
+
+/**
+ * A rename that was cut off: both names lead to the image, which is listed under one of them. That one stays, since who removes the
+ * image by the other would remove this one. True: it is the new one.
+ */
+async function settleName({ ceph, cephPool }: RbdImages, from: string, to: string, signal: LeaseSignal) {
+  const isRenamed = !(await ceph.call(signal, 'names', cephPool)).includes(from);
+  mayChange(signal);
+  await ceph.call(signal, 'removeName', cephPool, isRenamed ? from : to);
+  return isRenamed;
 }
 
 /** From here on its content is that of a snapshot of its own, which nobody can write to. */
@@ -202,7 +234,17 @@ async function dropAttempt(
   keepCut: boolean,
   signal: LeaseSignal,
 ): Promise<void> {
-  const found = await images.ceph.call(signal, 'look', images.cephPool, { name });
+  const { ceph, cephPool, records } = images;
+  let found = await ceph.call(signal, 'look', cephPool, { name });
+  if (found && (await records.of(imageId, signal)).get('image') === found.id) {
+    const listed = await ceph.call(signal, 'names', cephPool);
+    if (!listed.includes(name)) {
+      // The end of a rename is missing: this name still leads to what is the image by now.
+      mayChange(signal);
+      await ceph.call(signal, 'removeName', cephPool, name);
+      found = undefined;
+    }
+  }
   if (found) await images.remove({ ...found, name }, imageId, `the temporary ${name}`, signal);
   // Renamed: then it is the image's own.
   if (cut && (found || !keepCut)) await images.dropSnapshot({ id: cut.id }, cut.snapshot, signal);

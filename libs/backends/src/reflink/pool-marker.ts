@@ -16,6 +16,8 @@ const MARKER = 'trivet-pool.json';
 const HALF_MADE = /^\.trivet-pool\.[0-9a-f]+$/;
 /** mkfs makes it on ext4. */
 const HARMLESS = 'lost+found';
+/** What people put into a mount point, often an immutable one, so that its lack of a file system is seen. */
+const UNMOUNTED = 'NOT-MOUNTED';
 
 const schema = z.object({
   format: z.literal(1),
@@ -53,6 +55,10 @@ export async function whatIsIn(root: string, passed: readonly string[] = []): Pr
   }
   return undefined;
 }
+
+/** Whether it looks as a mount point does while nothing is mounted there. A pool is never made in one that says so of itself. */
+export const isBareMountPoint = async (root: string): Promise<boolean> =>
+  (await whatIsIn(root, [UNMOUNTED])) === undefined;
 
 /** What a pool would lose with its folder; undefined when that is nothing, whether or not it has become a pool yet. */
 export const whatIsKeptIn = (root: string): Promise<string | undefined> => whatIsIn(root, [MARKER, FENCES]);

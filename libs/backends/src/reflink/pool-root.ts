@@ -7,7 +7,7 @@ import { fileSystemUuid } from '#backends/linux/file-system-id';
 import type { ApplianceIdentity } from '#backends/object-backend';
 import { codeOf, fileError } from '#backends/reflink/file-errors';
 import { TMP } from '#backends/reflink/layout';
-import { readMarker, whatIsIn, writeMarker } from '#backends/reflink/pool-marker';
+import { isBareMountPoint, readMarker, whatIsIn, writeMarker } from '#backends/reflink/pool-marker';
 import { isStorageError, StorageError } from '#platform/errors';
 
 /**
@@ -137,8 +137,7 @@ export class Pools {
     const root = `/proc/self/fd/${handle.fd}`;
     const marker = await readMarker(root);
     if (!marker) {
-      const empty = (await whatIsIn(root)) === undefined;
-      if (empty) throw new PoolAbsent(pool, `${pool.path} is empty: mount it`);
+      if (await isBareMountPoint(root)) throw new PoolAbsent(pool, `${pool.path} is empty: mount it`);
       throw down(pool, 'it has no marker of a pool');
     }
     if (marker.applianceId !== this.owner.applianceId || marker.tenantId !== tenantId)

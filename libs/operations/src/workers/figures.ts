@@ -39,10 +39,17 @@ export const WAITS_FOR_NOBODY = `
 
 const WORKERS = sql(
   'worker_figures',
-  `SELECT (SELECT count(*) FROM trivet.worker WHERE seen_at > now() - $1 * interval '1 ms')::int AS up,
+  `WITH unserved AS MATERIALIZED (
+     SELECT CASE WHEN lease_until = '-infinity' OR to_fence <> '[]' THEN coalesce(unserved_since, claimed_at) ELSE lease_until END AS since
+       FROM trivet.pool_home
+      WHERE cluster AND lease_until IS NOT NULL AND (lease_until < now() OR to_fence <> '[]')
+   )
+   SELECT (SELECT count(*) FROM trivet.worker WHERE seen_at > now() - $1 * interval '1 ms')::int AS up,
           (SELECT count(*) FROM trivet.worker WHERE seen_at <= now() - $1 * interval '1 ms')::int AS lost,
           (SELECT count(*) FROM trivet.queue WHERE paused)::int AS "pausedQueues",
           (SELECT count(*) FROM trivet.operation o WHERE ${WAITS_FOR_NOBODY})::int AS "unknownKinds",
+          (SELECT count(*) FROM unserved)::int AS "poolsUnserved",
+          (SELECT coalesce(max(extract(epoch FROM now() - since)), 0) FROM unserved)::float8 AS "oldestUnservedSeconds",
           h.*
      FROM (SELECT json_build_object('up', count(*) FILTER (WHERE silent_ms <= $1),
                                     'down', count(*) FILTER (WHERE silent_ms > $1 AND home_of > 0),

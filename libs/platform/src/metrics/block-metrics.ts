@@ -10,6 +10,8 @@ export interface BlockFigures {
   /** Kind of finding to how many there are. */
   findings: Readonly<Record<string, number>>;
   binnedVolumes: number;
+  /** Volumes that are published, of as many as the pool may have published; of the pool that is nearest to it, as a part of 1. */
+  mostPublished: number;
 }
 
 const figures = new FigureSource<BlockFigures>(registry);
@@ -19,6 +21,11 @@ figures.gauges('trivet_pools', 'Pools of block volumes, by state.', 'state', f =
   down: f.poolsDown,
 }));
 figures.gauge('trivet_pool_used_ratio_max', 'Used part of the fullest pool that is up.', f => f.fullestPool);
+figures.gauge(
+  'trivet_pool_published_ratio_max',
+  'Published volumes of the pool that is nearest to the most that its exporter serves, as a part of that.',
+  f => f.mostPublished,
+);
 figures.gauges('trivet_findings', 'What the audit reports and does not touch.', 'kind', f => f.findings);
 figures.gauge('trivet_volumes_binned', 'Deleted volumes that can still be restored.', f => f.binnedVolumes);
 

@@ -4,6 +4,7 @@ import '#cbt/cbt-metrics';
 import '#cosi/cosi-metrics';
 import '#csp/csp-metrics';
 import '#platform/metrics/block-metrics';
+import '#platform/metrics/takeover-metrics';
 import '#platform/metrics/worker-metrics';
 import { StorageError } from '#platform/errors';
 import {
@@ -62,6 +63,7 @@ describe('the registry', () => {
       'figure',
       'kind',
       'method',
+      'reason',
       'result',
       'route',
       'state',

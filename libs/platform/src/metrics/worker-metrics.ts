@@ -30,6 +30,10 @@ export interface WorkerFigures {
   poolsAbsent: number;
   /** Operations that are held until a storage host is back. */
   waitingForHost: number;
+  /** Of clusters, that no storage host serves: its home lost the lease, or must still shut the one before out. */
+  poolsUnserved: number;
+  /** For how long the first of them; 0 when there is none. */
+  oldestUnservedSeconds: number;
 }
 
 const figures = new FigureSource<WorkerFigures>(registry);
@@ -78,6 +82,16 @@ figures.gauge(
   'trivet_operations_waiting_for_storage_host',
   'Operations that are held until a silent storage host is back.',
   f => f.waitingForHost,
+);
+figures.gauge(
+  'trivet_pools_unserved',
+  'Pools of clusters that no storage host serves at the moment.',
+  f => f.poolsUnserved,
+);
+figures.gauge(
+  'trivet_pool_unserved_oldest_seconds',
+  'For how long no storage host serves the first of them; 0 when there is none.',
+  f => f.oldestUnservedSeconds,
 );
 figures.gauge('trivet_queues_paused', 'Classes of operations that somebody paused.', f => f.pausedQueues);
 

@@ -46,6 +46,7 @@ import { DatabaseRestores1797210000310 } from '#platform/migrations/0057-databas
 import { PoolMoves1797210000320 } from '#platform/migrations/0058-pool-moves';
 import { ExportLeases1797210000330 } from '#platform/migrations/0059-export-leases';
 import { LostLeases1797210000340 } from '#platform/migrations/0060-lost-leases';
+import { TakeoversTold1797210000360 } from '#platform/migrations/0062-takeovers';
 import { SessionsOfClusters1797210000380 } from '#platform/migrations/0064-sessions-of-clusters';
 import type { Migration } from '#platform/migrations/locks';
 
@@ -99,5 +100,6 @@ export const MIGRATIONS = [
   PoolMoves1797210000320,
   ExportLeases1797210000330,
   LostLeases1797210000340,
+  TakeoversTold1797210000360,
   SessionsOfClusters1797210000380,
 ] satisfies readonly (new () => Migration)[];

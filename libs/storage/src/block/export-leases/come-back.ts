@@ -62,6 +62,8 @@ export class ComeBack {
     const { exports } = asked;
     if (!fence)
       return this.stay(fsid, `the cluster has ${address} on its blocklist, and this appliance has not put it there`);
+    // The entry that is there may be another one; ours would come after it was taken off, and nobody would know whose it is.
+    if (fence.isUnderWay) return this.stay(fsid, `${fence.byHost} shuts it out right now`);
     if (await exports.hasLeftovers()) return this.stay(fsid, 'connections of daemons that were killed still end');
     await exports.letIn(address, unleased(AbortSignal.timeout(LET_IN_MS), LET_IN_MS));
     await this.store.forgetShutOut(fsid, address, fence.fencedAt);

@@ -9,7 +9,8 @@
  *   let in    a host that finds itself shut out, by this appliance, ends all that it served of the cluster, waits until nothing of it is
  *             under way, and takes itself off the list. It serves again what it gets a lease for
  *
- * A host that leaves in order closes its units and says so: its successor has nobody to shut out. While there is one host
+ * A host that leaves in order closes its units and says so: its successor has nobody to shut out. So does one that is being drained,
+ * or whose portals hosts cannot reach, if another one can have the pool. While there is one host
  * alone there are no leases.
  */
 import { setTimeout as delay } from 'node:timers/promises';
@@ -21,9 +22,11 @@ import type { Database } from '#platform/database/database';
 import { isStorageError, StorageError } from '#platform/errors';
 import { unleased } from '#platform/lease-signal';
 import { createLogger } from '#platform/logging/log';
+import { takeoversTotal } from '#platform/metrics/takeover-metrics';
 import { type ClusterBackend, ClusterViews } from '#storage/block/export-leases/cluster-views';
 import { ComeBack, DROP_MS } from '#storage/block/export-leases/come-back';
 import { type HomeOfPool, LeaseStore, type SeenPool, TERM_MS } from '#storage/block/export-leases/lease-store';
+import { PortalLinks } from '#storage/block/export-leases/portal-links';
 import { eachBlockBackend, type RegisteredBlockBackend } from '#storage/block/pools/block-backends';
 import type { BlockDirectory } from '#storage/shared/backend-directory';
 
@@ -62,6 +65,7 @@ export class ExportLeaseKeeper implements PeriodicTask {
   private readonly store: LeaseStore;
   private readonly views: ClusterViews;
   private readonly cameBack: ComeBack;
+  private readonly links = new PortalLinks();
   private backends: { at: number; all: ClusterBackend[] } | undefined;
   /** Pools that this host serves, by backend and pool. */
   private readonly held = new Map<string, Held>();
@@ -113,6 +117,7 @@ export class ExportLeaseKeeper implements PeriodicTask {
     if (clusters.length === 0) return 'calm';
     const askedAt = new Map(clusters.map(({ backendId, exports }) => [backendId, exports.now()]));
     const homes = await this.keep(clusters);
+    for (const { takenWhy } of homes) if (takenWhy !== null) takeoversTotal.inc({ reason: takenWhy });
     const failures: unknown[] = [];
     await Promise.all(
       homes.map(home => {
@@ -204,14 +209,17 @@ export class ExportLeaseKeeper implements PeriodicTask {
     );
   }
 
-  private seenOf({ backendId, pools }: ClusterBackend, isSteady: boolean): SeenPool[] {
+  private seenOf(cluster: ClusterBackend, isSteady: boolean): SeenPool[] {
+    const { backendId, pools } = cluster;
     const view = this.views.of(backendId);
     const { pools: own, standby } = this.host.reach ?? {};
     const isLetIn = view !== undefined && !view.isShutOut && !this.busy.has(COMING_BACK);
     return pools.map(name => {
-      const able = isLetIn && (isIn(own, backendId, name) || isIn(standby, backendId, name));
-      const takes = able && isSteady && view.lacking === undefined;
-      return { backend: backendId, name, address: view?.address ?? null, able, takes };
+      const link = this.links.look(cluster, name);
+      const isThere = isLetIn && (isIn(own, backendId, name) || isIn(standby, backendId, name));
+      const lacks = isThere ? (link === 'lost' ? 'link' : null) : 'cluster';
+      const takes = isThere && isSteady && view.lacking === undefined && link === 'well';
+      return { backend: backendId, name, address: view?.address ?? null, able: lacks === null, takes, lacks };
     });
   }
 
@@ -230,7 +238,7 @@ export class ExportLeaseKeeper implements PeriodicTask {
       return;
     }
     if (this.isLeaving) return;
-    if (!held.renewed && held.drains) {
+    if (!held.renewed && (held.drains || this.links.look(held.backend, held.pool) === 'lost')) {
       if (this.dropped.get(key) !== held.fence)
         this.beside(key, 'it cannot be handed over yet', () => this.handOver(held));
       return;

@@ -1,5 +1,6 @@
 import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
+import type { Takeover } from '#platform/metrics/takeover-metrics';
 
 /** How long a host has a pool without saying so again. A host that dies is succeeded after it, and a moment. */
 export const TERM_MS = 8_000;
@@ -14,12 +15,24 @@ export interface SeenPool {
   able: boolean;
   /** It would be let to take it over. */
   takes: boolean;
+  /** What it lacks to serve it; null: nothing. */
+  lacks: 'cluster' | 'link' | null;
 }
 
 export interface Shut {
   host: string;
   address: string;
 }
+
+export interface ShutOut {
+  fencedAt: string;
+  byHost: string;
+  /** It is noted, and the cluster may yet have to be told. */
+  isUnderWay: boolean;
+}
+
+/** Who tells the cluster gives up before, and notes it anew when it tries again. */
+const UNDER_WAY_MS = 15_000;
 
 /** Who has a pool, and what stands before serving it. */
 export interface HomeOfPool {
@@ -37,13 +50,16 @@ export interface HomeOfPool {
   drains: boolean;
   /** Whose daemons may still write. */
   toFence: Shut[];
+  /** It has just been taken over: why. Null: it has not. */
+  takenWhy: Takeover | null;
   /** Why nobody can take it over, although nobody serves it. */
   obstacle: string | null;
 }
 
 const KEEP = sql(
   'exports_keep',
-  `SELECT tenant_id AS "tenantId", backend_id AS "backendId", pool, home, fence::text, renewed, drains, address, to_fence AS "toFence", obstacle
+  `SELECT tenant_id AS "tenantId", backend_id AS "backendId", pool, home, fence::text, renewed, drains, address, to_fence AS "toFence", obstacle,
+          taken_why AS "takenWhy"
      FROM trivet.keep_exports($1, $2, $3)`,
 );
 const ALONE = sql('exports_alone', 'SELECT trivet.serve_exports_alone($1, $2)');
@@ -54,7 +70,10 @@ const RELEASE = sql('exports_release', 'SELECT trivet.release_exports($1, $2, $3
 const NOTE = sql('cluster_fences_note', 'SELECT trivet.note_cluster_fences($1, $2, $3)');
 const OURS = sql(
   'cluster_fence_read',
-  'SELECT fenced_at::text AS "fencedAt", by_host AS "byHost" FROM trivet.cluster_fence WHERE fsid = $1 AND address = $2',
+  `SELECT fenced_at::text AS "fencedAt", by_host AS "byHost",
+          fenced_at > now() - $3 * interval '1 ms' AND EXISTS (
+            SELECT FROM trivet.pool_home h WHERE h.to_fence @> jsonb_build_array(jsonb_build_object('address', f.address))) AS "isUnderWay"
+     FROM trivet.cluster_fence f WHERE fsid = $1 AND address = $2`,
 );
 const FORGET = sql('cluster_fence_forget', 'SELECT trivet.forget_cluster_fence($1, $2, $3)');
 
@@ -107,8 +126,8 @@ export class LeaseStore {
   }
 
   /** Undefined: this appliance has not shut that address out. */
-  async shutOut(fsid: string, address: string): Promise<{ fencedAt: string; byHost: string } | undefined> {
-    const [row] = await this.database.engine<{ fencedAt: string; byHost: string }>(OURS, [fsid, address]);
+  async shutOut(fsid: string, address: string): Promise<ShutOut | undefined> {
+    const [row] = await this.database.engine<ShutOut>(OURS, [fsid, address, UNDER_WAY_MS]);
     return row;
   }
 

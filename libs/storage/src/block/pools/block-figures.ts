@@ -1,4 +1,5 @@
-import type { Database } from '#platform/database/database';
+import type { BlockBackendKind } from '#backends/block-backend';
+import type { Database, Tx } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import type { BlockFigures } from '#platform/metrics/block-metrics';
 
@@ -14,13 +15,22 @@ const FINDINGS = sql(
   'block_figures_findings',
   'SELECT kind, count(*)::int AS found FROM trivet.finding WHERE tenant_id = $1 GROUP BY kind',
 );
+const PUBLISHED = sql(
+  'block_figures_published',
+  `SELECT b.kind, b.config, count(DISTINCT p.volume_id)::int AS published
+     FROM trivet.publication p
+     JOIN trivet.volume v ON v.tenant_id = p.tenant_id AND v.id = p.volume_id
+     JOIN trivet.backend b ON b.tenant_id = v.tenant_id AND b.id = v.backend_id
+    WHERE p.tenant_id = $1 AND b.kind = ANY ($2) GROUP BY b.kind, b.config, v.backend_id, v.pool`,
+);
 /** Always there, so that an alert sees them come. */
 const KINDS = ['orphan_image', 'orphan_target', 'lost_image', 'larger_image', 'protection_paused'];
 
 /** What alerts about pools and volumes go by. */
-export async function readBlockFigures(database: Database): Promise<BlockFigures> {
+export async function readBlockFigures(database: Database, kinds: readonly BlockBackendKind[]): Promise<BlockFigures> {
+  const bounded = kinds.filter(({ mostPublished }) => mostPublished);
   const findings = new Map(KINDS.map(kind => [kind, 0]));
-  const sum = { poolsUp: 0, poolsDown: 0, fullestPool: 0, binnedVolumes: 0 };
+  const sum = { poolsUp: 0, poolsDown: 0, fullestPool: 0, binnedVolumes: 0, mostPublished: 0 };
   for (const { tenantId } of await database.call<{ tenantId: string }>(TENANTS, [])) {
     await database.withTenant(tenantId, async tx => {
       const [pools] = await tx.query<{ up: number; down: number; fullest: number; binned: number }>(POOLS, [tenantId]);
@@ -28,9 +38,19 @@ export async function readBlockFigures(database: Database): Promise<BlockFigures
       sum.poolsDown += pools!.down;
       sum.fullestPool = Math.max(sum.fullestPool, pools!.fullest);
       sum.binnedVolumes += pools!.binned;
+      for (const { kind, config, published } of await publishedOf(tx, tenantId, bounded)) {
+        const most = kind.mostPublished?.(kind.parseConfig(config));
+        if (most !== undefined) sum.mostPublished = Math.max(sum.mostPublished, published / most);
+      }
       for (const { kind, found } of await tx.query<{ kind: string; found: number }>(FINDINGS, [tenantId]))
         findings.set(kind, (findings.get(kind) ?? 0) + found);
     });
   }
   return { ...sum, findings: Object.fromEntries(findings) };
+}
+
+async function publishedOf(tx: Tx, tenantId: string, kinds: readonly BlockBackendKind[]) {
+  const names = kinds.map(({ kind }) => kind);
+  const rows = await tx.query<{ kind: string; config: unknown; published: number }>(PUBLISHED, [tenantId, names]);
+  return rows.map(row => ({ ...row, kind: kinds.find(({ kind }) => kind === row.kind)! }));
 }
