@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { LongestFirst } from './test/longest-first.js';
 
 /** Sources, not dist: Node's subpath imports point at what is built. */
 const alias = [
@@ -17,6 +18,7 @@ export default defineConfig({
   ...common,
   test: {
     maxWorkers: 2,
+    sequence: { sequencer: LongestFirst },
     exclude: ['**/node_modules/**', '**/dist/**', '**/.trivet/**'],
     projects: [
       {

@@ -14,14 +14,14 @@ role=${1:-gateway}
 case $role in
   gateway | worker)
     [ $# -eq 0 ] || refuse "$role takes no arguments, got: $*"
-    exec node --max-old-space-size=256 --max-semi-space-size=8 --heap-growing-percent=60 "$root/dist/apps/$role/src/main.js"
+    exec node --max-old-space-size=256 --max-semi-space-size=8 --heap-growing-percent=60 "$root/dist/programs/$role.js"
     ;;
   migrate | doctor | completion | tenant | user | token | backend | endpoint | cluster | operation | queue | storage-host | audit | bucket | volume | snapshot | backup | host | pool | protection | policy | rewrap)
-    exec node "$root/dist/apps/cli/src/main.js" "$role" "$@"
+    exec node "$root/dist/programs/trivet.js" "$role" "$@"
     ;;
   # Says how they are called now.
   operations | changes | restore | prune)
-    exec node "$root/dist/apps/cli/src/main.js" "$role" "$@"
+    exec node "$root/dist/programs/trivet.js" "$role" "$@"
     ;;
   *) refuse "unknown command $role; expected gateway, worker, migrate, doctor, completion, tenant, user, token, backend, endpoint, cluster, operation, queue, storage-host, audit, bucket, volume, snapshot, backup, host, pool, protection, policy or rewrap" ;;
 esac

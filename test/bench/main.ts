@@ -13,6 +13,7 @@ import type { BenchOptions, Figure } from '#test/bench/measure';
 import { benchMemory } from '#test/bench/memory';
 import { benchRbd } from '#test/bench/rbd';
 import { benchScale } from '#test/bench/scale';
+import { benchStart } from '#test/bench/start';
 
 const LEGS: Record<string, (options: BenchOptions) => Promise<Figure[]>> = {
   cosi: benchCosi,
@@ -23,6 +24,7 @@ const LEGS: Record<string, (options: BenchOptions) => Promise<Figure[]>> = {
   fairness: benchFairness,
   idle: benchIdle,
   rbd: benchRbd,
+  start: benchStart,
   memory: benchMemory,
   scale: benchScale,
 };

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { status } from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { PACKAGE_ROOT } from '#platform/package-root';
+import { PACKAGE_ROOT, programFile } from '#platform/package-root';
 import { runTool, startTool } from '#test/cbt-tools/run-tool';
 import { MIB, ToolHouse } from '#test/cbt-tools/tool-house';
 
@@ -252,7 +252,7 @@ describe('changes', () => {
     expect((await example(first.id)).stdout).toBe(`${MIB} 8192\n`);
     expect((await example(second.id, first.id)).stdout).toBe(`${2 * MIB} 4096\n`);
     // Who has seen enough is no error.
-    const main = join(PACKAGE_ROOT, 'dist', 'apps', 'cli', 'src', 'main.js');
+    const main = programFile('trivet');
     const args = ['snapshot', 'changes', first.id, '--json', ...house.login].map(arg => `'${arg}'`).join(' ');
     const piped = `set -o pipefail; '${process.execPath}' '${main}' ${args} | true`;
     expect((await promisify(execFile)('bash', ['-c', piped])).stderr).toBe('');

@@ -1,8 +1,7 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { join } from 'node:path';
-import { PACKAGE_ROOT } from '#platform/package-root';
+import { programFile } from '#platform/package-root';
 
-const MAIN = join(PACKAGE_ROOT, 'dist', 'apps', 'cli', 'src', 'main.js');
+const MAIN = programFile('trivet');
 
 const environment = (home: string) => ({ PATH: '/usr/bin:/bin', NODE_NO_WARNINGS: '1', TRIVET_HOME: home });
 

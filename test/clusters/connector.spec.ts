@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { PACKAGE_ROOT } from '#platform/package-root';
+import { programFile } from '#platform/package-root';
 import { AdminHouse, type HouseTenant } from '#test/admin/admin-house';
 import { CosiClient } from '#test/cosi/client';
 import { DaemonProcess } from '#test/support/appliance';
@@ -67,7 +67,7 @@ async function startConnector(token?: string): Promise<Started & { token: string
 
 async function run(home: string, socket: string): Promise<DaemonProcess> {
   const port = await freePort();
-  const child = spawn(process.execPath, [join(PACKAGE_ROOT, 'dist', 'apps', 'connector', 'src', 'main.js')], {
+  const child = spawn(process.execPath, [programFile('connector')], {
     env: {
       PATH: '/usr/bin:/bin',
       NODE_NO_WARNINGS: '1',

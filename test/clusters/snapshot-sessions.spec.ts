@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readJoinToken } from '#platform/crypto/join-token';
-import { PACKAGE_ROOT } from '#platform/package-root';
+import { programFile } from '#platform/package-root';
 import { SnapshotSessionService } from '#storage/block/sessions/snapshot-session-service';
 import { Authority } from '#tenancy/clusters/authority';
 import { AdminHouse } from '#test/admin/admin-house';
@@ -100,7 +100,7 @@ async function startConnector(): Promise<DaemonProcess> {
   writeFileSync(join(home, 'kubeconfig'), cluster.api.kubeconfig('connector', OWN_NAMESPACE));
   const [health, webhook, cbt] = [await freePort(), await freePort(), await freePort()];
   address = `localhost:${cbt}`;
-  const child = spawn(process.execPath, [join(PACKAGE_ROOT, 'dist', 'apps', 'connector', 'src', 'main.js')], {
+  const child = spawn(process.execPath, [programFile('connector')], {
     env: {
       PATH: '/usr/bin:/bin',
       NODE_NO_WARNINGS: '1',

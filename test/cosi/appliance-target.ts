@@ -7,7 +7,7 @@ import { CreateBucketCommand, ListBucketsCommand, PutObjectCommand, S3Client } f
 import { AdminOps } from '#backends/rgw/admin-ops';
 import { HttpTransport } from '#backends/rgw/http-transport';
 import { unleased } from '#platform/lease-signal';
-import { PACKAGE_ROOT } from '#platform/package-root';
+import { programFile } from '#platform/package-root';
 import { hashOfToken, newToken } from '#tenancy/credentials/secret-tokens';
 import type { CosiSettings, CosiSetup, CosiTarget, StoreControl } from '#test/cosi/target';
 import { TcpProxy } from '#test/deploy/tcp-proxy';
@@ -51,7 +51,7 @@ async function administratorOf({ database }: TestAppliance): Promise<string> {
 
 /** As an administrator would: by the command line, over the API. */
 export async function importBucket(appliance: TestAppliance, name: string): Promise<void> {
-  const entry = join(PACKAGE_ROOT, 'dist', 'apps', 'cli', 'src', 'main.js');
+  const entry = programFile('trivet');
   const tokenFile = join(appliance.folder, `importer-${randomUUID()}`);
   writeFileSync(tokenFile, await administratorOf(appliance), { mode: 0o600 });
   await promisify(execFile)(process.execPath, [entry, 'bucket', 'import', name], {

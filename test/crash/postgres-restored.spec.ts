@@ -4,7 +4,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { dump } from '#platform/dump/dump';
 import { load } from '#platform/dump/load';
-import { PACKAGE_ROOT } from '#platform/package-root';
+import { programFile } from '#platform/package-root';
 import { Jobs, persist } from '#test/crash/jobs';
 import { TestAppliance } from '#test/support/appliance';
 import { createDatabase } from '#test/support/database';
@@ -59,7 +59,7 @@ function migrate(...more: string[]): Promise<{ code: number; said: string }> {
     TRIVET_KEK_FILE: appliance.env.TRIVET_KEK_FILE,
     TRIVET_DATABASE_OWNER_URL: both(appliance.database.ownerUrl),
   };
-  const main = join(PACKAGE_ROOT, 'dist/apps/cli/src/main.js');
+  const main = programFile('trivet');
   return new Promise(resolve => {
     execFile(process.execPath, [main, 'migrate', ...more], { env }, (error, stdout, stderr) =>
       resolve({ code: error === null ? 0 : Number(error.code), said: stdout + stderr }),

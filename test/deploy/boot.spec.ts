@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { PACKAGE_ROOT } from '#platform/package-root';
+import { PACKAGE_ROOT, programFile } from '#platform/package-root';
 import { TcpProxy } from '#test/deploy/tcp-proxy';
 import { createDatabase, type TestDatabase } from '#test/support/database';
 import { freePort } from '#test/support/free-port';
@@ -127,14 +127,14 @@ const refused = async (process: ReturnType<typeof start>, line: RegExp) => {
   expect(process.stderr().trim().split('\n')).toHaveLength(1);
 };
 
-describe.each(['gateway', 'worker'])('%s on an older Node', role => {
+describe.each(['gateway', 'worker'] as const)('%s on an older Node', role => {
   it('says in one line which one it needs', async () => {
     // As Debian 13's looks to a program: its version, and no argon2.
     const older = `data:text/javascript,
       import crypto from 'node:crypto'; 
       Object.defineProperty(process.versions, 'node', { value: '20.19.2' });
       delete crypto.argon2; delete Map.groupBy;`;
-    const main = join(PACKAGE_ROOT, 'dist', 'apps', role, 'src', 'main.js');
+    const main = programFile(role);
     const child = spawn(process.execPath, ['--import', older, main], { stdio: ['ignore', 'inherit', 'pipe'] });
     started.push(child);
     const [lines, code] = await Promise.all([text(child.stderr), new Promise(resolve => child.once('close', resolve))]);

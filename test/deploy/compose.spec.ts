@@ -89,9 +89,8 @@ describe('docker-compose.yml', () => {
     const started = words.filter(word => !word.startsWith('--'));
     const daemon = role === 'gateway' || role === 'worker';
     expect(words.filter(word => word.startsWith('--'))).toEqual(daemon ? NODE_FLAGS : []);
-    const source = started[0]!.replace('/dist/', '/').replace(/\.js$/, '.ts');
     expect(script.status).toBe(0);
-    expect(existsSync(source)).toBe(true);
+    expect(existsSync(started[0]!), started[0]).toBe(true);
     if (started[1]) expect(existsSync(join(PACKAGE_ROOT, 'apps/cli/src/commands', `${started[1]}.ts`))).toBe(true);
   });
 

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { PACKAGE_ROOT } from '#platform/package-root';
+import { PACKAGE_ROOT, programFile } from '#platform/package-root';
 import { ensureLauncherToken } from '#tenancy/tokens/launcher-token';
 import { TestAppliance } from '#test/support/appliance';
 import { CSP_PASSWORD } from '#test/support/block-folders';
@@ -178,10 +178,7 @@ describe('commands of docs/', () => {
       env[`${name}_FILE`] = join(appliance.folder, name);
       writeFileSync(env[`${name}_FILE`]!, url!, { mode: 0o600 });
     }
-    const listed = await run(
-      [join(PACKAGE_ROOT, 'dist/apps/cli/src/main.js'), 'operation', 'list', '--offline', '--json'],
-      env,
-    );
+    const listed = await run([programFile('trivet'), 'operation', 'list', '--offline', '--json'], env);
     expect(listed.stderr).toBe('');
     expect(JSON.parse(listed.stdout)).toEqual({ items: expect.any(Array) });
     expect(listed.code).toBe(0);

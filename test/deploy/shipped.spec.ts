@@ -7,7 +7,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PACKAGE_ROOT } from '#platform/package-root';
 
 /** The build that `npm run build`, the launcher and the image share. */
-const BUILD = 'tsc -p tsconfig.build.json';
+const COMPILE = 'tsc -p tsconfig.build.json';
+const BUNDLE = 'node bundle.mjs';
 /** Nobody writes sources there, and they are large. */
 const NOT_WALKED = ['node_modules', 'dist', '.git', '.trivet'];
 
@@ -100,7 +101,8 @@ describe('what is built', () => {
     for (const path of context) cpSync(join(PACKAGE_ROOT, path), join(folder, path));
     symlinkSync(join(PACKAGE_ROOT, 'node_modules'), join(folder, 'node_modules'));
     const compiler = join(PACKAGE_ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
-    execFileSync(process.execPath, [compiler, ...BUILD.split(' ').slice(1)], { cwd: folder, stdio: 'inherit' });
+    execFileSync(process.execPath, [compiler, ...COMPILE.split(' ').slice(1)], { cwd: folder, stdio: 'inherit' });
+    execFileSync(process.execPath, BUNDLE.split(' ').slice(1), { cwd: folder, stdio: 'inherit' });
     const [, removed] = /&& (find libs .* -delete)$/m.exec(dockerfile)!;
     execFileSync('sh', ['-c', removed!], { cwd: folder });
     shipped = shippedFrom(folder);
@@ -108,22 +110,25 @@ describe('what is built', () => {
   afterAll(() => rmSync(folder, { recursive: true }));
 
   it('is the same for the image, for npm and for the launcher', () => {
-    expect(dockerfile).toContain(`RUN npx ${BUILD} && `);
-    expect(manifest.scripts.build).toMatch(new RegExp(`^${BUILD} && `));
+    expect(dockerfile).toContain(`RUN npx ${COMPILE} && ${BUNDLE} && `);
+    expect(manifest.scripts.build).toMatch(new RegExp(`^${COMPILE} && ${BUNDLE} && `));
     expect(text('trivet')).toContain('*) project=tsconfig.build.json ');
-    expect(text('trivet')).toContain('tsc -p "$project"');
+    expect(text('trivet')).toContain('tsc -p "$project" && node bundle.mjs $programs');
   });
 
   it('of a clone with tests is what the image has', () => {
     const { config } = ts.readConfigFile(join(PACKAGE_ROOT, 'tsconfig.build.json'), ts.sys.readFile);
     const { fileNames } = ts.parseJsonConfigFileContent(config, ts.sys, PACKAGE_ROOT);
     const compiled = fileNames.map(path => `dist/${path.slice(PACKAGE_ROOT.length + 1).replace(/\.ts$/, '.js')}`);
-    expect(compiled.sort()).toEqual(shipped.filter(path => /^dist\/.*\.js$/.test(path)).sort());
+    expect(compiled.sort()).toEqual(shipped.filter(path => /^dist\/(?!programs\/).*\.js$/.test(path)).sort());
   });
 
   it('has what the processes need, and nothing of tests', () => {
-    const needed = ['gateway', 'worker', 'cli'].map(name => `dist/apps/${name}/src/main.js`);
-    expect(shipped).toEqual(expect.arrayContaining([...needed, 'package.json', 'deploy/docker/entrypoint.sh']));
+    const programs = ['connector', 'gateway', 'trivet', 'worker'].flatMap(name =>
+      ['bundle.js', 'bundle.js.map', 'js'].map(end => `dist/programs/${name}.${end}`),
+    );
+    expect(shipped.filter(path => path.startsWith('dist/programs/')).sort()).toEqual(programs);
+    expect(shipped).toEqual(expect.arrayContaining(['package.json', 'deploy/docker/entrypoint.sh']));
     expect(shipped.filter(path => path.startsWith('libs/')).length).toBeGreaterThan(10);
     expect(shipped.filter(isOfTests)).toEqual([]);
   });

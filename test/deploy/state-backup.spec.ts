@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DumpWriter, readDump } from '#platform/dump/dump-file';
-import { PACKAGE_ROOT } from '#platform/package-root';
+import { programFile } from '#platform/package-root';
 import { migrate } from '#platform/schema/migrate';
 import { type Credentials, credentialsOf, Jobs, persist } from '#test/crash/jobs';
 import { TestAppliance } from '#test/support/appliance';
@@ -45,7 +45,7 @@ interface Said {
   said: string;
 }
 
-const MAIN = join(PACKAGE_ROOT, 'dist/apps/cli/src/main.js');
+const MAIN = programFile('trivet');
 const environmentOf = (env: Record<string, string>) => ({
   PATH: '/usr/sbin:/usr/bin:/sbin:/bin',
   TRIVET_HOME: join(folder, 'no-home'),

@@ -1,8 +1,7 @@
 import { execFile } from 'node:child_process';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { PACKAGE_ROOT } from '#platform/package-root';
+import { programFile } from '#platform/package-root';
 import type { CosiClient } from '#test/cosi/client';
 import { TestAppliance } from '#test/support/appliance';
 import { until } from '#test/support/parts';
@@ -34,7 +33,7 @@ it('a bucket that was never finished and cannot be deleted waits for a person, a
   appliance.fake!.clearFaults();
   appliance.fake!.seedObjects(name, 0);
   const [parked] = await appliance.operations("state = 'needs_attention'");
-  const main = join(PACKAGE_ROOT, 'dist', 'apps', 'cli', 'src', 'main.js');
+  const main = programFile('trivet');
   await promisify(execFile)(process.execPath, [main, 'operation', 'retry', parked!.id, '--offline'], {
     env: { PATH: '/usr/bin:/bin', ...appliance.env },
   });

@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import pg from 'pg';
-import { PACKAGE_ROOT } from '#platform/package-root';
+import { PACKAGE_ROOT, programFile } from '#platform/package-root';
 import { testCluster } from '#test/block-backend/rbd-harness';
 import type { DriverNode, RealDriver } from '#test/csp/driver-client';
 import type { Report } from '#test/hosts/log-writer';
@@ -12,7 +12,7 @@ import { Network, type NetworkHost, type Relay } from '#test/support/network';
 import { OwnCeph } from '#test/support/own-ceph';
 import { until } from '#test/support/parts';
 
-const WORKER = join(PACKAGE_ROOT, 'dist', 'test', 'entry', 'worker.js');
+const WORKER = programFile('test-worker');
 const MIB = 1024 ** 2;
 const GIB = 1024 ** 3;
 const PORT = 3260;

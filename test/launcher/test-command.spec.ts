@@ -109,7 +109,7 @@ describe('trivet test', () => {
       'a worker of a test file',
       () => {
         const all = descendantsOf(child.pid!);
-        return all.some(({ line }) => line.includes('/test/entry/worker.js')) ? all : undefined;
+        return all.some(({ line }) => line.includes('/test-worker.js')) ? all : undefined;
       },
       90_000,
     );

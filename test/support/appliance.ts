@@ -8,7 +8,7 @@ import { objectBackendKinds } from '#backends/registry';
 import { loadConfig } from '#platform/config/config';
 import { parseKeyring } from '#platform/crypto/kek';
 import { SecretBox } from '#platform/crypto/secrets';
-import { PACKAGE_ROOT } from '#platform/package-root';
+import { programFile } from '#platform/package-root';
 import { NODE_FLAGS } from '#platform/process/node-flags';
 import { backendsOf, setUp } from '#tenancy/setup/setup';
 import { CosiClient } from '#test/cosi/client';
@@ -281,7 +281,7 @@ export class TestAppliance {
   }
 
   private spawn(role: Role, env: Record<string, string>, port: number, through: readonly string[] = []): DaemonProcess {
-    const entry = join(PACKAGE_ROOT, 'dist', 'test', 'entry', `${role}.js`);
+    const entry = programFile(`test-${role}`);
     const [program, ...told] = [...through, process.execPath, ...NODE_FLAGS, entry];
     const child = spawn(program!, told, {
       env: { PATH: '/usr/bin:/bin', NODE_NO_WARNINGS: '1', ...compileCache(), ...this.env, ...env },

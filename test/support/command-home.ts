@@ -3,12 +3,12 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { PACKAGE_ROOT } from '#platform/package-root';
+import { programFile } from '#platform/package-root';
 import { createDatabase, type TestDatabase } from '#test/support/database';
 import { Home } from '../../apps/cli/src/home.js';
 import { environmentFile } from '../../apps/cli/src/supervisor/apps.js';
 
-const MAIN = join(PACKAGE_ROOT, 'dist', 'apps', 'cli', 'src', 'main.js');
+const MAIN = programFile('trivet');
 
 export interface CommandOutcome {
   code: number;

@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { PACKAGE_ROOT } from '#platform/package-root';
+import { programFile } from '#platform/package-root';
 import { NODE_FLAGS } from '#platform/process/node-flags';
 import { migrate } from '#platform/schema/migrate';
 import { BlockJobs, hostOf, isPassing, type Reply } from '#test/block-crash/block-jobs';
@@ -75,7 +75,7 @@ describe.skipIf('reason' in before)('two gateways and two workers of the release
     return started.ready();
   }
   const old = (role: Role, n: number) => start(role, n, release.entry(role));
-  const ours = (role: Role, n: number) => start(role, n, join(PACKAGE_ROOT, 'dist/test/entry', `${role}.js`));
+  const ours = (role: Role, n: number) => start(role, n, programFile(`test-${role}`));
   const rows = async <Row extends object>(text: string): Promise<Row[]> => (await database.query<Row>(text)).rows;
 
   it(

@@ -2,12 +2,12 @@ import { execFile } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { PACKAGE_ROOT } from '#platform/package-root';
+import { programFile } from '#platform/package-root';
 import { AdminHouse, type Person } from '#test/admin/admin-house';
 import { compileCache } from '#test/support/compile-cache';
 import { until } from '#test/support/parts';
 
-export const MAIN = join(PACKAGE_ROOT, 'dist', 'apps', 'cli', 'src', 'main.js');
+export const MAIN = programFile('trivet');
 
 interface Ended {
   code: number;

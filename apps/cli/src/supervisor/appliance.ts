@@ -3,7 +3,7 @@ import { dirname, join, resolve } from 'node:path';
 import { HOME_MARK, loadConfig } from '#platform/config/config';
 import { oidcSettings } from '#platform/config/oidc-settings';
 import { loadKeyring } from '#platform/crypto/kek';
-import { PACKAGE_ROOT } from '#platform/package-root';
+import { programFile } from '#platform/package-root';
 import { ensurePassword } from '../credentials.js';
 import { type Home, LauncherError, writeWhole } from '../home.js';
 import { btrfsPart } from '../parts/btrfs.js';
@@ -278,7 +278,7 @@ export class Appliance {
   async #startApps(ports: Ports): Promise<void> {
     await migrate(this.home, this.#env, this.#stop.signal, this.options.say);
     for (const name of ['gateway', 'worker'] as const) {
-      if (!existsSync(join(PACKAGE_ROOT, 'dist', 'apps', name, 'src', 'main.js'))) {
+      if (!existsSync(programFile(name))) {
         throw new LauncherError(`${name} is not built; run ./trivet again`);
       }
     }

@@ -1,15 +1,14 @@
 import { spawn } from 'node:child_process';
 import { closeSync, openSync, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { EXIT_CONFIG, HOME_MARK } from '#platform/config/config';
-import { PACKAGE_ROOT } from '#platform/package-root';
+import { programFile } from '#platform/package-root';
 import { NODE_FLAGS } from '#platform/process/node-flags';
 import { surroundings } from '../environment.js';
 import { type Home, LauncherError } from '../home.js';
 import { explainEnd } from '../processes/log-file.js';
 import type { ProcessSpec } from '../processes/supervised-process.js';
 
-const DIST = join(PACKAGE_ROOT, 'dist', 'apps');
 const STOP_MARGIN_MS = 5_000;
 type Settings = Readonly<Record<string, string | undefined>>;
 
@@ -31,7 +30,7 @@ export function appSpec(
   return {
     name,
     command: process.execPath,
-    args: [...NODE_FLAGS, join(DIST, name, 'src', 'main.js')],
+    args: [...NODE_FLAGS, programFile(name)],
     env: { ...surroundings(), ...withoutOwner(env), [HOME_MARK]: home.path },
     cwd: home.path,
     logFile: home.log(name),
@@ -92,7 +91,7 @@ export async function migrate(
   const log = openSync(logFile, 'a', 0o600);
   const logStart = statSync(logFile).size;
   const code = await new Promise<number | null>((resolve, reject) => {
-    const child = spawn(process.execPath, [join(DIST, 'cli', 'src', 'main.js'), 'migrate'], {
+    const child = spawn(process.execPath, [programFile('trivet'), 'migrate'], {
       cwd: home.path,
       env: { ...surroundings(), ...env, [HOME_MARK]: home.path },
       stdio: ['ignore', log, log],

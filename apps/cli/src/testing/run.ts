@@ -1,10 +1,8 @@
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { HOME_MARK } from '#platform/config/config';
 import { PACKAGE_ROOT } from '#platform/package-root';
-import { NODE_FLAGS } from '#platform/process/node-flags';
 import { environment, surroundings } from '../environment.js';
 import type { Home } from '../home.js';
 import { type Appliance, PARTS } from '../supervisor/appliance.js';
@@ -39,6 +37,7 @@ export interface TestOptions {
 
 const QUICK_TESTS = join(PACKAGE_ROOT, 'test', 'quick-tests.json');
 
+/** What V8 compiled of gateway and worker, which test files start hundreds of times; the first that is ready leaves it. */
 const compileCacheOf = (home: Home): string => home.file('compile-cache');
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
@@ -92,7 +91,6 @@ export class TestRun {
     }
     const parts = await testParts(home, appliance.env);
     this.#requireParts(parts, appliance);
-    await this.#compile(home);
     await this.#project('parts', home, writeTestParts(home, parts));
     this.#requireMatch();
     if (this.#isWhole && !this.options.quick) this.#requireMinimum();
@@ -103,18 +101,6 @@ export class TestRun {
     const code = await this.#spawn(join(PACKAGE_ROOT, 'node_modules', '.bin', program), args, {});
     if (code === 0) this.#tally = add(this.#tally, PASSED);
     else if (!this.#interrupt.signal.aborted) this.#fail(`${name} failed`);
-  }
-
-  /** Test files start gateway and worker hundreds of times, and kill them before they could keep what they compiled. */
-  async #compile(home: Home): Promise<void> {
-    if (this.#interrupt.signal.aborted) return;
-    const files = ['apps/gateway/src/gateway.js', 'apps/worker/src/worker.js', 'test/entry/equip.js'];
-    const urls = files.map(file => pathToFileURL(join(PACKAGE_ROOT, 'dist', file)).href);
-    const script = `${urls.map(url => `await import(${JSON.stringify(url)});`).join('')}process.exit(0)`;
-    // V8 takes only what was compiled under the same flags.
-    const args = [...NODE_FLAGS, '--input-type=module', '--eval', script];
-    const code = await this.#spawn(process.execPath, args, { NODE_COMPILE_CACHE: compileCacheOf(home) });
-    if (code !== 0 && !this.#interrupt.signal.aborted) this.#fail('gateway and worker cannot be loaded');
   }
 
   async #project(name: 'unit' | 'parts', home: Home, partsFile?: string): Promise<void> {

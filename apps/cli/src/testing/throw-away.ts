@@ -1,6 +1,7 @@
 import { chmodSync, mkdtempSync, readdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { PACKAGE_ROOT } from '#platform/package-root';
 import { Home } from '../home.js';
 import { livingState, readState } from '../state.js';
 import { Appliance, type ApplianceOptions, eraseHome } from '../supervisor/appliance.js';
@@ -10,7 +11,7 @@ import { clearLeftovers } from '../supervisor/leftovers.js';
 const PREFIX = 'trivet-test-';
 
 /** Runs a command, and leaves nothing of it behind. */
-export const WARDEN = join(import.meta.dirname, 'warden.js');
+export const WARDEN = join(PACKAGE_ROOT, 'dist', 'apps', 'cli', 'src', 'testing', 'warden.js');
 
 export interface ThrowAwayOptions extends Pick<ApplianceOptions, 'install' | 'only' | 'version' | 'say'> {
   /** Fired by a signal to this process; the parts are taken down all the same. */

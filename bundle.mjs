@@ -1,0 +1,134 @@
+/**
+ * Bundles each program into one file below dist/programs, of what tsc left in dist (so decorators and their metadata are
+ * tsc's) and of the packages: to find and read some 2,400 files is most of a start (ADR 41).
+ *
+ *   node bundle.mjs [tests]      tests: also the entries by which suites start gateway and worker
+ */
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { isBuiltin } from 'node:module';
+import { basename, dirname, join, relative } from 'node:path';
+import { rolldown } from 'rolldown';
+
+const ROOT = import.meta.dirname;
+const DIST = join(ROOT, 'dist');
+const PROGRAMS = join(DIST, 'programs');
+/** Beside it, so that a build that fails, or a process that starts meanwhile, finds the programs as they were. */
+const BEGUN = join(DIST, '.programs');
+
+const SHIPPED = {
+  gateway: 'apps/gateway/src/main.js',
+  worker: 'apps/worker/src/main.js',
+  connector: 'apps/connector/src/main.js',
+  trivet: 'apps/cli/src/main.js',
+};
+const OF_TESTS = { 'test-gateway': 'test/entry/gateway.js', 'test-worker': 'test/entry/worker.js' };
+
+/** Packages that are loaded late (LOADED_LATE in .dependency-cruiser.mjs) and are no native library: in the bundle, they still run late. */
+const LATE = /createRequire\(import\.meta\.url\)\('(bullmq|ioredis)'\)/g;
+
+const ours = {
+  name: 'ours',
+  load: {
+    filter: { id: /\/dist\/(apps|libs|test)\// },
+    handler: id => ({
+      code: readFileSync(id, 'utf8').replace(LATE, "require('$1')"),
+      map: JSON.parse(readFileSync(`${id}.map`, 'utf8')),
+    }),
+  },
+};
+
+/**
+ * What ESM imports of Node comes name by name. An import statement would have Node read every name of the module, among them
+ * those of node:http that load a whole other client.
+ */
+const BUILTIN = '\0builtin:';
+const builtins = {
+  name: 'builtins',
+  resolveId: (id, importer, { kind }) => {
+    const isOfBundler = importer?.startsWith('\0');
+    return kind === 'import-statement' && !isOfBundler && isBuiltin(id)
+      ? `${BUILTIN}${id.replace(/^node:/, '')}`
+      : null;
+  },
+  load: {
+    filter: { id: /^\0builtin:/ },
+    handler: id => {
+      const name = `node:${id.slice(BUILTIN.length)}`;
+      const names = Object.getOwnPropertyNames(process.getBuiltinModule(name));
+      const plain = names.filter(one => /^[A-Za-z_$][\w$]*$/.test(one) && one !== 'default');
+      const exported = plain.map(
+        (one, at) => `const _${at} = /* @__PURE__ */ named('${one}'); export { _${at} as ${one} };`,
+      );
+      const begin = `const module = process.getBuiltinModule('${name}'); const named = name => module[name];`;
+      return `${begin} export default module; ${exported.join(' ')}`;
+    },
+  },
+};
+
+/** Of the packages nobody reads the map, which Node reads at each start. What they read beside themselves stays there. */
+const packages = {
+  name: 'packages',
+  load: {
+    filter: { id: /\/node_modules\/.*\.[cm]?js$/ },
+    handler: id => ({ code: readFileSync(id, 'utf8'), map: { version: 3, sources: [], names: [], mappings: '' } }),
+  },
+  transform: {
+    filter: { id: /\/node_modules\/.*\.c?js$/, code: /\b__(dirname|filename)\b/ },
+    handler: (code, id) => {
+      const from = relative(PROGRAMS, dirname(id));
+      const place = `var __dirname = __programs + ${JSON.stringify(`/${from}`)}, __filename = __dirname + ${JSON.stringify(`/${basename(id)}`)};`;
+      return { code: `${place} ${code}`, map: null };
+    },
+  },
+};
+
+/** V8 keeps a text with any other letter in two bytes a letter, and decodes it more slowly. */
+const ascii = {
+  name: 'ascii',
+  renderChunk: (code, _chunk) => {
+    const escaped = code.replace(/[^\0-\x7f]/g, letter => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`);
+    return { code: escaped, map: null };
+  },
+};
+
+/** Optional packages that are not there: who asks for them looks whether they are. */
+const isAbsent = ({ code, id = '' }) => code === 'UNRESOLVED_IMPORT' && id.includes('/node_modules/');
+
+async function bundle(name, entry) {
+  const build = await rolldown({
+    input: join(DIST, entry),
+    cwd: ROOT,
+    platform: 'node',
+    plugins: [builtins, ours, packages, ascii],
+    onLog(level, log, handle) {
+      if (level !== 'warn' || isAbsent(log)) return;
+      handle(log.code === 'UNRESOLVED_IMPORT' ? 'error' : level, log);
+    },
+  });
+  await build.write({
+    file: join(BEGUN, `${name}.bundle.js`),
+    format: 'esm',
+    // Dynamic imports too: a part of its own would wait for the end of the program that imports it.
+    codeSplitting: false,
+    keepNames: true,
+    comments: false,
+    // Less to read at each start, and nothing else: what names and calls are stays as it is.
+    minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
+    banner: 'const __programs = import.meta.dirname;',
+    sourcemap: true,
+    sourcemapExcludeSources: true,
+  });
+  await build.close();
+  // Node takes the map only of what is loaded afterwards, and says nothing of deprecated calls below node_modules, where the
+  // packages were: those of ours are said where tests run the sources.
+  const settings = 'process.setSourceMapsEnabled(true);\nprocess.noDeprecation = true;\n';
+  const start = `${settings}await import('./${name}.bundle.js');\n`;
+  writeFileSync(join(BEGUN, `${name}.js`), start);
+}
+
+const programs = { ...SHIPPED, ...(process.argv[2] === 'tests' && OF_TESTS) };
+rmSync(BEGUN, { recursive: true, force: true });
+// One after the other: together they take 2.6 GB of memory.
+for (const [name, entry] of Object.entries(programs)) await bundle(name, entry);
+mkdirSync(PROGRAMS, { recursive: true });
+for (const file of readdirSync(BEGUN)) renameSync(join(BEGUN, file), join(PROGRAMS, file));

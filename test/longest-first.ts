@@ -1,0 +1,41 @@
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+/**
+ * Files that take longer than a minute, the longest first. vitest begins with the largest, and these are small: the last of
+ * them had the second worker idle for minutes.
+ */
+const LONG = [
+  'install/debian-13',
+  'install/debian-12',
+  'guest/node-crowd',
+  'guest/node-lifecycle',
+  'guest/node-reboot',
+  'block-crash/kill-group-cuts',
+  'hosts/takeover',
+  'block-crash/stopped-worker',
+  'block-crash/kill-creations',
+  'block-crash/kill-snapshot-deletions',
+  'block-crash/kill-snapshots-faults',
+  'block-crash/kill-exports',
+  'deploy/nest-cli',
+  'launcher/whole-set',
+  'cosi/appliance-rgw',
+  'guest/node-paths',
+  'block-crash/kill-volumes-faults',
+  'guest/node-parting',
+  'block-crash/stale-requests',
+  'block-crash/indexing-killed',
+  'admin/command-line',
+  'launcher/interrupted',
+].map(name => `/test/${name}.spec.ts`);
+
+const placeOf = ({ moduleId }: TestSpecification): number => {
+  const at = LONG.findIndex(name => moduleId.endsWith(name));
+  return at === -1 ? LONG.length : at;
+};
+
+export class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    return (await super.sort(files)).sort((a, b) => placeOf(a) - placeOf(b));
+  }
+}
