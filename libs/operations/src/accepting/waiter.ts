@@ -46,7 +46,7 @@ export class OperationWaiter {
     onConnect: () => void = () => {},
   ) {
     this.listener = database.listen(
-      [SUCCEEDED, DONE],
+      [DONE, SUCCEEDED],
       (channel, told) => {
         if (channel === DONE) this.announce([told]);
         else for (const id of told.split(',')) this.settle(id, { state: 'succeeded', result: null });
