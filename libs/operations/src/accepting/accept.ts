@@ -83,7 +83,10 @@ export async function acceptNew(
 ): Promise<(Accepted | undefined)[]> {
   const { claim } = resources[0]!;
   const rows = JSON.stringify(resources.map(({ row }) => row));
-  const operations = resources.map(({ operation }) => ({ ...operation, slots: operation.slots.map(heldOf(operation)) }));
+  const operations = resources.map(({ operation }) => ({
+    ...operation,
+    slots: operation.slots.map(heldOf(operation)),
+  }));
   return send(tx, claiming(claim), tenantId, operations, [cap, rows]);
 }
 
