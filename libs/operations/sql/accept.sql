@@ -3,7 +3,7 @@
 -- the reconciler, dispatches it. The operation row is its own outbox: dispatched_at is what an outbox row would say.
 -- What the host of its pool has is held while that is silent (trivet.route_operation). A negation goes no sooner than what the cancel.sql before it in this transaction says.
 -- $1 tenant $2 operations [{id, kind, class, backend, resourceKind, resource, resourceName, request, priority, negates,
--- waited, traceparent, actor, slots: [{resource, slot, own}], audit: columns}] $3 cap
+-- waited, traceparent, actor, slots: [{resource, slot, own, held}], audit: columns}] $3 cap
 WITH claimed AS (
   -- Whose operations are accepted. What inserts new resources stands here instead, where there is such (see accept.ts).
   SELECT resource AS id FROM json_to_recordset($2::json) AS given (resource uuid)
@@ -16,8 +16,8 @@ WITH claimed AS (
            audit jsonb)
    WHERE resource = ANY (ARRAY(SELECT id FROM claimed))
 ), wanted AS MATERIALIZED (
-  SELECT new.id, new.nth, s.resource, s.slot, s.own
-    FROM new, json_to_recordset(new.slots) AS s (resource uuid, slot text, own boolean)
+  SELECT new.id, new.nth, s.resource, s.slot, s.own, coalesce(s.held, false) AS held
+    FROM new, json_to_recordset(new.slots) AS s (resource uuid, slot text, own boolean, held boolean)
 ), taken AS MATERIALIZED (
   SELECT resource_id AS resource, slot
     FROM trivet.operation_slot
@@ -53,8 +53,8 @@ WITH claimed AS (
    ORDER BY new.nth
   RETURNING id, seq, priority, dispatch_no, backend_id, host, pool, place
 ), slots AS (
-  INSERT INTO trivet.operation_slot (tenant_id, operation_id, resource_id, slot, own, seq, priority)
-  SELECT $1, id, wanted.resource, wanted.slot, wanted.own, accepted.seq, accepted.priority
+  INSERT INTO trivet.operation_slot (tenant_id, operation_id, resource_id, slot, own, held, seq, priority)
+  SELECT $1, id, wanted.resource, wanted.slot, wanted.own, wanted.held, accepted.seq, accepted.priority
     FROM wanted JOIN accepted USING (id)
 ), noted AS (
   INSERT INTO trivet.audit_entry (tenant_id, tenant_name, actor_kind, actor, token_name, address, door, action, subject_kind,

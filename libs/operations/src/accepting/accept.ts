@@ -83,9 +83,21 @@ export async function acceptNew(
 ): Promise<(Accepted | undefined)[]> {
   const { claim } = resources[0]!;
   const rows = JSON.stringify(resources.map(({ row }) => row));
-  const operations = resources.map(({ operation }) => operation);
+  const operations = resources.map(({ operation }) => ({
+    ...operation,
+    slots: operation.slots.map(heldOf(operation)),
+  }));
   return send(tx, claiming(claim), tenantId, operations, [cap, rows]);
 }
+
+/**
+ * Nobody else can know of a resource that is made here: its slots are held from the first, and the claim need not write them.
+ * A unique index says so, as it does of a claim's.
+ */
+const heldOf =
+  ({ resourceId }: NewOperation) =>
+  (slot: Slot) =>
+    slot.resource === resourceId ? { ...slot, held: true } : slot;
 
 const claimings = new Map<Statement, Statement>();
 

@@ -111,6 +111,17 @@ describe('a wait', () => {
     expect(database.asked).toEqual([['a', 'b', 'c']]);
   });
 
+  it('ends by the notification alone, of several together, when there is nothing to read', async () => {
+    const outcomes = [wait('a'), wait('b'), wait('b')];
+    const other = wait('c');
+    database.rows.set('c', { state: 'failed', error: { kind: 'internal' } });
+    database.notify('trivet_succeeded', 'a,b,heard-elsewhere');
+    for (const id of ['a', 'b', 'c']) database.notify('trivet_done', id);
+    expect(await Promise.all(outcomes)).toEqual(Array(3).fill({ state: 'succeeded', result: null }));
+    expect(await other).toMatchObject({ state: 'failed' });
+    expect(database.asked).toEqual([['c']]);
+  });
+
   it('ends at once when nothing came of its operation', async () => {
     const [first, second] = [wait('a'), wait('a')];
     waiter.leave('a');

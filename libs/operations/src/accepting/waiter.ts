@@ -7,6 +7,10 @@ const READ_OUTCOMES = sql(
   'read_outcomes',
   'SELECT id, state, error, result, next_run_at > now() AS "inFuture", circuit FROM trivet.read_outcomes($1, $2)',
 );
+/** Of one that has ended, or may not go on soon: look. */
+const DONE = 'trivet_done';
+/** Of those that have succeeded without a result, separated by commas: that is their outcome. */
+const SUCCEEDED = 'trivet_succeeded';
 /** Behind LISTEN: a notification that was lost costs this much. */
 const POLL_MS = 1_000;
 
@@ -42,8 +46,11 @@ export class OperationWaiter {
     onConnect: () => void = () => {},
   ) {
     this.listener = database.listen(
-      ['trivet_done'],
-      (_, id) => this.announce([id]),
+      [DONE, SUCCEEDED],
+      (channel, told) => {
+        if (channel === DONE) this.announce([told]);
+        else for (const id of told.split(',')) this.settle(id, { state: 'succeeded', result: null });
+      },
       () => {
         this.announce(this.waiting.keys());
         onConnect();
@@ -99,7 +106,11 @@ export class OperationWaiter {
 
   /** Nothing came of it: who waits for it is answered. */
   leave(operationId: string): void {
-    for (const settle of [...(this.waiting.get(operationId)?.settle ?? [])]) settle({ state: 'unfinished' });
+    this.settle(operationId, { state: 'unfinished' });
+  }
+
+  private settle(operationId: string, outcome: Outcome): void {
+    for (const settle of [...(this.waiting.get(operationId)?.settle ?? [])]) settle(outcome);
   }
 
   private announce(ids: Iterable<string>): void {
@@ -132,7 +143,7 @@ export class OperationWaiter {
 
   private tell(row: Row): void {
     const outcome = outcomeOf(row);
-    if (outcome) for (const settle of [...(this.waiting.get(row.id)?.settle ?? [])]) settle(outcome);
+    if (outcome) this.settle(row.id, outcome);
   }
 }
 

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { AccessMode, BucketSpec, ObjectProtocol } from '#backends/object-backend';
 
 /**
@@ -82,7 +82,7 @@ export function canonical(value: unknown): string {
 }
 
 export const fingerprint = (desired: DesiredBucket | DesiredAccess | DesiredVolume): Buffer =>
-  createHash('sha256').update(canonical(desired)).digest();
+  hash('sha256', canonical(desired), 'buffer');
 
 /** The places at which two desired states differ, for the message of a conflict: `spec.quotaMaxSize`. */
 export function differences(a: unknown, b: unknown, path = ''): string[] {
