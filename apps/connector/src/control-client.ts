@@ -2,7 +2,7 @@ import { Client, credentials, type MethodDefinition, type ServiceError } from '@
 import { loadSync } from '@grpc/proto-loader';
 import { protoPath } from 'grpc-health-check';
 import type { Listen } from '#platform/config/config';
-import { ENROLMENT, GATEWAY_NAME } from '#protocol/enrolment';
+import { ENROLMENT, GATEWAY_NAME, type ReportReply, type ReportRequest } from '#protocol/enrolment';
 
 const CALL_MS = 3_000;
 
@@ -39,8 +39,8 @@ export class ControlClient {
     return (await this.call(ENROLMENT.Renew, { request, release })).certificate;
   }
 
-  async report(release: string): Promise<void> {
-    await this.call(ENROLMENT.Report, { release });
+  report(request: ReportRequest): Promise<ReportReply> {
+    return this.call(ENROLMENT.Report, request);
   }
 
   async isReady(): Promise<boolean> {

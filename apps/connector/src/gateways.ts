@@ -2,6 +2,7 @@ import { type ConnectionOptions, checkServerIdentity, connect, type TLSSocket } 
 import type { Listen } from '#platform/config/config';
 import type { Logger } from '#platform/logging/log';
 import { GATEWAY_NAME } from '#protocol/enrolment';
+import { connectorGateways } from './connector-metrics.js';
 import { ControlClient } from './control-client.js';
 import type { Identity } from './identity.js';
 
@@ -46,8 +47,14 @@ export class Gateway {
       socket.setKeepAlive(true, KEEPALIVE_MS);
       const late = setTimeout(() => socket.destroy(), CONNECT_MS);
       socket.on('error', () => {});
+      let isReached = false;
+      socket.once('secureConnect', () => {
+        isReached = true;
+      });
       const refused = () => {
         clearTimeout(late);
+        // The next connections need not find out the same; a check says when it is back.
+        if (!isReached) this.is('not_ready');
         resolve(undefined);
       };
       socket.once('close', refused);
@@ -74,17 +81,20 @@ export class Gateway {
   }
 
   async check(): Promise<void> {
-    const before = this.health;
     try {
-      this.health = (await this.client.isReady()) ? 'ready' : 'not_ready';
+      this.is((await this.client.isReady()) ? 'ready' : 'not_ready');
       this.misses = 0;
     } catch {
-      this.health = 'not_ready';
+      this.is('not_ready');
       if (++this.misses >= DEAD_AFTER) for (const tunnel of this.tunnels) tunnel.destroy();
     }
+  }
+
+  private is(health: Health): void {
+    if (this.health === health) return;
+    this.health = health;
     const { host, port } = this.address;
-    if (this.health !== before)
-      this.log.info({ gateway: `${host}:${port}`, health: this.health }, 'a gateway has changed');
+    this.log.info({ gateway: `${host}:${port}`, health }, 'a gateway has changed');
   }
 
   close(): void {
@@ -118,6 +128,7 @@ export class Gateways {
     const round = () => {
       this.checking ??= Promise.all(this.all.map(gateway => gateway.check())).finally(() => {
         this.checking = undefined;
+        this.count();
       });
       return this.checking;
     };
@@ -127,6 +138,11 @@ export class Gateways {
 
   refresh(): void {
     for (const gateway of this.all) gateway.refresh();
+  }
+
+  private count(): void {
+    for (const health of Object.keys(RANK) as Health[])
+      connectorGateways.set({ health }, this.all.filter(gateway => gateway.health === health).length);
   }
 
   stop(): void {

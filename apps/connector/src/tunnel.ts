@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
+import { connectorRefusalsTotal } from './connector-metrics.js';
 import type { Gateway, Gateways } from './gateways.js';
 
 /**
@@ -14,6 +15,7 @@ export async function carry(local: Socket, gateways: Gateways, name: string): Pr
     const remote = await gateway.connect(name);
     if (remote) return join(local, remote, gateway);
   }
+  connectorRefusalsTotal.inc({ reason: 'no_gateway' });
   local.destroy();
 }
 

@@ -7,6 +7,7 @@ import type { Take } from '#protocol/grpc-endpoint';
 import { resolveCosiEndpoint } from '#storage/object/endpoints';
 import { Authority } from '#tenancy/clusters/authority';
 import { ClusterEnrolment } from '#tenancy/clusters/cluster-enrolment';
+import { Clusters } from '#tenancy/clusters/clusters';
 import { COSI_ENDPOINT_NAME, DEFAULT_TENANT } from '#tenancy/setup/setup';
 import type { CbtListeners } from './cbt-listeners.js';
 import { CBT_LISTENERS } from './cbt-listeners.module.js';
@@ -50,6 +51,11 @@ export async function startGateway(context: AppContext): Promise<void> {
     kindOf,
     configured,
   }).start();
-  const [authority, enrolment] = [http.get(Authority), http.get(ClusterEnrolment)];
-  await openClusterDoor(context, { authority, enrolment, endpoints: doors, tasks });
+  await openClusterDoor(context, {
+    authority: http.get(Authority),
+    enrolment: http.get(ClusterEnrolment),
+    clusters: http.get(Clusters),
+    endpoints: doors,
+    tasks,
+  });
 }

@@ -10,10 +10,12 @@ import { GrpcEndpoint, type Take } from '#protocol/grpc-endpoint';
 import { listenTls } from '#protocol/tls-listener';
 import type { Authority } from '#tenancy/clusters/authority';
 import type { ClusterEnrolment } from '#tenancy/clusters/cluster-enrolment';
+import type { Clusters } from '#tenancy/clusters/clusters';
+import { isRotatedAway, signedAt } from '#tenancy/clusters/validity';
 import type { EndpointSockets } from '../endpoint-sockets.js';
 import type { GatewayTasks } from '../gateway-tasks.js';
 import { ClusterConnections, type ComingCluster } from './cluster-connections.js';
-import { clusterRefusalsTotal, type RefusalReason } from './cluster-metrics.js';
+import { bindClusterFigures, clusterRefusalsTotal, type RefusalReason } from './cluster-metrics.js';
 import { enrolmentService } from './enrolment-service.js';
 
 /** A revocation is told by its commit; this is for what was not told, and within the 5 s that are promised. */
@@ -31,6 +33,7 @@ const MAX_RECEIVE_BYTES = 64 * 1024;
 export interface ClusterDoorParts {
   authority: Authority;
   enrolment: ClusterEnrolment;
+  clusters: Pick<Clusters, 'figures'>;
   endpoints: Pick<EndpointSockets, 'takerOf'>;
   tasks: GatewayTasks;
 }
@@ -45,8 +48,14 @@ class Refused extends Error {
   }
 }
 
+/** What OpenSSL says of one that our authority has signed. The second: of a clock that is ahead of ours. */
+const NOT_GOOD: Readonly<Record<string, RefusalReason>> = {
+  CERT_HAS_EXPIRED: 'expired',
+  CERT_NOT_YET_VALID: 'not_yet_valid',
+};
+
 /** Those that a cluster of ours has brought about, which its tenant should hear of. */
-const NOTED = new Set<RefusalReason>(['expired', 'revoked', 'other_tenant', 'not_allowed']);
+const NOTED = new Set<RefusalReason>(['not_yet_valid', 'expired', 'rotated', 'revoked', 'other_tenant', 'not_allowed']);
 
 /**
  * Where connectors of clusters come in: HTTP/2 over TLS, by a certificate that the appliance's authority has signed. A connection is
@@ -55,7 +64,7 @@ const NOTED = new Set<RefusalReason>(['expired', 'revoked', 'other_tenant', 'not
  */
 export async function openClusterDoor(
   { config, log, health, shutdown }: ProcessContext<Config>,
-  { authority, enrolment, endpoints, tasks }: ClusterDoorParts,
+  { authority, enrolment, clusters, endpoints, tasks }: ClusterDoorParts,
 ): Promise<void> {
   const listen = config.TRIVET_CLUSTER_LISTEN;
   if (listen === 'none') return;
@@ -100,6 +109,7 @@ export async function openClusterDoor(
     listener.server.setSecureContext({ ...options, ...pair });
   };
   tasks.begin({ name: 'cluster-certificate', everyMs: RENEW_LOOK_MS, waitsFirst: true, run: renew });
+  bindClusterFigures(() => clusters.figures());
   log.info({ address: `${listen.host}:${listener.port}` }, 'clusters are served');
 }
 
@@ -142,18 +152,25 @@ class ClusterDoor {
     if (!certificate.checkIssued(this.authority) || !certificate.verify(this.authority.publicKey))
       refuse('foreign_certificate', 'the certificate is not of this appliance');
     const { O: tenantId, CN: clusterId } = connection.getPeerCertificate().subject;
-    return { tenantId: String(tenantId), clusterId: String(clusterId), until: new Date(certificate.validTo) };
+    return {
+      tenantId: String(tenantId),
+      clusterId: String(clusterId),
+      until: new Date(certificate.validTo),
+      signed: signedAt(certificate.validFrom),
+    };
   }
 
   private async check(connection: TLSSocket, cluster: ComingCluster, asked: AskedEndpoint | undefined): Promise<void> {
     if (!connection.authorized) {
-      const reason = cluster.until.getTime() < Date.now() ? 'expired' : 'foreign_certificate';
-      refuse(reason, `the certificate is not good: ${connection.authorizationError}`);
+      const error = String(connection.authorizationError);
+      refuse(NOT_GOOD[error] ?? 'foreign_certificate', `the certificate is not good: ${error}`);
     }
     // Before the look at the registry: a revocation that comes in between finds it here.
     this.connections.add(connection, cluster);
     const found = await this.enrolment.find(cluster);
     if (!found || found.revokedAt !== null) refuse('revoked', 'the certificate of a cluster that was revoked');
+    else if (isRotatedAway(cluster.signed, found.rotateFrom))
+      refuse('rotated', 'a certificate that was to be replaced');
     else if (found.tenantState !== 'active') refuse('revoked', 'the tenant of the cluster is suspended');
     else if (asked && asked.tenantId !== cluster.tenantId)
       refuse('other_tenant', `asked for endpoint ${asked.endpoint} of another tenant`);

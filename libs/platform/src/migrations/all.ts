@@ -46,6 +46,7 @@ import { DatabaseRestores1797210000310 } from '#platform/migrations/0057-databas
 import { PoolMoves1797210000320 } from '#platform/migrations/0058-pool-moves';
 import { ExportLeases1797210000330 } from '#platform/migrations/0059-export-leases';
 import { LostLeases1797210000340 } from '#platform/migrations/0060-lost-leases';
+import { ClusterConnectors1797210000370 } from '#platform/migrations/0063-cluster-connectors';
 import type { Migration } from '#platform/migrations/locks';
 
 /** In their order. */
@@ -98,4 +99,5 @@ export const MIGRATIONS = [
   PoolMoves1797210000320,
   ExportLeases1797210000330,
   LostLeases1797210000340,
+  ClusterConnectors1797210000370,
 ] satisfies readonly (new () => Migration)[];

@@ -8,3 +8,6 @@
  * No source maps: to read them took a tenth of a start and 8 MiB. The lines of dist are close to those of the sources.
  */
 export const NODE_FLAGS = ['--max-old-space-size=256', '--max-semi-space-size=8', '--heap-growing-percent=60'] as const;
+
+/** A connector's: what it holds are buffers, outside of V8's heap. */
+export const CONNECTOR_FLAGS = ['--max-old-space-size=64', '--max-semi-space-size=2'] as const;
