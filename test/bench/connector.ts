@@ -14,7 +14,7 @@ const CALLS_SHARE = 0.7;
 const BYTES_SHARE = 0.8;
 const STREAMS = 50;
 const RESIDENT_MIB = 90;
-const RANGES = 4_000_000;
+const RANGES = 1_000_000;
 const MIB = 1024 ** 2;
 /** As in `bench cbt`. */
 const WINDOW = 4 * MIB;
