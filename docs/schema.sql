@@ -337,7 +337,7 @@ CREATE POLICY tenant ON trivet.endpoint TO trivet_app USING ((tenant_id = trivet
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.endpoint TO trivet_app;
 
 -- cluster: Kubernetes clusters that were enrolled, and may ask for endpoints over mutual TLS.
--- Migrations: 0056-clusters
+-- Migrations: 0056-clusters, 0063-cluster-connectors
 CREATE TABLE trivet.cluster (
   tenant_id uuid NOT NULL,
   id uuid NOT NULL,
@@ -349,6 +349,8 @@ CREATE TABLE trivet.cluster (
   seen_at timestamptz NOT NULL DEFAULT now(),
   revoked_at timestamptz,
   created_at timestamptz NOT NULL DEFAULT now(),
+  connectors jsonb NOT NULL DEFAULT '{}'::jsonb,
+  rotate_from timestamptz,
   CONSTRAINT cluster_pkey PRIMARY KEY (tenant_id, id),
   CONSTRAINT cluster_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES trivet.tenant(id) ON DELETE CASCADE,
   CONSTRAINT cluster_name_check CHECK ((name ~ '^[a-z0-9][a-z0-9-]{0,62}$'))
@@ -1728,6 +1730,21 @@ BEGIN
   IF NOT FOUND THEN RETURN QUERY SELECT NULL::text, NULL::boolean; END IF;
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.claim_pool(text,uuid,uuid,text) TO trivet_engine;
+
+-- cluster_figures: 0063-cluster-connectors
+-- Of all tenants, for metrics: how many clusters are heard of, are silent, and have a certificate that ends soon.
+CREATE OR REPLACE FUNCTION trivet.cluster_figures(p_silent interval, p_soon interval)
+ RETURNS TABLE(up bigint, silent bigint, ending bigint)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  SELECT count(*) FILTER (WHERE c.seen_at >= now() - p_silent), count(*) FILTER (WHERE c.seen_at < now() - p_silent),
+         count(*) FILTER (WHERE c.certificate_until < now() + p_soon)
+    FROM trivet.cluster c JOIN trivet.tenant t ON t.id = c.tenant_id AND t.state = 'active'
+   WHERE c.revoked_at IS NULL;
+$function$;
+GRANT EXECUTE ON FUNCTION trivet.cluster_figures(interval,interval) TO trivet_app;
 
 -- count_bucket: no migration of ours
 CREATE OR REPLACE FUNCTION trivet.count_bucket()
@@ -3539,15 +3556,15 @@ AS $function$
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.serve_exports_alone(text,jsonb) TO trivet_engine;
 
--- serving_clusters: 0056-clusters
+-- serving_clusters: 0063-cluster-connectors
 -- Which of these are still let in: asked for those that have connections open.
 CREATE OR REPLACE FUNCTION trivet.serving_clusters(p_tenants uuid[], p_ids uuid[])
- RETURNS TABLE(id uuid)
+ RETURNS TABLE(id uuid, rotate_from timestamp with time zone)
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-  SELECT c.id
+  SELECT c.id, c.rotate_from
     FROM unnest(p_tenants, p_ids) AS asked(tenant_id, id)
     JOIN trivet.cluster c ON c.tenant_id = asked.tenant_id AND c.id = asked.id AND c.revoked_at IS NULL
     JOIN trivet.tenant t ON t.id = c.tenant_id AND t.state = 'active';

@@ -4,6 +4,7 @@ import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
 import { benchAdmin } from '#test/bench/admin';
 import { benchCbt } from '#test/bench/cbt';
+import { benchConnector } from '#test/bench/connector';
 import { benchCosi } from '#test/bench/cosi';
 import { benchCreation } from '#test/bench/creation';
 import { benchCsp } from '#test/bench/csp';
@@ -20,6 +21,7 @@ const LEGS: Record<string, (options: BenchOptions) => Promise<Figure[]>> = {
   creation: benchCreation,
   csp: benchCsp,
   cbt: benchCbt,
+  connector: benchConnector,
   admin: benchAdmin,
   fairness: benchFairness,
   idle: benchIdle,

@@ -3,7 +3,14 @@ import { webcrypto } from 'node:crypto';
 import { connect, type TLSSocket } from 'node:tls';
 import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js';
 import * as x509 from '@peculiar/x509';
-import { type CertificateReply, ENROLMENT, endpointName, GATEWAY_NAME } from '#protocol/enrolment';
+import {
+  type CertificateReply,
+  ENROLMENT,
+  endpointName,
+  GATEWAY_NAME,
+  type ReportReply,
+  type ReportRequest,
+} from '#protocol/enrolment';
 
 const CURVE = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 
@@ -45,6 +52,11 @@ export class ClusterClient {
   async renew({ key, request }: KeyAndRequest): Promise<{ code: string; identity: Identity }> {
     const { code, reply } = await this.enrol(ENROLMENT.Renew, { request, release: '1.2.4' });
     return { code, identity: { key, certificate: (reply as CertificateReply | undefined)?.certificate ?? '' } };
+  }
+
+  async report(request: Partial<ReportRequest>): Promise<{ code: string; renew: boolean | undefined }> {
+    const { code, reply } = await this.enrol(ENROLMENT.Report, { release: '1.2.3', ...request });
+    return { code, renew: (reply as ReportReply | undefined)?.renew };
   }
 
   /** `served`: the gateway has begun to speak HTTP/2; `refused`: it closed the connection before that. */

@@ -220,6 +220,97 @@ describe('the door', () => {
     expect(await shown(acme, cluster)).toMatchObject({ state: 'active' });
   });
 
+  it('serves a cluster whose certificate a clock 5 minutes off has signed, and not one of a clock that is further ahead', async () => {
+    const { cluster } = await enrolled(acme);
+    const subject = { organization: acme.id, commonName: (await shown(acme, cluster)).id };
+    const { key, request } = await newKey();
+    const signed = async (minutes: number) => {
+      const made = await signClient(await ownAuthority(), request, subject, Date.now() + minutes * 60_000);
+      return { key, certificate: made.certificate };
+    };
+    expect(await knock(await signed(5), acme)).toBe('served');
+    expect(await knock(await signed(-5), acme)).toBe('served');
+    const counted = await refusals('not_yet_valid');
+    expect(await knock(await signed(11), acme)).toBe('refused');
+    expect(await refusals('not_yet_valid')).toBe(counted + 1);
+    expect((await refusedEntries('CERT_NOT_YET_VALID', subject.commonName))[0]).toMatchObject({ tenant_id: acme.id });
+  });
+
+  it('asks for another certificate when a person wants them replaced, and ends the old one an hour later', async () => {
+    const { cluster, identity } = await enrolled(acme);
+    const path = `/tenants/acme/clusters/${cluster}/rotate`;
+    expect((await client(identity).report({})).renew).toBe(false);
+    expect((await house.call(acme.operator, 'POST', path, { body: {} })).status).toBe(403);
+    const reply = await house.call(acme.admin, 'POST', path, { body: { reason: 'somebody left' } });
+    expect(Date.parse(reply.body.rotateFrom)).toBeGreaterThan(Date.now() - 60_000);
+    expect((await client(identity).report({})).renew).toBe(true);
+    const { identity: renewed } = await client(identity).renew(await newKey());
+    const subject = { organization: acme.id, commonName: (await shown(acme, cluster)).id };
+    const { key, request } = await newKey();
+    const { certificate } = await signClient(await ownAuthority(), request, subject, Date.now() - 2 * 3_600_000);
+    const { socket, outcome } = await client({ key, certificate }).knock(acme.id, 'k8s');
+    expect(outcome).toBe('served');
+    const stays = await client(renewed).knock(acme.id, 'k8s');
+    const closed = new Promise<void>(resolve => socket.once('close', () => resolve()));
+    await house.query("UPDATE trivet.cluster SET rotate_from = rotate_from - interval '61 minutes' WHERE name = $1", [
+      cluster,
+    ]);
+    await closed;
+    const counted = await refusals('rotated');
+    expect(await knock({ key, certificate }, acme)).toBe('refused');
+    expect(await refusals('rotated')).toBe(counted + 1);
+    expect((await refusedEntries('was to be replaced', subject.commonName))[0]).toMatchObject({ tenant_id: acme.id });
+    expect(stays.socket.destroyed).toBe(false);
+    stays.socket.destroy();
+    expect((await client(renewed).report({})).renew).toBe(false);
+  });
+
+  it('shows what connectors say of themselves, and takes no nonsense', async () => {
+    const { cluster, identity } = await enrolled(acme);
+    const report = (more: object) => client(identity).report(more);
+    expect((await report({})).code).toBe('OK');
+    expect((await shown(acme, cluster)).connectors).toEqual([]);
+    expect((await report({ name: 'node-1', connections: { k8s: 3, other: 0 } })).code).toBe('OK');
+    for (let n = 0; n < 20; n++) await report({ name: `pod-${n}`, connections: { k8s: n } });
+    const { connectors, seenAt } = await shown(acme, cluster);
+    expect(connectors).toHaveLength(16);
+    expect(connectors.at(-1)).toMatchObject({ name: 'pod-9', release: '1.2.3', connections: { k8s: 9 } });
+    expect(Date.parse(connectors.at(-1).seenAt)).toBeLessThanOrEqual(Date.parse(seenAt) + 1);
+    await house.query(
+      `UPDATE trivet.cluster SET connectors = '{"gone": {"release": "1", "connections": {}, "seenAt": "2026-01-01T00:00:00Z"}}'`,
+    );
+    await report({ name: 'node-1', connections: {} });
+    expect((await shown(acme, cluster)).connectors).toMatchObject([{ name: 'node-1' }]);
+    for (const wrong of [
+      { name: 'a name' },
+      { name: 'x'.repeat(65) },
+      { name: 'node-1', connections: { 'Not an endpoint': 1 } },
+      { release: '' },
+      { connections: Object.fromEntries(Array.from({ length: 101 }, (_, n) => [`e${n}`, 1])) },
+    ])
+      expect((await report(wrong)).code, JSON.stringify(wrong)).toBe('INVALID_ARGUMENT');
+    expect((await client().report({})).code).toBe('UNAUTHENTICATED');
+  });
+
+  it('counts clusters that are silent, and certificates that end soon', async () => {
+    const { cluster } = await enrolled(acme);
+    const figures = async () => {
+      const text = await gateway.metrics();
+      const one = (name: string) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1]);
+      return [one('trivet_clusters\\{state="silent"\\}'), one('trivet_clusters_ending')];
+    };
+    const [silent, ending] = (await figures()) as [number, number];
+    await house.query("UPDATE trivet.cluster SET seen_at = now() - interval '121 s' WHERE name = $1", [cluster]);
+    expect((await shown(acme, cluster)).state).toBe('silent');
+    expect(await figures()).toEqual([silent + 1, ending]);
+    await house.query("UPDATE trivet.cluster SET certificate_until = now() + interval '9 days' WHERE name = $1", [
+      cluster,
+    ]);
+    expect(await figures()).toEqual([silent + 1, ending + 1]);
+    await house.call(acme.admin, 'POST', `/tenants/acme/clusters/${cluster}/revoke`, { body: {} });
+    expect(await figures()).toEqual([silent, ending]);
+  });
+
   it('renews with the present certificate, for a new key', async () => {
     const { cluster, identity } = await enrolled(acme);
     const before = await shown(acme, cluster);

@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { readJoinToken } from '#platform/crypto/join-token';
 import type { AdminHouse } from '#test/admin/admin-house';
 import { poolsSeen } from '#test/admin/resource-calls';
 import {
@@ -13,6 +14,7 @@ import {
   type Visitor,
 } from '#test/dashboard/browser';
 import { type History, makeHistory, startHouse } from '#test/dashboard/dashboard-house';
+import { makeCluster } from '#test/dashboard/page-paths';
 import { freePort } from '#test/support/free-port';
 import { TestProvider } from '#test/support/identity-provider';
 import { parts } from '#test/support/parts';
@@ -170,6 +172,47 @@ describe.skipIf(!chromiumPath())('administration in the page', () => {
     await dialog.getByLabel('Type backup-job to confirm').fill('backup-job');
     await dialog.getByRole('button', { name: 'Revoke' }).click();
     await row.waitFor({ state: 'detached' });
+  });
+
+  it('lets a cluster in, shows what its connectors carry, rotates and revokes it', async () => {
+    await makeCluster(house, 'prod');
+    const visitor = await visit();
+    const { page } = visitor;
+    await visitor.logIn(house.acme.admin, '/tenants/acme/clusters');
+    await page.getByRole('button', { name: 'Let a cluster in' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Name').fill('stage');
+    await dialog.getByLabel('Endpoints').fill('buckets, blocks');
+    await dialog.getByRole('button', { name: 'Make it' }).click();
+    await dialog.getByText('the only time').waitFor();
+    const token = (await dialog.locator('code').textContent())!;
+    expect(readJoinToken(token)).toBeDefined();
+    const [stored] = await house.query<{ endpoints: string[] }>(
+      "SELECT endpoints FROM trivet.cluster_join_token WHERE cluster_name = 'stage'",
+    );
+    expect(stored?.endpoints).toEqual(['buckets', 'blocks']);
+    await dialog.getByRole('button', { name: 'Done' }).click();
+
+    const row = page.getByRole('row').filter({ hasText: 'prod' });
+    await row.getByRole('list', { name: 'Connectors of prod' }).getByText('test 2 connections').waitFor();
+    expect(await visitor.barriers()).toEqual([]);
+    await row.getByRole('button', { name: 'Rotate' }).click();
+    await dialog.getByRole('button', { name: 'Rotate' }).click();
+    await dialog.waitFor({ state: 'hidden' });
+    await row.getByRole('button', { name: 'Revoke' }).click();
+    await dialog.getByLabel('Type prod to confirm').fill('prod');
+    await dialog.getByRole('button', { name: 'Revoke' }).click();
+    await row.getByText('revoked').waitFor();
+    expect(await row.getByRole('button').count()).toBe(0);
+    const [kept] = await house.query<{ rotated: boolean }>(
+      "SELECT rotate_from IS NOT NULL AS rotated FROM trivet.cluster WHERE name = 'prod' AND revoked_at IS NOT NULL",
+    );
+    expect(kept).toEqual({ rotated: true });
+
+    const looks = await visit();
+    await looks.logIn(house.acme.viewer, '/tenants/acme/clusters');
+    await looks.page.getByRole('row').filter({ hasText: 'prod' }).waitFor();
+    expect(await looks.page.getByRole('button', { name: 'Let a cluster in' }).count()).toBe(0);
   });
 
   it('finds a tenant among many by a few letters, by the keyboard, and is not misled by an answer that comes late', async () => {

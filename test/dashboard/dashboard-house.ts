@@ -56,7 +56,7 @@ export async function makeHistory(house: AdminHouse, name = 'orders-db'): Promis
   return { volume, snapshots };
 }
 
-async function writeTo(house: AdminHouse, volume: string, offset: number, length: number): Promise<void> {
+export async function writeTo(house: AdminHouse, volume: string, offset: number, length: number): Promise<void> {
   const [row] = await house.query<{ path: string }>(
     "SELECT config #>> '{pools,0,path}' AS path FROM trivet.backend WHERE id = $1",
     [house.acme.backends.local],

@@ -34,6 +34,7 @@ export async function furnish(house: AdminHouse): Promise<Furnished> {
   await house.change(house.root.admin, 'PATCH', `${at}/quotas`, { body: limits });
   const schedules = [{ name: 'hourly', everyMinutes: 60, retain: 24 }];
   await house.call(acme.admin, 'POST', `${at}/protection-templates`, { body: { name: 'day', schedules } });
+  await makeCluster(house, 'prod');
   const stuck = await makeStuck(house, 'held-by-objects');
   const [base, snapshot] = [history.snapshots[0]!, history.snapshots.at(-1)!];
   const pages: Furnished['pages'] = [
@@ -61,12 +62,25 @@ export async function furnish(house: AdminHouse): Promise<Furnished> {
     [`${at}/backends`, 'local'],
     [`${at}/backends/local`, 'Capabilities'],
     [`${at}/endpoints`, 'test'],
+    [`${at}/clusters`, 'prod'],
     [`${at}/protection-templates`, 'Retain-30Daily'],
     [`${at}/users`, 'the-viewer@acme'],
     [`${at}/tokens`, 'house'],
     ['/nowhere', 'names nothing'],
   ];
   return { pages, stuck, volume: history.volume, snapshot, base };
+}
+
+/** With a connector that was heard of. */
+export async function makeCluster(house: AdminHouse, name: string): Promise<void> {
+  const connectors = {
+    'connector-7f9c': { release: '0.1.0', connections: { test: 2 }, seenAt: new Date().toISOString() },
+  };
+  await house.query(
+    `INSERT INTO trivet.cluster (tenant_id, id, name, release, certificate_serial, certificate_until, connectors)
+     VALUES ($1, gen_random_uuid(), $2, '0.1.0', '01', now() + interval '20 days', $3)`,
+    [house.acme.id, name, JSON.stringify(connectors)],
+  );
 }
 
 async function makeHost(house: AdminHouse): Promise<string> {

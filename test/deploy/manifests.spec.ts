@@ -10,7 +10,7 @@ import { type Config, EXIT_CONFIG, loadConfig } from '#platform/config/config';
 import { oidcSettings } from '#platform/config/oidc-settings';
 import { registry, startProcessMetrics } from '#platform/metrics/metrics';
 import { PACKAGE_ROOT } from '#platform/package-root';
-import { NODE_FLAGS } from '#platform/process/node-flags';
+import { CONNECTOR_FLAGS, NODE_FLAGS } from '#platform/process/node-flags';
 import '#admin/requests/call-metrics';
 import '#cbt/cbt-metrics';
 import '#cosi/cosi-metrics';
@@ -19,6 +19,8 @@ import '#platform/metrics/block-metrics';
 import '#platform/metrics/takeover-metrics';
 import '#platform/metrics/worker-metrics';
 import { REQUIRED as DAEMONS } from '#platform/process/platform.module';
+import '../../apps/connector/src/connector-metrics.js';
+import '../../apps/gateway/src/clusters/cluster-metrics.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'trivet-manifests-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -208,7 +210,12 @@ describe('Kubernetes manifests', () => {
   it('are all listed, but for the examples', () => {
     const files = readdirSync(join(PACKAGE_ROOT, 'deploy/kubernetes')).filter(file => file.endsWith('.yaml'));
     const examples = files.filter(file => file.endsWith('.example.yaml'));
-    expect(examples.sort()).toEqual(['hpe-csi.example.yaml', 'secret.example.yaml', 'snapshot-metadata.example.yaml']);
+    expect(examples.sort()).toEqual([
+      'connector.example.yaml',
+      'hpe-csi.example.yaml',
+      'secret.example.yaml',
+      'snapshot-metadata.example.yaml',
+    ]);
     expect(files.filter(file => file !== 'kustomization.yaml' && !examples.includes(file)).sort()).toEqual(
       [...listed].sort(),
     );
@@ -269,6 +276,51 @@ describe('Kubernetes manifests', () => {
     expect(sidecar!.args).toContain(`--csi-address=${folder(sidecar!)}/csi.sock`);
     for (const { subjects } of kinds('ClusterRoleBinding').slice(0, 2))
       expect(subjects[0]).toMatchObject({ name: pod.serviceAccountName, namespace });
+  });
+
+  it('put the stock sidecar beside a connector, which has settings that it accepts and no credential but its token', () => {
+    const all = documents('connector.example.yaml');
+    const of = (kind: string) => all.filter(each => each.kind === kind);
+    const [deployment] = of('Deployment');
+    const where = of('Namespace')[0].metadata.name;
+    for (const { metadata } of all.filter(({ kind }) => !/^(Namespace|ClusterRole.*)$/.test(kind)))
+      expect(metadata.namespace).toBe(where);
+    // As RBAC has it for the sidecar beside a gateway.
+    expect(of('ClusterRole')[0].rules).toEqual(documents('rbac.yaml')[1].rules);
+    expect(of('ClusterRoleBinding')[0].subjects[0]).toMatchObject({ name: 'trivet-cosi', namespace: where });
+    const pod: Pod = deployment.spec.template.spec;
+    const [connector, sidecar] = pod.containers as [Container, Container];
+    const [gatewaysPod] = [podOf('gateway')];
+    expect(sidecar).toEqual(gatewaysPod.containers[1]);
+    expect(pod.securityContext).toEqual(gatewaysPod.securityContext);
+    expect(connector.securityContext).toEqual(gatewaysPod.containers[0]!.securityContext);
+    expect([connector.image, connector.args]).toEqual([`trivet:${version}`, ['connector']]);
+    const env = Object.fromEntries(connector.env.map(({ name, value }) => [name, value!]));
+    const settings = loadConfig(['TRIVET_GATEWAYS', 'TRIVET_CONNECTOR_SOCKETS'], env);
+    const folderOf = (name: string) => connector.volumeMounts.find(mount => mount.name === name)!.mountPath;
+    expect(settings.TRIVET_CONNECTOR_SOCKETS!.map(({ path }) => path)).toEqual([`${folderOf('cosi')}/cosi.sock`]);
+    expect(connector.ports).toEqual([{ name: 'http', containerPort: settings.TRIVET_CONNECTOR_LISTEN.port }]);
+    expect(folderOf('home')).toBe(/^ENV TRIVET_HOME=(.+)$/m.exec(read('deploy/docker/Dockerfile'))?.[1]);
+    const [secret] = of('Secret');
+    expect(settings.TRIVET_JOIN_TOKEN_FILE).toBe(`${folderOf('join')}/${Object.keys(secret.stringData)[0]}`);
+    const mounted = pod.volumes.flatMap(({ secret: from }) => from ?? []);
+    expect(mounted.map(({ secretName }) => secretName)).toEqual([secret.metadata.name]);
+    expect(new Set(connector.volumeMounts.map(({ name }) => name))).toEqual(
+      new Set(pod.volumes.map(({ name }) => name)),
+    );
+    // Of one key there is one volume.
+    expect(deployment.spec).toMatchObject({ replicas: 1, strategy: { type: 'Recreate' } });
+    const claimed = pod.volumes.find(({ name }) => name === 'home');
+    expect(claimed).toMatchObject({
+      persistentVolumeClaim: { claimName: of('PersistentVolumeClaim')[0].metadata.name },
+    });
+  });
+
+  it('have an image that starts a connector by its flags', () => {
+    const line = read('deploy/docker/entrypoint.sh')
+      .split('\n')
+      .find(each => each.includes('apps/connector/src/main.js'))!;
+    expect(line.split(' ').filter(word => word.startsWith('--'))).toEqual([...CONNECTOR_FLAGS]);
   });
 
   it.each(['gateway', 'worker', 'migrate'])('%s gets settings that it accepts, and only the secrets it reads', role => {
@@ -400,6 +452,7 @@ describe('alert rules', () => {
       'trivet_queues_paused',
       'trivet_workers',
       'trivet_storage_hosts',
+      'trivet_clusters',
       'trivet_pools',
       'trivet_ready',
     ])

@@ -1,23 +1,22 @@
 import { X509Certificate } from 'node:crypto';
-import type { Socket } from 'node:net';
+import { hostname } from 'node:os';
 import type { Config } from '#platform/config/config';
-import { bindSocket } from '#platform/connections/unix-socket';
 import { startHealthServer } from '#platform/health/health-http';
 import { type ProcessContext, VERSION } from '#platform/process/boot';
-import { endpointName } from '#protocol/enrolment';
+import { connectorCertificateEnd } from './connector-metrics.js';
 import { Gateways } from './gateways.js';
 import { type Identity, IdentityFile, newKey, ownerOf } from './identity.js';
 import { joinOnce } from './joining.js';
 import { startSnapshotSessions } from './sessions/snapshot-sessions.js';
-import { carry } from './tunnel.js';
+import { Sockets } from './sockets.js';
 
 type Settings = Config & { [K in 'TRIVET_GATEWAYS' | 'TRIVET_CONNECTOR_SOCKETS']-?: NonNullable<Config[K]> };
 type Context = ProcessContext<Settings>;
 
-const KEEP_MS = 60_000;
+/** How long a person waits for a rotation, and who looks at clusters for what a connector says. */
+const KEEP_MS = 10_000;
 /** Of the life of a certificate; the rest is for gateways that are away. */
 const RENEW_AFTER = 1 / 3;
-const MAX_CONNECTIONS = 256;
 
 /** Joins once, opens the sockets, and carries what comes in to the gateways. */
 export async function startConnector(context: Context): Promise<void> {
@@ -36,48 +35,42 @@ export async function startConnector(context: Context): Promise<void> {
     return undefined;
   });
   const { tenantId } = ownerOf(identity)!;
+  const sockets = new Sockets(tenantId, gateways, log);
   for (const { endpoint, path } of config.TRIVET_CONNECTOR_SOCKETS) {
-    const name = endpointName({ tenantId, endpoint });
-    const open = new Set<Socket>();
-    const socket = { path, group: config.TRIVET_CONNECTOR_SOCKET_GROUP, setting: 'TRIVET_CONNECTOR_SOCKETS' };
-    const bound = await bindSocket(socket, local => {
-      if (open.size >= MAX_CONNECTIONS) return void local.destroy();
-      open.add(local);
-      local.once('close', () => open.delete(local));
-      void carry(local, gateways, name);
-    });
-    shutdown.add(`socket ${path}`, async () => {
-      bound.release();
-      for (const local of open) local.destroy();
-    });
-    log.info({ socket: path, endpoint }, 'an endpoint is served');
+    const close = await sockets.serve(endpoint, path, config.TRIVET_CONNECTOR_SOCKET_GROUP);
+    shutdown.add(`socket ${path}`, async () => close());
   }
   await startSnapshotSessions(context, gateways);
   const use = (next: Identity): void => {
     identity = next;
     gateways.refresh();
+    showEnd(next);
   };
+  showEnd(identity);
   const keep = setInterval(() => {
-    void keepIdentity({ file, gateways, log }, identity, use).catch(error => {
+    void keepIdentity({ file, gateways, sockets, log }, identity, use).catch(error => {
       log.warn({ err: error }, 'the certificate of this cluster could not be renewed, or its gateways told of it');
     });
   }, KEEP_MS);
   shutdown.add('identity', async () => clearInterval(keep));
 }
 
-/** Once a minute: tells a gateway that it lives, takes over what another connector of this cluster has renewed, and renews. */
+const showEnd = ({ certificate }: Identity): void =>
+  connectorCertificateEnd.set(Date.parse(new X509Certificate(certificate).validTo) / 1_000);
+
+/** Tells a gateway that it lives, takes over what another connector of this cluster has renewed, and renews. */
 async function keepIdentity(
-  { file, gateways, log }: Pick<Context, 'log'> & { file: IdentityFile; gateways: Gateways },
+  { file, gateways, sockets, log }: Pick<Context, 'log'> & { file: IdentityFile; gateways: Gateways; sockets: Sockets },
   identity: Identity,
   use: (next: Identity) => void,
 ): Promise<void> {
   const stored = file.read();
   if (stored && stored.certificate !== identity.certificate && ownerOf(stored)) return use(stored);
   const [gateway] = gateways.inOrder();
-  await gateway!.client.report(VERSION);
+  const { renew } = await gateway!.client.report({ release: VERSION, name: hostname(), connections: sockets.counts() });
   const { validFrom, validTo } = new X509Certificate(identity.certificate);
   const [from, to] = [Date.parse(validFrom), Date.parse(validTo)];
-  if (Date.now() < from + (to - from) * RENEW_AFTER) return;
+  if (!renew && Date.now() < from + (to - from) * RENEW_AFTER) return;
   const { key, request } = await newKey();
   const certificate = await gateway!.client.renew(request, VERSION);
   const next = { key, certificate, authority: identity.authority };

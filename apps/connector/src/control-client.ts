@@ -3,7 +3,7 @@ import { loadSync } from '@grpc/proto-loader';
 import { protoPath } from 'grpc-health-check';
 import type { Listen } from '#platform/config/config';
 import { CLUSTER_SESSIONS, type OpenedSession, type OpenSessionRequest } from '#protocol/cluster-sessions';
-import { ENROLMENT, GATEWAY_NAME } from '#protocol/enrolment';
+import { ENROLMENT, GATEWAY_NAME, type ReportReply, type ReportRequest } from '#protocol/enrolment';
 
 const CALL_MS = 3_000;
 
@@ -40,8 +40,8 @@ export class ControlClient {
     return (await this.call(ENROLMENT.Renew, { request, release })).certificate;
   }
 
-  async report(release: string): Promise<void> {
-    await this.call(ENROLMENT.Report, { release });
+  report(request: ReportRequest): Promise<ReportReply> {
+    return this.call(ENROLMENT.Report, request);
   }
 
   async isReady(): Promise<boolean> {

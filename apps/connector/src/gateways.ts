@@ -1,9 +1,18 @@
-import { type ConnectionOptions, checkServerIdentity, connect, type TLSSocket } from 'node:tls';
+import type { OnReadOpts, Socket } from 'node:net';
+import {
+  type ConnectionOptions,
+  checkServerIdentity,
+  connect,
+  createSecureContext,
+  type SecureContext,
+} from 'node:tls';
 import type { Listen } from '#platform/config/config';
 import type { Logger } from '#platform/logging/log';
 import { GATEWAY_NAME } from '#protocol/enrolment';
+import { connectorGateways } from './connector-metrics.js';
 import { ControlClient } from './control-client.js';
 import type { Identity } from './identity.js';
+import { Inflow } from './inflow.js';
 
 const CHECK_MS = 2_000;
 /** Unanswered so often a gateway is dead, though its host says nothing: what goes through it ends. */
@@ -13,9 +22,15 @@ const KEEPALIVE_MS = 10_000;
 
 type Health = 'ready' | 'unknown' | 'not_ready';
 
+/** A connection to a gateway that has spoken. */
+export interface Reached {
+  remote: Socket;
+  inflow: Inflow;
+}
+
 /** One address, and how it answers. */
 export class Gateway {
-  readonly tunnels = new Set<TLSSocket>();
+  readonly tunnels = new Set<Socket>();
   health: Health = 'unknown';
   private control: ControlClient | undefined;
   private misses = 0;
@@ -23,40 +38,44 @@ export class Gateway {
   constructor(
     readonly address: Listen,
     private readonly identity: () => Identity,
+    private readonly context: () => SecureContext,
     private readonly log: Logger,
   ) {}
 
-  /** undefined: it does not answer, or does not serve that name. Else it has spoken. */
-  connect(name: string): Promise<TLSSocket | undefined> {
-    const { key, certificate, authority } = this.identity();
-    const options: ConnectionOptions = {
+  /** undefined: it does not answer, or does not serve that name. */
+  connect(name: string): Promise<Reached | undefined> {
+    const inflow = new Inflow();
+    const options: ConnectionOptions & { onread: OnReadOpts } = {
       ...this.address,
       servername: name,
-      key,
-      cert: certificate,
-      ca: authority,
+      secureContext: this.context(),
       ALPNProtocols: ['h2'],
-      minVersion: 'TLSv1.3',
+      onread: inflow.onread,
       // All gateways have that name, whatever is asked for.
       checkServerIdentity: (_, presented) => checkServerIdentity(GATEWAY_NAME, presented),
     };
     return new Promise(resolve => {
       const socket = connect(options);
+      inflow.from(socket);
       socket.setNoDelay(true);
       socket.setKeepAlive(true, KEEPALIVE_MS);
       const late = setTimeout(() => socket.destroy(), CONNECT_MS);
       socket.on('error', () => {});
+      let isReached = false;
+      socket.once('secureConnect', () => {
+        isReached = true;
+      });
       const refused = () => {
         clearTimeout(late);
+        // The next connections need not find out the same; a check says when it is back.
+        if (!isReached) this.is('not_ready');
         resolve(undefined);
       };
       socket.once('close', refused);
-      socket.once('data', first => {
-        socket.pause();
-        socket.unshift(first);
+      void inflow.begun.then(() => {
         clearTimeout(late);
         socket.off('close', refused);
-        resolve(socket);
+        resolve({ remote: socket, inflow });
       });
     });
   }
@@ -74,17 +93,20 @@ export class Gateway {
   }
 
   async check(): Promise<void> {
-    const before = this.health;
     try {
-      this.health = (await this.client.isReady()) ? 'ready' : 'not_ready';
+      this.is((await this.client.isReady()) ? 'ready' : 'not_ready');
       this.misses = 0;
     } catch {
-      this.health = 'not_ready';
+      this.is('not_ready');
       if (++this.misses >= DEAD_AFTER) for (const tunnel of this.tunnels) tunnel.destroy();
     }
+  }
+
+  private is(health: Health): void {
+    if (this.health === health) return;
+    this.health = health;
     const { host, port } = this.address;
-    if (this.health !== before)
-      this.log.info({ gateway: `${host}:${port}`, health: this.health }, 'a gateway has changed');
+    this.log.info({ gateway: `${host}:${port}`, health }, 'a gateway has changed');
   }
 
   close(): void {
@@ -93,6 +115,9 @@ export class Gateway {
   }
 }
 
+const contextOf = ({ key, certificate, authority }: Identity): SecureContext =>
+  createSecureContext({ key, cert: certificate, ca: authority, minVersion: 'TLSv1.3' });
+
 const RANK: Readonly<Record<Health, number>> = { ready: 0, unknown: 1, not_ready: 2 };
 
 /** All addresses of the appliance. */
@@ -100,9 +125,15 @@ export class Gateways {
   private readonly all: readonly Gateway[];
   private timer: NodeJS.Timeout | undefined;
   private checking: Promise<unknown> | undefined;
+  /** One for all connections: it is larger than all else that TLS has of them. */
+  private context: SecureContext | undefined;
 
   constructor(addresses: readonly Listen[], identity: () => Identity, log: Logger) {
-    this.all = addresses.map(address => new Gateway(address, identity, log));
+    const context = (): SecureContext => {
+      this.context ??= contextOf(identity());
+      return this.context;
+    };
+    this.all = addresses.map(address => new Gateway(address, identity, context, log));
   }
 
   /** The ready ones first, those with least to carry before the others. One that is not ready may be so by now. */
@@ -118,6 +149,7 @@ export class Gateways {
     const round = () => {
       this.checking ??= Promise.all(this.all.map(gateway => gateway.check())).finally(() => {
         this.checking = undefined;
+        this.count();
       });
       return this.checking;
     };
@@ -125,8 +157,15 @@ export class Gateways {
     this.timer = setInterval(() => void round(), CHECK_MS);
   }
 
+  /** There is another certificate. */
   refresh(): void {
+    this.context = undefined;
     for (const gateway of this.all) gateway.refresh();
+  }
+
+  private count(): void {
+    for (const health of Object.keys(RANK) as Health[])
+      connectorGateways.set({ health }, this.all.filter(gateway => gateway.health === health).length);
   }
 
   stop(): void {

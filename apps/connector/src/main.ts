@@ -2,4 +2,4 @@ import '#platform/process/require-node';
 import { runProcess } from '#platform/process/boot';
 import { startConnector } from './connector.js';
 
-await runProcess('connector', ['TRIVET_GATEWAYS', 'TRIVET_CONNECTOR_SOCKETS'], startConnector);
+await runProcess('connector', ['TRIVET_GATEWAYS', 'TRIVET_CONNECTOR_SOCKETS'], startConnector, { isLight: true });

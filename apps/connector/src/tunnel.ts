@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
-import type { TLSSocket } from 'node:tls';
-import type { Gateway, Gateways } from './gateways.js';
+import { connectorRefusalsTotal } from './connector-metrics.js';
+import type { Gateway, Gateways, Reached } from './gateways.js';
 
 /**
  * Carries one connection of a sidecar to one gateway, byte by byte: metadata, deadlines, cancellation, windows and goodbyes of HTTP/2 are
@@ -11,21 +11,23 @@ export async function carry(local: Socket, gateways: Gateways, name: string): Pr
   local.on('error', () => {});
   for (const gateway of gateways.inOrder()) {
     if (local.destroyed) return;
-    const remote = await gateway.connect(name);
-    if (remote) return join(local, remote, gateway);
+    const reached = await gateway.connect(name);
+    if (reached) return join(local, reached, gateway);
   }
+  connectorRefusalsTotal.inc({ reason: 'no_gateway' });
   local.destroy();
 }
 
-function join(local: Socket, remote: TLSSocket, gateway: Gateway): void {
+function join(local: Socket, { remote, inflow }: Reached, gateway: Gateway): void {
   gateway.tunnels.add(remote);
   remote.once('close', () => {
     gateway.tunnels.delete(remote);
     // What it said last still reaches the caller.
+    inflow.end();
     local.destroySoon();
   });
   local.once('close', () => remote.destroySoon());
   if (local.destroyed) return void remote.destroy();
   local.pipe(remote);
-  remote.pipe(local);
+  inflow.into(local);
 }

@@ -53,6 +53,7 @@ export const router = createBrowserRouter([
           later('tenants/:tenant/backends', () => import('./pages/backends'), 'BackendsPage'),
           later('tenants/:tenant/backends/:backend', () => import('./pages/backend'), 'BackendPage'),
           later('tenants/:tenant/endpoints', () => import('./pages/endpoints'), 'EndpointsPage'),
+          later('tenants/:tenant/clusters', () => import('./pages/clusters'), 'ClustersPage'),
           later('tenants/:tenant/protection-templates', () => import('./pages/protection'), 'ProtectionPage'),
           later('tenants/:tenant/users', () => import('./pages/users'), 'UsersPage'),
           later('tenants/:tenant/tokens', () => import('./pages/tokens'), 'TokensPage'),

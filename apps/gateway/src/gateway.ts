@@ -8,6 +8,7 @@ import { SnapshotSessionService } from '#storage/block/sessions/snapshot-session
 import { resolveCosiEndpoint } from '#storage/object/endpoints';
 import { Authority } from '#tenancy/clusters/authority';
 import { ClusterEnrolment } from '#tenancy/clusters/cluster-enrolment';
+import { Clusters } from '#tenancy/clusters/clusters';
 import { COSI_ENDPOINT_NAME, DEFAULT_TENANT } from '#tenancy/setup/setup';
 import type { CbtListeners } from './cbt-listeners.js';
 import { CBT_LISTENERS } from './cbt-listeners.module.js';
@@ -51,10 +52,12 @@ export async function startGateway(context: AppContext): Promise<void> {
     kindOf,
     configured,
   }).start();
-  const [authority, enrolment, sessions] = [
-    http.get(Authority),
-    http.get(ClusterEnrolment),
-    http.get(SnapshotSessionService),
-  ];
-  await openClusterDoor(context, { authority, enrolment, sessions, endpoints: doors, tasks });
+  await openClusterDoor(context, {
+    authority: http.get(Authority),
+    enrolment: http.get(ClusterEnrolment),
+    sessions: http.get(SnapshotSessionService),
+    clusters: http.get(Clusters),
+    endpoints: doors,
+    tasks,
+  });
 }

@@ -12,7 +12,17 @@ export interface JoinRequest {
   release: string;
 }
 export type RenewRequest = Omit<JoinRequest, 'token'>;
-export type ReportRequest = Pick<JoinRequest, 'release'>;
+export interface ReportRequest {
+  release: string;
+  /** Of its host or pod. */
+  name: string;
+  /** By endpoints. */
+  connections: Readonly<Record<string, number>>;
+}
+export interface ReportReply {
+  /** The certificate of this connection is to be replaced now. */
+  renew: boolean;
+}
 export interface CertificateReply {
   /** PEM. */
   certificate: string;
@@ -22,7 +32,7 @@ type Method<Request, Reply> = MethodDefinition<Request, Reply>;
 interface Enrolment {
   Join: Method<JoinRequest, CertificateReply>;
   Renew: Method<RenewRequest, CertificateReply>;
-  Report: Method<ReportRequest, Record<never, never>>;
+  Report: Method<ReportRequest, ReportReply>;
 }
 
 const loaded = loadSync(join(PACKAGE_ROOT, 'proto', 'trivet', 'enrolment.proto'), { defaults: true });

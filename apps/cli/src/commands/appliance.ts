@@ -72,7 +72,7 @@ export const APPLIANCE = [
   command('bench', 'measure against the limits of docs/performance.md, on parts of its own', 'cosi --quick', {
     args: {
       legs: manyMaybe(
-        'cosi, creation, csp, cbt, admin, fairness, idle, rbd, start, memory or scale; all but the last two, which take long, when none is named',
+        'cosi, creation, csp, cbt, connector, admin, fairness, idle, rbd, start, memory or scale; all but the last two, which take long, when none is named',
       ),
     },
     options: {

@@ -1,3 +1,4 @@
+import type { ClusterReply } from '#admin/contract/clusters';
 import { clusterRoutes } from '#admin/contract/clusters';
 import { ago, facts, showOne } from '../api/output.js';
 import { initially, noun, one, parsed, repeated, text } from '../command-line/command.js';
@@ -37,6 +38,7 @@ export const CLUSTER = noun('cluster', 'Kubernetes clusters whose connectors car
       ENDPOINTS: row => row.endpoints?.join(',') ?? 'any',
       RELEASE: row => row.release,
       SEEN: row => `${ago(row.seenAt)} ago`,
+      CONNECTIONS: row => String(row.connectors.reduce((sum, connector) => sum + connectionsOf(connector), 0)),
       CERTIFICATE: row => `until ${row.certificateUntil}`,
       AGE: row => ago(row.createdAt),
     },
@@ -53,7 +55,9 @@ export const CLUSTER = noun('cluster', 'Kubernetes clusters whose connectors car
           ['endpoints', reply.endpoints?.join(', ') ?? 'any of the tenant'],
           ['connector', reply.release],
           ['seen', `${ago(reply.seenAt)} ago`],
+          ...reply.connectors.map(connector => ['', ofConnector(connector)] as const),
           ['certificate', `${reply.certificateSerial}, until ${reply.certificateUntil}`],
+          ['rotated', reply.rotateFrom],
           ['revoked', reply.revokedAt],
           ['enrolled', reply.createdAt],
         ]),
@@ -69,4 +73,28 @@ export const CLUSTER = noun('cluster', 'Kubernetes clusters whose connectors car
       showOne(reply, json, () => `${reply.name} is revoked`);
     },
   }),
+  ofTenant(
+    'rotate',
+    'its connectors make new keys within a minute; certificates of before end in an hour',
+    'prod --tenant acme',
+    {
+      args: { name: NAME },
+      options: { reason },
+      run: async ({ name, reason: why, json }, api, tenant) => {
+        const sent = { params: { tenant, cluster: name }, body: { reason: why } };
+        const { reply } = await api.call(clusterRoutes.rotate, sent);
+        showOne(reply, json, () => `${reply.name} replaces its certificates: trivet cluster show ${reply.name}`);
+      },
+    },
+  ),
 ]);
+
+type Connector = ClusterReply['connectors'][number];
+
+const connectionsOf = ({ connections }: Connector): number =>
+  Object.values(connections).reduce((sum, count) => sum + count, 0);
+
+const ofConnector = ({ name, release, seenAt, connections }: Connector): string => {
+  const endpoints = Object.entries(connections).map(([endpoint, count]) => `${endpoint} (${count} connections)`);
+  return `${name}, ${release}, ${ago(seenAt)} ago: ${endpoints.join(', ')}`;
+};

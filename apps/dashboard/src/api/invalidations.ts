@@ -19,6 +19,7 @@ const TOUCHED: Readonly<Record<string, readonly string[]>> = {
   access: ['/accesses', '/buckets'],
   backend: ['/backends', '/overview'],
   endpoint: ['/endpoints'],
+  cluster: ['/clusters'],
   tenant: ['/tenants'],
   quota: ['/quotas'],
   user: ['/users', '/tokens'],

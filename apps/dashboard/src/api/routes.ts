@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { backendRoutes, endpointRoutes } from '#admin/contract/backends';
 import type { accessRoutes, bucketRoutes } from '#admin/contract/buckets';
+import type { clusterRoutes } from '#admin/contract/clusters';
 import type { operationRoutes, workerRoutes } from '#admin/contract/operations';
 import type { auditRoutes, overviewRoutes } from '#admin/contract/overview';
 import type { poolRoutes } from '#admin/contract/pools';
@@ -22,6 +23,7 @@ export type Route = ValuesOf<
   | typeof tokenRoutes
   | typeof backendRoutes
   | typeof endpointRoutes
+  | typeof clusterRoutes
   | typeof bucketRoutes
   | typeof accessRoutes
   | typeof volumeRoutes

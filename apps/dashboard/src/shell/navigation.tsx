@@ -30,6 +30,7 @@ const ofTenant: readonly (readonly [group: string, entries: readonly Entry[]])[]
     [
       ['Backends', 'backends'],
       ['Endpoints', 'endpoints'],
+      ['Clusters', 'clusters'],
       ['Users', 'users'],
       ['API tokens', 'tokens'],
     ],

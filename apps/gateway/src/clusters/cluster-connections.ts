@@ -1,11 +1,14 @@
 import type { TLSSocket } from 'node:tls';
 import type { ClusterId } from '#tenancy/clusters/authority';
 import type { ClusterEnrolment } from '#tenancy/clusters/cluster-enrolment';
+import { isRotatedAway } from '#tenancy/clusters/validity';
 import { clusterConnections } from './cluster-metrics.js';
 
 export interface ComingCluster extends ClusterId {
   /** The end of its certificate. */
   until: Date;
+  /** When that was signed. */
+  signed: Date;
 }
 
 /** Connections of clusters that are open here. Those of a cluster that was revoked end, whatever they carry. */
@@ -30,7 +33,10 @@ export class ClusterConnections {
     if (asked.length === 0) return;
     const clusters = new Map(asked.map(([, cluster]) => [cluster.clusterId, cluster]));
     const serving = await this.enrolment.serving([...clusters.values()]);
-    for (const [connection, { clusterId, until }] of asked)
-      if (!serving.has(clusterId) || until.getTime() < Date.now()) connection.destroy();
+    for (const [connection, { clusterId, until, signed }] of asked) {
+      const rotateFrom = serving.get(clusterId);
+      if (rotateFrom === undefined || isRotatedAway(signed, rotateFrom) || until.getTime() < Date.now())
+        connection.destroy();
+    }
   }
 }

@@ -12,10 +12,12 @@ import { listenTls } from '#protocol/tls-listener';
 import type { SnapshotSessions } from '#storage/block/sessions/snapshot-session';
 import type { Authority } from '#tenancy/clusters/authority';
 import type { ClusterEnrolment } from '#tenancy/clusters/cluster-enrolment';
+import type { Clusters } from '#tenancy/clusters/clusters';
+import { isRotatedAway, signedAt } from '#tenancy/clusters/validity';
 import type { EndpointSockets } from '../endpoint-sockets.js';
 import type { GatewayTasks } from '../gateway-tasks.js';
 import { ClusterConnections, type ComingCluster } from './cluster-connections.js';
-import { clusterRefusalsTotal, type RefusalReason } from './cluster-metrics.js';
+import { bindClusterFigures, clusterRefusalsTotal, type RefusalReason } from './cluster-metrics.js';
 import { enrolmentService } from './enrolment-service.js';
 import { clusterSessionService } from './session-service.js';
 
@@ -35,6 +37,7 @@ export interface ClusterDoorParts {
   authority: Authority;
   enrolment: ClusterEnrolment;
   sessions: SnapshotSessions;
+  clusters: Pick<Clusters, 'figures'>;
   endpoints: Pick<EndpointSockets, 'takerOf'>;
   tasks: GatewayTasks;
 }
@@ -49,8 +52,14 @@ class Refused extends Error {
   }
 }
 
+/** What OpenSSL says of one that our authority has signed. The second: of a clock that is ahead of ours. */
+const NOT_GOOD: Readonly<Record<string, RefusalReason>> = {
+  CERT_HAS_EXPIRED: 'expired',
+  CERT_NOT_YET_VALID: 'not_yet_valid',
+};
+
 /** Those that a cluster of ours has brought about, which its tenant should hear of. */
-const NOTED = new Set<RefusalReason>(['expired', 'revoked', 'other_tenant', 'not_allowed']);
+const NOTED = new Set<RefusalReason>(['not_yet_valid', 'expired', 'rotated', 'revoked', 'other_tenant', 'not_allowed']);
 
 /**
  * Where connectors of clusters come in: HTTP/2 over TLS, by a certificate that the appliance's authority has signed. A connection is
@@ -59,7 +68,7 @@ const NOTED = new Set<RefusalReason>(['expired', 'revoked', 'other_tenant', 'not
  */
 export async function openClusterDoor(
   { config, log, health, shutdown }: ProcessContext<Config>,
-  { authority, enrolment, sessions, endpoints, tasks }: ClusterDoorParts,
+  { authority, enrolment, sessions, clusters, endpoints, tasks }: ClusterDoorParts,
 ): Promise<void> {
   const listen = config.TRIVET_CLUSTER_LISTEN;
   if (listen === 'none') return;
@@ -107,6 +116,7 @@ export async function openClusterDoor(
     listener.server.setSecureContext({ ...options, ...pair });
   };
   tasks.begin({ name: 'cluster-certificate', everyMs: RENEW_LOOK_MS, waitsFirst: true, run: renew });
+  bindClusterFigures(() => clusters.figures());
   log.info({ address: `${listen.host}:${listener.port}` }, 'clusters are served');
 }
 
@@ -149,18 +159,25 @@ class ClusterDoor {
     if (!certificate.checkIssued(this.authority) || !certificate.verify(this.authority.publicKey))
       refuse('foreign_certificate', 'the certificate is not of this appliance');
     const { O: tenantId, CN: clusterId } = connection.getPeerCertificate().subject;
-    return { tenantId: String(tenantId), clusterId: String(clusterId), until: new Date(certificate.validTo) };
+    return {
+      tenantId: String(tenantId),
+      clusterId: String(clusterId),
+      until: new Date(certificate.validTo),
+      signed: signedAt(certificate.validFrom),
+    };
   }
 
   private async check(connection: TLSSocket, cluster: ComingCluster, asked: AskedEndpoint | undefined): Promise<void> {
     if (!connection.authorized) {
-      const reason = cluster.until.getTime() < Date.now() ? 'expired' : 'foreign_certificate';
-      refuse(reason, `the certificate is not good: ${connection.authorizationError}`);
+      const error = String(connection.authorizationError);
+      refuse(NOT_GOOD[error] ?? 'foreign_certificate', `the certificate is not good: ${error}`);
     }
     // Before the look at the registry: a revocation that comes in between finds it here.
     this.connections.add(connection, cluster);
     const found = await this.enrolment.find(cluster);
     if (!found || found.revokedAt !== null) refuse('revoked', 'the certificate of a cluster that was revoked');
+    else if (isRotatedAway(cluster.signed, found.rotateFrom))
+      refuse('rotated', 'a certificate that was to be replaced');
     else if (found.tenantState !== 'active') refuse('revoked', 'the tenant of the cluster is suspended');
     else if (asked && asked.tenantId !== cluster.tenantId)
       refuse('other_tenant', `asked for endpoint ${asked.endpoint} of another tenant`);

@@ -1,11 +1,15 @@
 import { Counter, Gauge } from 'prom-client';
+import { FigureSource } from '#platform/metrics/figure-source';
 import { registry } from '#platform/metrics/metrics';
+import type { ClusterFigures } from '#tenancy/clusters/clusters';
 
 /** Why a connection of a cluster, or a join token, was refused. */
 export type RefusalReason =
   | 'no_certificate'
   | 'foreign_certificate'
+  | 'not_yet_valid'
   | 'expired'
+  | 'rotated'
   | 'revoked'
   | 'other_tenant'
   | 'not_allowed'
@@ -24,3 +28,23 @@ export const clusterConnections = new Gauge({
   help: 'Connections of clusters that are open at this gateway.',
   registers: [registry],
 });
+
+const figures = new FigureSource<ClusterFigures>(registry);
+
+figures.gauges(
+  'trivet_clusters',
+  'Clusters that were not revoked, by state: up; silent.',
+  'state',
+  ({ up, silent }) => ({
+    up,
+    silent,
+  }),
+);
+figures.gauge(
+  'trivet_clusters_ending',
+  'Clusters whose certificates end within ten days, so that renewals have failed for as long.',
+  ({ ending }) => ending,
+);
+
+/** Of all tenants, as any gateway that serves clusters reads them in the database. */
+export const bindClusterFigures = (read: () => Promise<ClusterFigures>): void => figures.bind(read);

@@ -1,12 +1,17 @@
 import type { UntypedServiceImplementation } from '@grpc/grpc-js';
 import { isStorageError, StorageError } from '#platform/errors';
 import type { Logger } from '#platform/logging/log';
-import type { CertificateReply, JoinRequest, RenewRequest, ReportRequest } from '#protocol/enrolment';
-import type { ClusterEnrolment } from '#tenancy/clusters/cluster-enrolment';
+import type { CertificateReply, JoinRequest, RenewRequest, ReportReply, ReportRequest } from '#protocol/enrolment';
+import type { ClusterEnrolment, ConnectorReport } from '#tenancy/clusters/cluster-enrolment';
+import { isOutdated, signedAt } from '#tenancy/clusters/validity';
 import { answered, callerOf } from './answered.js';
 import { clusterRefusalsTotal } from './cluster-metrics.js';
 
 const MAX_RELEASE = 64;
+const MAX_ENDPOINTS = 100;
+/** Of a host, as Linux has them. */
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+const ENDPOINT = /^[a-z0-9][a-z0-9-]{0,62}$/;
 
 /** trivet.clusters.v1.Enrolment, for the connections that are for the gateway itself. */
 export function enrolmentService(enrolment: ClusterEnrolment, log: Logger): UntypedServiceImplementation {
@@ -26,11 +31,23 @@ export function enrolmentService(enrolment: ClusterEnrolment, log: Logger): Unty
       const { certificate } = await enrolment.renew(callerOf(call), request, checked(release), address);
       return { certificate };
     }),
-    Report: answered<ReportRequest, object>(log, async call => {
-      await enrolment.see(callerOf(call), checked(call.request.release));
-      return {};
+    Report: answered<ReportRequest, ReportReply>(log, async call => {
+      const { rotateFrom } = await enrolment.see(callerOf(call), reported(call.request));
+      const { valid_from } = call.getAuthContext().sslPeerCertificate!;
+      return { renew: isOutdated(signedAt(valid_from), rotateFrom) };
     }),
   };
+}
+
+/** Of whoever has the certificate: it is stored, and shown to people. */
+function reported({ release, name, connections }: ReportRequest): ConnectorReport {
+  const wrong = (field: string, expected: string) =>
+    new StorageError('invalid_argument', `${field}: expected ${expected}`, { field });
+  if (name !== '' && !NAME.test(name)) throw wrong('name', 'the name of a host');
+  const endpoints = Object.keys(connections);
+  if (endpoints.length > MAX_ENDPOINTS || !endpoints.every(endpoint => ENDPOINT.test(endpoint)))
+    throw wrong('connections', `names of at most ${MAX_ENDPOINTS} endpoints`);
+  return { release: checked(release), name, connections };
 }
 
 function checked(release: string): string {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { id, name, ofTenant, pageOf, paging, reason, time } from '#admin/contract/common';
+import { count, id, name, ofTenant, pageOf, paging, reason, time } from '#admin/contract/common';
 import { route } from '#admin/contract/route';
 
 const tag = 'clusters';
@@ -13,16 +13,31 @@ const endpoints = z
   .nullable()
   .meta({ description: 'Names of the endpoints that it may ask for; null: any of the tenant' });
 
+const connector = z
+  .object({
+    name: z.string().meta({ description: 'Of its host or pod' }),
+    release: z.string(),
+    connections: z
+      .record(z.string(), count)
+      .meta({ description: 'Connections of sidecars that it carries, by the names of the endpoints that it serves' }),
+    seenAt: time.meta({ description: 'When it was heard of last; forgotten after a day' }),
+  })
+  .meta({ id: 'Connector' });
+
 export const cluster = z
   .object({
     id,
     name,
     endpoints,
     release: z.string().meta({ description: 'Of its connector' }),
-    state: z.enum(['active', 'revoked']),
+    state: z.enum(['active', 'silent', 'revoked']).meta({ description: 'Silent: not heard of for two minutes' }),
     certificateSerial: z.string().meta({ description: 'Of the certificate that was signed last, hexadecimal' }),
     certificateUntil: time.meta({ description: 'When that one ends; its connector renews it long before' }),
-    seenAt: time.meta({ description: 'When its connector was heard of last' }),
+    seenAt: time.meta({ description: 'When one of its connectors was heard of last' }),
+    connectors: z.array(connector).meta({ description: 'What each of its connectors said last' }),
+    rotateFrom: time.nullable().meta({
+      description: 'Certificates that were signed before are replaced, and good for nothing an hour later',
+    }),
     revokedAt: time.nullable(),
     createdAt: time,
   })
@@ -96,5 +111,20 @@ export const clusterRoutes = {
     status: 200,
     reply: cluster,
     examples: [{ name: 'one', params: one, body: { reason: 'its nodes are gone' } }],
+  }),
+  rotate: route({
+    id: 'rotateCluster',
+    method: 'POST',
+    path: '/tenants/{tenant}/clusters/{cluster}/rotate',
+    tag,
+    summary:
+      'Have its connectors make new keys and get new certificates, within a minute; those of before end an hour later',
+    access: { scope: 'tenant', role: 'admin' },
+    params: ofCluster,
+    body: z.strictObject({ reason: reason.optional() }),
+    status: 200,
+    reply: cluster,
+    refusals: [409],
+    examples: [{ name: 'one', params: one, body: { reason: 'somebody left' } }],
   }),
 };

@@ -33,13 +33,27 @@ export class ClustersController {
   async revoke(@Call() call: AdminCall<typeof clusterRoutes.revoke>): Promise<ClusterReply> {
     return shown(await this.clusters.revoke(call.actor, call.tenant, call.params.cluster, call.body.reason));
   }
+
+  @Serves(clusterRoutes.rotate)
+  async rotate(@Call() call: AdminCall<typeof clusterRoutes.rotate>): Promise<ClusterReply> {
+    return shown(await this.clusters.rotate(call.actor, call.tenant, call.params.cluster, call.body.reason));
+  }
 }
 
-const shown = ({ certificateUntil, seenAt, revokedAt, createdAt, ...view }: ClusterView): ClusterReply => ({
+const shown = ({
+  certificateUntil,
+  seenAt,
+  isSilent,
+  rotateFrom,
+  revokedAt,
+  createdAt,
+  ...view
+}: ClusterView): ClusterReply => ({
   ...view,
-  state: revokedAt === null ? 'active' : 'revoked',
+  state: revokedAt !== null ? 'revoked' : isSilent ? 'silent' : 'active',
   certificateUntil: certificateUntil.toISOString(),
   seenAt: seenAt.toISOString(),
+  rotateFrom: rotateFrom?.toISOString() ?? null,
   revokedAt: revokedAt?.toISOString() ?? null,
   createdAt: createdAt.toISOString(),
 });

@@ -47,6 +47,7 @@ import { PoolMoves1797210000320 } from '#platform/migrations/0058-pool-moves';
 import { ExportLeases1797210000330 } from '#platform/migrations/0059-export-leases';
 import { LostLeases1797210000340 } from '#platform/migrations/0060-lost-leases';
 import { TakeoversTold1797210000360 } from '#platform/migrations/0062-takeovers';
+import { ClusterConnectors1797210000370 } from '#platform/migrations/0063-cluster-connectors';
 import { SessionsOfClusters1797210000380 } from '#platform/migrations/0064-sessions-of-clusters';
 import type { Migration } from '#platform/migrations/locks';
 
@@ -101,5 +102,6 @@ export const MIGRATIONS = [
   ExportLeases1797210000330,
   LostLeases1797210000340,
   TakeoversTold1797210000360,
+  ClusterConnectors1797210000370,
   SessionsOfClusters1797210000380,
 ] satisfies readonly (new () => Migration)[];

@@ -2,15 +2,12 @@ import 'reflect-metadata';
 import { type webcrypto, X509Certificate } from 'node:crypto';
 import * as x509 from '@peculiar/x509';
 import { invalid, StorageError } from '#platform/errors';
+import { CERTIFICATE_MS, SKEW_MS } from '#tenancy/clusters/validity';
 
 /** X.509 for Authority, which loads this when it is first needed: most appliances have no clusters. */
 const CURVE = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
 const DAY_MS = 24 * 3_600_000;
 const AUTHORITY_DAYS = 20 * 365;
-/** Of clusters and of gateways. Both renew theirs when a third of it is over. */
-const CERTIFICATE_DAYS = 30;
-/** How far a clock may be behind ours. */
-const SKEW_MS = 600_000;
 const USES = { server: '1.3.6.1.5.5.7.3.1', client: '1.3.6.1.5.5.7.3.2' };
 const CURVES = ['P-256', 'P-384'];
 
@@ -99,7 +96,7 @@ async function sign(
     subject,
     issuer: authority.certificate.subject,
     notBefore: new Date(now - SKEW_MS),
-    notAfter: new Date(now + CERTIFICATE_DAYS * DAY_MS),
+    notAfter: new Date(now + CERTIFICATE_MS),
     signingKey: authority.key,
     publicKey,
     signingAlgorithm: CURVE,

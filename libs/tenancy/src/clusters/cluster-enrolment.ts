@@ -8,6 +8,8 @@ import type { SignedCertificate } from '#tenancy/clusters/certificates';
 import { CLUSTER_COLUMNS, type ClusterView, clusterEntry, isThere } from '#tenancy/clusters/clusters';
 import { hashOfToken, isToken } from '#tenancy/credentials/secret-tokens';
 
+const MAX_CONNECTORS = 16;
+
 const FIND_TOKEN = sql(
   'join_token_find',
   `SELECT tenant_id AS "tenantId", tenant_name AS "tenantName", tenant_state AS "tenantState", id,
@@ -26,7 +28,7 @@ const ENROL = sql(
 );
 const FIND = sql(
   'cluster_find',
-  `SELECT c.id, c.name, c.endpoints, c.revoked_at AS "revokedAt", t.name AS "tenantName", t.state AS "tenantState"
+  `SELECT c.id, c.name, c.endpoints, c.revoked_at AS "revokedAt", c.rotate_from AS "rotateFrom", t.name AS "tenantName", t.state AS "tenantState"
      FROM trivet.cluster c JOIN trivet.tenant t ON t.id = c.tenant_id WHERE c.tenant_id = $1 AND c.id = $2`,
 );
 const RENEW = sql(
@@ -34,11 +36,24 @@ const RENEW = sql(
   `UPDATE trivet.cluster SET release = $3, certificate_serial = $4, certificate_until = $5, seen_at = now()
     WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL RETURNING ${CLUSTER_COLUMNS}`,
 );
+/** Of connectors that said nothing for a day, and of more than a cluster has, nothing is kept. */
 const SEE = sql(
   'cluster_see',
-  'UPDATE trivet.cluster SET release = $3, seen_at = now() WHERE tenant_id = $1 AND id = $2',
+  `UPDATE trivet.cluster
+      SET release = $3, seen_at = now(),
+          connectors = CASE WHEN $4::text = '' THEN connectors ELSE
+            (SELECT coalesce(jsonb_object_agg(key, value), '{}')
+               FROM (SELECT key, value FROM jsonb_each(connectors)
+                      WHERE key <> $4::text AND (value ->> 'seenAt')::timestamptz > now() - interval '1 day'
+                      ORDER BY (value ->> 'seenAt')::timestamptz DESC LIMIT ${MAX_CONNECTORS - 1}) AS kept)
+            || jsonb_build_object($4::text, jsonb_build_object('release', $3::text, 'connections', $5::jsonb, 'seenAt', now()))
+          END
+    WHERE tenant_id = $1 AND id = $2 RETURNING rotate_from AS "rotateFrom"`,
 );
-const SERVING = sql('clusters_serving', 'SELECT id FROM trivet.serving_clusters($1::uuid[], $2::uuid[])');
+const SERVING = sql(
+  'clusters_serving',
+  'SELECT id, rotate_from AS "rotateFrom" FROM trivet.serving_clusters($1::uuid[], $2::uuid[])',
+);
 
 export interface FoundCluster {
   id: string;
@@ -46,8 +61,18 @@ export interface FoundCluster {
   /** Names; null: any of the tenant. */
   endpoints: string[] | null;
   revokedAt: Date | null;
+  rotateFrom: Date | null;
   tenantName: string;
   tenantState: string;
+}
+
+/** What a connector says of itself. */
+export interface ConnectorReport {
+  release: string;
+  /** '': of the release before, which says no more. */
+  name: string;
+  /** By endpoints. */
+  connections: Readonly<Record<string, number>>;
 }
 
 interface FoundToken {
@@ -116,9 +141,14 @@ export class ClusterEnrolment {
     return signed;
   }
 
-  /** The cluster lives, and its connector is of this release. */
-  async see({ tenantId, clusterId }: ClusterId, release: string): Promise<void> {
-    await this.database.withTenant(tenantId, tx => tx.query(SEE, [tenantId, clusterId, release]));
+  /** The cluster lives, and one of its connectors is as it says. Of certificates that are to be replaced: those signed before. */
+  async see(
+    { tenantId, clusterId }: ClusterId,
+    { release, name, connections }: ConnectorReport,
+  ): Promise<{ rotateFrom: Date | null }> {
+    const values = [tenantId, clusterId, release, name, JSON.stringify(connections)];
+    const [row] = await this.database.withTenant(tenantId, tx => tx.query<{ rotateFrom: Date | null }>(SEE, values));
+    return { rotateFrom: row?.rotateFrom ?? null };
   }
 
   async find({ tenantId, clusterId }: ClusterId): Promise<FoundCluster | undefined> {
@@ -126,11 +156,14 @@ export class ClusterEnrolment {
     return row;
   }
 
-  /** Which of these are still let in: neither revoked nor of a tenant that is suspended. */
-  async serving(of: readonly ClusterId[]): Promise<ReadonlySet<string>> {
+  /**
+   * Which of these are still let in: neither revoked nor of a tenant that is suspended; and since when each wants its certificates
+   * replaced.
+   */
+  async serving(of: readonly ClusterId[]): Promise<ReadonlyMap<string, Date | null>> {
     const lists = [of.map(({ tenantId }) => tenantId), of.map(({ clusterId }) => clusterId)];
-    const rows = await this.database.call<{ id: string }>(SERVING, lists);
-    return new Set(rows.map(({ id }) => id));
+    const rows = await this.database.call<{ id: string; rotateFrom: Date | null }>(SERVING, lists);
+    return new Map(rows.map(({ id, rotateFrom }) => [id, rotateFrom]));
   }
 
   /** An entry about who came with something that the authority has signed or made, and was not let in. */

@@ -18,8 +18,24 @@ export interface ClusterView {
   certificateSerial: string;
   certificateUntil: Date;
   seenAt: Date;
+  /** Nothing was heard of it for a while. */
+  isSilent: boolean;
+  /** What each of its connectors said last. */
+  connectors: ConnectorView[];
+  /** Certificates that were signed before are to be replaced. */
+  rotateFrom: Date | null;
   revokedAt: Date | null;
   createdAt: Date;
+}
+
+export interface ConnectorView {
+  /** Of its host or pod. */
+  name: string;
+  release: string;
+  /** Name of an endpoint to how many connections of sidecars it carries there now. */
+  connections: Readonly<Record<string, number>>;
+  /** ISO 8601. */
+  seenAt: string;
 }
 
 export interface JoinTokenView {
@@ -36,14 +52,25 @@ export interface NewJoinToken {
   expiresInMs: number;
 }
 
+export interface ClusterFigures {
+  up: number;
+  silent: number;
+  /** Their certificates end soon: they were not renewed for as long again as they wait for it. */
+  ending: number;
+}
+
 interface TenantRef {
   id: string;
   name: string;
 }
 
+/** Connectors report every ten seconds, those of the release before once a minute. */
+export const SILENT = '2 minutes';
 /** A ClusterView. */
 export const CLUSTER_COLUMNS = `id, name, endpoints, release, certificate_serial AS "certificateSerial",
-       certificate_until AS "certificateUntil", seen_at AS "seenAt", revoked_at AS "revokedAt", created_at AS "createdAt"`;
+       certificate_until AS "certificateUntil", seen_at AS "seenAt", seen_at < now() - interval '${SILENT}' AS "isSilent",
+       (SELECT coalesce(jsonb_agg(value || jsonb_build_object('name', key) ORDER BY key), '[]') FROM jsonb_each(connectors)) AS connectors,
+       rotate_from AS "rotateFrom", revoked_at AS "revokedAt", created_at AS "createdAt"`;
 const SELECT = `SELECT ${CLUSTER_COLUMNS} FROM trivet.cluster`;
 /** Of a name that was given again: the one that lives, else the last one. */
 const ONE = sql(
@@ -75,6 +102,11 @@ const CREATE_TOKEN = sql(
 const REVOKE = sql(
   'cluster_revoke',
   'UPDATE trivet.cluster SET revoked_at = now() WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL RETURNING id',
+);
+const FIGURES = sql('cluster_figures', `SELECT up, silent, ending FROM trivet.cluster_figures('${SILENT}', '10 days')`);
+const ROTATE = sql(
+  'cluster_rotate',
+  'UPDATE trivet.cluster SET rotate_from = now() WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL RETURNING id',
 );
 
 /** What administrators do with clusters. How clusters themselves come in: ClusterEnrolment. */
@@ -130,6 +162,27 @@ export class Clusters {
       await tx.commit(auditWrite(actor, clusterEntry(tenant, after, 'revoke', reason)));
       return after;
     });
+  }
+
+  /**
+   * Its connectors make new keys, and get new certificates for them, when they report next. Those of before are good for nothing
+   * an hour later. Revoked: `failed_precondition`.
+   */
+  async rotate(actor: Actor, tenant: TenantRef, name: string, reason?: string): Promise<ClusterView> {
+    return this.database.withTenant(tenant.id, async tx => {
+      const { id } = await read(tx, tenant, name);
+      if ((await tx.query(ROTATE, [tenant.id, id])).length === 0)
+        throw new StorageError('failed_precondition', `cluster ${name} is revoked`, { resource: `cluster ${name}` });
+      const after = await read(tx, tenant, name);
+      await tx.commit(auditWrite(actor, clusterEntry(tenant, after, 'rotate', reason)));
+      return after;
+    });
+  }
+
+  /** Of all tenants. */
+  async figures(): Promise<ClusterFigures> {
+    const [row] = await this.database.call<Record<keyof ClusterFigures, string>>(FIGURES, []);
+    return { up: Number(row!.up), silent: Number(row!.silent), ending: Number(row!.ending) };
   }
 }
 
