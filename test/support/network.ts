@@ -17,6 +17,7 @@ const PREFIX = 'trv';
 export class Network {
   private readonly hosts: NetworkHost[] = [];
   private readonly relays: Relay[] = [];
+  private readonly taps: string[] = [];
 
   private constructor(
     private readonly bridge: string,
@@ -55,7 +56,17 @@ export class Network {
     return relay;
   }
 
+  /** A port of the bridge for a machine that somebody emulates: its name. */
+  async tap(name: string): Promise<string> {
+    const tap = `${PREFIX}${process.pid}${name}`;
+    await ip('tuntap', 'add', tap, 'mode', 'tap');
+    this.taps.push(tap);
+    await ip('link', 'set', tap, 'master', this.bridge, 'up');
+    return tap;
+  }
+
   async remove(): Promise<void> {
+    for (const tap of this.taps) await ip('link', 'del', tap);
     for (const host of this.hosts) await host.remove();
     for (const relay of this.relays) relay.close();
     await ip('link', 'del', this.bridge);
