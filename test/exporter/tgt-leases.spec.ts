@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -7,6 +9,8 @@ import type { DaemonRef } from '#backends/exporter';
 import { HostFences } from '#backends/host-fence';
 import { demandLeases } from '#backends/lease-demand';
 import { bootClock } from '#backends/linux/boot-clock';
+import { DaemonFolder } from '#backends/tgt/daemon-folder';
+import { splitPortal } from '#backends/tgt/portals';
 import { TgtExporter } from '#backends/tgt/tgt-exporter';
 import { TgtLeases } from '#backends/tgt/tgt-leases';
 import { unleased } from '#platform/lease-signal';
@@ -25,7 +29,7 @@ describe.runIf(hasTgt())('a host that may have a pool for a while', () => {
   beforeEach(async () => {
     demandLeases();
     folder = mkdtempSync(join(tmpdir(), 'trivet-lease-'));
-    const cluster = { moving: () => [] };
+    const cluster = { moving: () => [], all: () => daemon.portals };
     leases = new TgtLeases(folder, cluster);
     const none = { pathOf: () => '', inspectImage: async () => ({ state: 'absent' }) as const };
     exporter = new TgtExporter({ folder, volumes: none, fences: new HostFences(join(folder, 'fences')), cluster });
@@ -63,6 +67,19 @@ describe.runIf(hasTgt())('a host that may have a pool for a while', () => {
     process.kill(pid!, 'SIGSTOP');
     expect(await leases.drop(daemon, { orderly: false }, soon())).toBe(false);
     expect(await exporter.daemonInstance(daemon, soon())).toBeUndefined();
+  });
+
+  it('waits for a portal that another worker of the host still sends initiators on from', async () => {
+    await leases.holdForever(daemon);
+    const portal = splitPortal(daemon.portals[0]!);
+    const other = createServer().listen(portal.port, portal.address);
+    await once(other, 'listening');
+    const ensured = exporter.ensureDaemon(daemon, soon());
+    ensured.catch(() => {});
+    const { log } = DaemonFolder.of(folder, daemon);
+    await until('tgtd has tried it', () => existsSync(log) && readFileSync(log, 'utf8').includes('bind to portal'));
+    other.close();
+    expect(await ensured).toEqual({ instance: await exporter.daemonInstance(daemon, soon()) });
   });
 
   it('opens of the portals those at its own addresses, and says so where there is none', async () => {

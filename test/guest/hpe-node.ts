@@ -93,12 +93,12 @@ export class HpeNode {
 
   /**
    * linux/iscsi.go, loginToVolume: of one target name it asks the first portal that it reaches, of several all of them, and
-   * logs into what they answer.
+   * logs into what they answer. What does not answer is passed over, unless it is the last one that was asked (PerformDiscovery).
    */
   async login({ discovery_ips, target_names, chap_user = '', chap_password = '' }: DriverPublication): Promise<void> {
     const reachable = await this.reachable(discovery_ips, target_names.length > 1);
     const asked = reachable.map(portal => `iscsiadm -m discovery -t st -p ${portal} -o new`);
-    const answer = await this.guest.must(asked.join(' && '));
+    const answer = await this.guest.must(asked.join('; '));
     const targets = answer
       .split('\n')
       .flatMap(line => discovered(line) ?? [])
@@ -232,13 +232,13 @@ export class HpeNode {
     });
   }
 
-  /** linux/iscsi.go, isReachable, without its ping: at the port that it always takes. */
+  /** linux/iscsi.go, isReachable, at the port that it always takes. Its ping is answered by whatever host refuses a connection. */
   private async reachable(addresses: readonly string[], wantsAll: boolean): Promise<string[]> {
     const found: string[] = [];
     for (const address of addresses) {
       if (found.length > 0 && !wantsAll) break;
-      const { code } = await this.guest.run(`timeout 5 bash -c '< /dev/tcp/${address}/3260'`);
-      if (code === 0) found.push(address);
+      const { code, stderr } = await this.guest.run(`timeout 5 bash -c '< /dev/tcp/${address}/3260'`);
+      if (code === 0 || stderr.includes('Connection refused')) found.push(address);
     }
     if (found.length === 0) throw new GuestError(`no reachable discovery ip among ${addresses.join(', ')}`);
     return found;

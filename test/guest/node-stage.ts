@@ -46,7 +46,8 @@ export class NodeStage {
     const appliance = await TestAppliance.start({ backend: 'fake', block: 'xfs', env });
     let guest: Guest | undefined;
     try {
-      guest = await Guest.boot(mkdtempSync(join(tmpdir(), 'trivet-guest-')), addresses);
+      const cables = addresses.map(portal => ({ portal }));
+      guest = await Guest.boot(mkdtempSync(join(tmpdir(), 'trivet-guest-')), cables);
       const node = await HpeNode.start(guest, multipath);
       await until('the pool was looked at', async () => {
         return (await appliance.database.query('SELECT FROM trivet.pool')).length === 1;

@@ -17,8 +17,12 @@ const MIB = 1024 ** 2;
 const GIB = 1024 ** 3;
 const PORT = 3260;
 /** The segment of the network that has them. */
-const PORTALS = 1;
+export const PORTALS = 1;
 const SLOTS = 64;
+/** Of the storage hosts' addresses. */
+const FIRST = 11;
+/** Of the portal that moves. */
+const MOVING = 50;
 const LONG_MS = 40_000;
 const NODE: DriverNode = {
   name: 'writer',
@@ -35,9 +39,11 @@ export interface StorageNode {
   relay: Relay;
 }
 
+/** How a pool's portals find who serves it: one address that moves with it, or one of each host. */
+export type PortalWay = 'moving' | 'of hosts';
+
 /**
- * An appliance with several storage hosts that reach one Ceph, each on an address of its own: a gateway beside, and a pool whose one portal
- * is an address that moves with it.
+ * An appliance with several storage hosts that reach one Ceph, each on an address of its own: a gateway beside, and a pool.
  */
 export class ClusterHosts {
   readonly nodes = new Map<string, StorageNode>();
@@ -49,21 +55,27 @@ export class ClusterHosts {
 
   private constructor(
     readonly appliance: TestAppliance,
-    private readonly network: Network,
+    readonly network: Network,
     private readonly ceph: OwnCeph,
+    readonly portals: readonly string[],
+    private readonly way: PortalWay,
   ) {}
 
-  static async start(names: readonly string[]): Promise<ClusterHosts> {
+  static async start(names: readonly string[], way: PortalWay = 'moving'): Promise<ClusterHosts> {
     const network = await Network.make();
     let appliance: TestAppliance | undefined;
     let ceph: OwnCeph | undefined;
     try {
       appliance = await TestAppliance.create({ backend: 'fake', block: 'rbd', redis: false });
       ceph = await OwnCeph.start(2 * GIB, { host: network.address(9), watchSeconds: 30 });
-      const house = new ClusterHosts(appliance, network, ceph);
+      const addresses = (way === 'moving' ? [MOVING] : names.map((_, at) => FIRST + at)).map(last =>
+        network.address(last, PORTALS),
+      );
+      const portals = addresses.map(address => `${address}:${PORT}`);
+      const house = new ClusterHosts(appliance, network, ceph, portals, way);
       await house.#register();
       await appliance.gateway();
-      for (const [at, name] of names.entries()) await house.#add(name, 11 + at);
+      for (const [at, name] of names.entries()) await house.#add(name, FIRST + at);
       await house.holder();
       house.driver = appliance.driver();
       await house.driver.login();
@@ -76,13 +88,13 @@ export class ClusterHosts {
     }
   }
 
+  /** The first; it is in the network of initiators, where PostgreSQL and the cluster are not. */
   get portal(): string {
-    return `${this.movingAddress}:${PORT}`;
+    return this.portals[0]!;
   }
 
-  /** In the network of initiators, where PostgreSQL and the cluster are not. */
   get movingAddress(): string {
-    return this.network.address(50, PORTALS);
+    return this.network.address(MOVING, PORTALS);
   }
 
   /** Between a host and initiators; its other link stays. */
@@ -100,7 +112,7 @@ export class ClusterHosts {
 
   /** In place of the run's Ceph, which listens on loopback. */
   async #register(): Promise<void> {
-    const { appliance, ceph, portal } = this;
+    const { appliance, ceph, portals } = this;
     const cluster = testCluster(ceph.configuration);
     const cephPool = await cluster.makePool();
     const caps = ['mon', 'profile rbd, allow command "osd blocklist"', 'osd', `profile rbd pool=${cephPool}`];
@@ -114,8 +126,8 @@ export class ClusterHosts {
       TRIVET_RBD_USER: user,
       TRIVET_RBD_KEY_FILE: keyFile,
       TRIVET_RBD_POOL: cephPool,
-      TRIVET_RBD_PORTALS: portal,
-      TRIVET_RBD_MOVING_PORTALS: `eth${PORTALS}/24`,
+      TRIVET_RBD_PORTALS: portals.join(','),
+      ...(this.way === 'moving' ? { TRIVET_RBD_MOVING_PORTALS: `eth${PORTALS}/24` } : {}),
       TRIVET_ISCSI_WITHOUT_CHAP: '1',
     });
   }
@@ -349,7 +361,7 @@ export class ClusterHosts {
     this.target = publication.target_names[0]!;
     expectPortal(publication.discovery_ips, this.movingAddress);
     const client = await this.network.host('i', 99);
-    this.writer = new LogWriter(client, [this.portal, this.target, NODE.iqns[0]!, `${SLOTS}`]);
+    this.writer = new LogWriter(client, [this.portals[0]!, this.target, NODE.iqns[0]!, `${SLOTS}`]);
     await this.writer.acknowledges();
     return this.writer;
   }

@@ -3,7 +3,7 @@
  *
  * It reaches this machine's portals over cables that can be pulled. Each is a network of QEMU's user mode, which carries
  * what the guest sends to 127.x.y.z to that address of this machine's loopback: so nothing has to be set up here, and
- * nothing goes further.
+ * nothing goes further. Or one is a tap on the bridge of a Network: then the guest is a host beside those there.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -29,6 +29,9 @@ export interface CommandResult {
 
 export class GuestError extends Error {}
 
+/** What a network card leads to: a portal of the loopback, or a tap device, with the guest's own address there. */
+export type Cable = { portal: string } | { tap: string; address: string };
+
 /** Of the loopback, with nobody at iSCSI's port, the only one that HPE's nodes know. */
 export async function freeAddresses(count: number): Promise<string[]> {
   for (;;) {
@@ -50,15 +53,15 @@ export class Guest {
   private constructor(
     private readonly folder: string,
     readonly iqn: string,
-    private readonly portals: readonly string[],
+    private readonly cables: readonly Cable[],
   ) {}
 
-  /** One network card for each portal's address; `folder` is removed at its end. */
-  static async boot(folder: string, portals: readonly string[]): Promise<Guest> {
+  /** One network card for each cable; `folder` is removed at its end. */
+  static async boot(folder: string, cables: readonly Cable[]): Promise<Guest> {
     mkdirSync(folder, { recursive: true });
     await overlay(join(imageFolder(), 'disk.img'), join(folder, DISK));
     const iqn = `iqn.1993-08.org.debian:01:${randomBytes(6).toString('hex')}`;
-    const host = new Guest(folder, iqn, portals);
+    const host = new Guest(folder, iqn, cables);
     await host.#powerOn();
     return host;
   }
@@ -66,10 +69,11 @@ export class Guest {
   async #powerOn(): Promise<void> {
     const { folder } = this;
     const image = imageFolder();
-    const cards = this.portals.flatMap((_, n) => [
-      ...['-netdev', `user,id=net${n},net=10.0.${n + 2}.0/24,host=10.0.${n + 2}.2`],
-      ...['-device', `virtio-net-pci,netdev=net${n},id=card${n},romfile=`],
-    ]);
+    const cards = this.cables.flatMap((cable, n) => {
+      const user = `user,id=net${n},net=10.0.${n + 2}.0/24,host=10.0.${n + 2}.2`;
+      const leads = 'tap' in cable ? `tap,id=net${n},ifname=${cable.tap},script=no,downscript=no` : user;
+      return ['-netdev', leads, '-device', `virtio-net-pci,netdev=net${n},id=card${n},romfile=`];
+    });
     const child = spawn(
       'qemu-system-x86_64',
       [
@@ -125,13 +129,13 @@ export class Guest {
     return stdout.replace(/\n$/, '');
   }
 
-  /** Pulls the cable that leads to the nth portal. */
-  async unplug(portal: number): Promise<void> {
-    await this.#manage('set_link', { name: `card${portal}`, up: false });
+  /** Pulls the nth cable. */
+  async unplug(cable: number): Promise<void> {
+    await this.#manage('set_link', { name: `card${cable}`, up: false });
   }
 
-  async plug(portal: number): Promise<void> {
-    await this.#manage('set_link', { name: `card${portal}`, up: true });
+  async plug(cable: number): Promise<void> {
+    await this.#manage('set_link', { name: `card${cable}`, up: true });
   }
 
   /**
@@ -171,12 +175,16 @@ export class Guest {
 
   /** Networks first: what is below 127 and no portal stays at home. */
   async #setUp(): Promise<void> {
-    const cards = this.portals.map(
-      (address, n) => `
+    const cards = this.cables.map((cable, n) =>
+      'tap' in cable
+        ? `
+        ip link set eth${n} up
+        ip address add ${cable.address}/24 dev eth${n}`
+        : `
         ip link set eth${n} up
         ip address add 10.0.${n + 2}.15/24 dev eth${n}
         echo 1 > /proc/sys/net/ipv4/conf/eth${n}/route_localnet
-        ip route add ${address}/32 via 10.0.${n + 2}.2 dev eth${n} src 10.0.${n + 2}.15`,
+        ip route add ${cable.portal}/32 via 10.0.${n + 2}.2 dev eth${n} src 10.0.${n + 2}.15`,
     );
     await this.must(`set -e
       ip link set lo up

@@ -24,6 +24,7 @@ export interface Segment {
 export class Network {
   private readonly hosts: NetworkHost[] = [];
   private readonly relays: Relay[] = [];
+  private readonly taps: string[] = [];
 
   /** @param segments the first, and another one that only some are on */
   private constructor(private readonly segments: readonly Segment[]) {}
@@ -62,7 +63,17 @@ export class Network {
     return relay;
   }
 
+  /** A port of a segment's bridge for a machine that somebody emulates: its name. */
+  async tap(name: string, segment: number): Promise<string> {
+    const tap = `${PREFIX}${process.pid}${name}`;
+    await ip('tuntap', 'add', tap, 'mode', 'tap');
+    this.taps.push(tap);
+    await ip('link', 'set', tap, 'master', this.segments[segment]!.bridge, 'up');
+    return tap;
+  }
+
   async remove(): Promise<void> {
+    for (const tap of this.taps) await ip('link', 'del', tap);
     for (const host of this.hosts) await host.remove();
     for (const relay of this.relays) relay.close();
     for (const { bridge } of this.segments) await ip('link', 'del', bridge);

@@ -40,6 +40,23 @@ export interface ClusterExports {
    * as far as that goes at once; else it is killed. True: it ended in order, or there was none.
    */
   drop(pool: ClusterPool, how: { orderly: boolean }, signal: LeaseSignal): Promise<boolean>;
+
+  /** Those of the pool's portals whose addresses this host has now. */
+  portalsHere(pool: string): string[];
+
+  /**
+   * Another host serves it: initiators that come to this host's own portals of the pool are sent there from now on, by this process. Undefined:
+   * they are not, and when it resolves the portals are free. A repeat is harmless, and opens what somebody else had open before.
+   */
+  sendOn(pool: ClusterPool, guide: PoolGuide | undefined): Promise<void>;
+}
+
+/** Asked for each initiator that comes: answer in ms. */
+export interface PoolGuide {
+  /** Portals of the host that serves the pool now; none: nobody does. */
+  servedAt(): Promise<readonly string[]>;
+  /** The names of targets that the initiator has in the pool. */
+  targetsOf(initiator: string): Promise<readonly string[]>;
 }
 
 export interface ClusterPool {

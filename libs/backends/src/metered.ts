@@ -70,6 +70,8 @@ const CLUSTER_METHODS = {
   hold: 'plain',
   holdForever: 'plain',
   drop: 'counted',
+  portalsHere: 'plain',
+  sendOn: 'plain',
 } as const satisfies Methods<ClusterExports>;
 
 const resultOf = (error: unknown) => (isStorageError(error) ? error.kind : 'internal');

@@ -69,6 +69,8 @@ function clusterOf(config: RbdConfig, { cluster }: RbdBackend): ClusterExports |
     hold: (pool, untilMs) => leases.hold(pool, untilMs),
     holdForever: pool => leases.holdForever(pool),
     drop: (pool, how, signal) => leases.drop(pool, how, signal),
+    portalsHere: pool => leases.portalsHere(pool),
+    sendOn: (pool, guide) => leases.sendOn(pool, guide),
   };
 }
 
@@ -80,6 +82,7 @@ const portalsOf = ({ pools }: RbdConfig): ClusterPortals => ({
     const addresses = new Set(pool.portals.map(portal => splitPortal(portal).address));
     return [...addresses].map(address => ({ address, device, prefixLength }));
   },
+  all: name => pools.find(one => one.name === name)?.portals ?? [],
 });
 
 /** Says what is wrong by its place alone: what was given may be a key. */

@@ -1,6 +1,6 @@
 /**
- * iSCSI protocol data units (RFC 7143, section 11), as far as a small initiator needs them: login, SCSI commands with
- * data both ways, NOP, logout. No digests, no additional header segments, error recovery level 0.
+ * iSCSI protocol data units (RFC 7143, section 11), as far as a small initiator and a portal without disks need them: login, text, SCSI
+ * commands with data both ways, NOP, logout. No digests, no additional header segments, error recovery level 0.
  *
  * A unit is a header of 48 bytes, and data padded to four. All numbers are big-endian.
  */
@@ -11,11 +11,13 @@ export const Opcode = {
   nopOut: 0x00,
   command: 0x01,
   login: 0x03,
+  text: 0x04,
   dataOut: 0x05,
   logout: 0x06,
   nopIn: 0x20,
   response: 0x21,
   loginResponse: 0x23,
+  textResponse: 0x24,
   dataIn: 0x25,
   logoutResponse: 0x26,
   readyToTransfer: 0x31,
@@ -56,13 +58,11 @@ export function encode(header: Buffer, data: Buffer = Buffer.alloc(0)): Buffer {
   return Buffer.concat([header, data, Buffer.alloc(padding)]);
 }
 
-export function encodeKeys(keys: Readonly<Record<string, string>>): Buffer {
-  return Buffer.from(
-    Object.entries(keys)
-      .map(([key, value]) => `${key}=${value}\0`)
-      .join(''),
-  );
-}
+export const encodeKeys = (keys: Readonly<Record<string, string>>): Buffer => encodePairs(Object.entries(keys));
+
+/** Of keys that may come more than once. */
+export const encodePairs = (pairs: Iterable<readonly [string, string]>): Buffer =>
+  Buffer.from([...pairs].map(([key, value]) => `${key}=${value}\0`).join(''));
 
 export function decodeKeys(data: Buffer): Map<string, string> {
   const keys = new Map<string, string>();

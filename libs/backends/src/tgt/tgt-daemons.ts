@@ -47,6 +47,10 @@ const START_MS = 10_000;
 const LEFT_STOPPED_MS = 5_000;
 const PING_MS = 2_000;
 const POLL_MS = 20;
+/** Another worker of this host sends initiators on from there until it hears who has the pool. */
+const STANDBY_MS = 3_000;
+/** tgtd writes a line for each attempt. */
+const AGAIN_MS = 200;
 const EXIT_MS = 5_000;
 
 export interface RunningDaemon {
@@ -60,6 +64,7 @@ export interface RunningDaemon {
 export interface ClusterPortals {
   /** Those of the pool's portals that move with it; the others are addresses of hosts, each of which opens its own. */
   moving(pool: string): readonly MovingAddress[];
+  all(pool: string): readonly string[];
 }
 
 export class TgtDaemons {
@@ -110,7 +115,8 @@ export class TgtDaemons {
         this.requireLease(folder);
       }
       daemon ??= await start(folder, ref, signal);
-      await usePortals(this.#leased(folder, daemon.client, signal), await this.#portalsHere(ref), signal);
+      const client = this.#leased(folder, daemon.client, signal);
+      await usePortals(client, await this.#portalsHere(ref), this.cluster ? STANDBY_MS : 0, signal);
       return daemon;
     });
   }
@@ -314,12 +320,21 @@ async function launch(folder: DaemonFolder): Promise<ChildProcess> {
 }
 
 /** Exactly these portals; sessions through others stay. */
-async function usePortals(client: TgtClient, portals: readonly string[], signal: AbortSignal): Promise<void> {
+async function usePortals(
+  client: TgtClient,
+  portals: readonly string[],
+  patienceMs: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const end = Date.now() + patienceMs;
   const wanted = portals.map(canonicalPortal);
   const open = parsePortals(await client.ask(showPortals(), signal));
   for (const portal of wanted) {
     if (open.includes(portal)) continue;
-    if (await client.tell(newPortal(portal), signal, 'invalid request')) continue;
+    let isOpened = await client.tell(newPortal(portal), signal, 'invalid request');
+    for (; !isOpened && Date.now() < end; isOpened = await client.tell(newPortal(portal), signal, 'invalid request'))
+      await pause(signal, AGAIN_MS);
+    if (isOpened) continue;
     throw new StorageError('unavailable', `portal ${portal} cannot be opened: taken, or not an address of this host`);
   }
   for (const portal of open)
@@ -349,8 +364,8 @@ async function isGone(id: ProcessId, ms: number): Promise<boolean> {
   }
 }
 
-async function pause(signal: AbortSignal): Promise<void> {
-  await delay(POLL_MS, undefined, { signal }).catch(cause => {
+async function pause(signal: AbortSignal, ms = POLL_MS): Promise<void> {
+  await delay(ms, undefined, { signal }).catch(cause => {
     throw new StorageError('timeout', 'tgtd: not done in time', { cause });
   });
 }

@@ -1,14 +1,16 @@
-import type { ClusterExports, ClusterPool } from '#backends/cluster-exports';
+import type { ClusterExports, ClusterPool, PoolGuide } from '#backends/cluster-exports';
 import type { DaemonRef } from '#backends/exporter';
-import { announceAddress, removeAddress } from '#backends/linux/moving-address';
+import { announceAddress, isHostAddress, removeAddress } from '#backends/linux/moving-address';
 import { DaemonLease } from '#backends/tgt/daemon-lease';
 import { ensureGuard } from '#backends/tgt/lease-guard';
+import { splitPortal } from '#backends/tgt/portals';
+import { closeStandbyPortals, openStandbyPortals } from '#backends/tgt/standby-portals';
 import { type ClusterPortals, TgtDaemons } from '#backends/tgt/tgt-daemons';
 import { isStorageError } from '#platform/errors';
 import { type LeaseSignal, mayChange } from '#platform/lease-signal';
 
 /** The host's part of ClusterExports: daemons of tgt, each with its lease and its addresses. */
-export class TgtLeases implements Pick<ClusterExports, 'hold' | 'holdForever' | 'drop'> {
+export class TgtLeases implements Pick<ClusterExports, 'hold' | 'holdForever' | 'drop' | 'portalsHere' | 'sendOn'> {
   readonly #daemons: TgtDaemons;
 
   constructor(
@@ -44,6 +46,20 @@ export class TgtLeases implements Pick<ClusterExports, 'hold' | 'holdForever' | 
     await this.#daemons.kill(ref);
     for (const one of removed) if (one.status === 'rejected') throw one.reason;
     return isEnded;
+  }
+
+  portalsHere(pool: string): string[] {
+    return this.portals.all(pool).filter(portal => isHostAddress(splitPortal(portal).address));
+  }
+
+  async sendOn({ pool }: ClusterPool, guide: PoolGuide | undefined): Promise<void> {
+    // An address that moves is where the pool is.
+    const portals = this.portals.moving(pool).length > 0 ? [] : this.portals.all(pool);
+    if (!guide) return closeStandbyPortals(portals);
+    await openStandbyPortals(portals, {
+      servedAt: async () => (await guide.servedAt()).find(portal => portals.includes(portal)),
+      targetsOf: initiator => guide.targetsOf(initiator),
+    });
   }
 
   async #end(ref: DaemonRef, signal: LeaseSignal): Promise<boolean> {

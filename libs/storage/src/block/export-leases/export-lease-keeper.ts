@@ -6,6 +6,7 @@
  *   shut out  that one has the cluster refuse these addresses, before it serves anything; then a daemon starts, and targets are applied as ever
  *   drop      a host that has lost a pool takes its addresses away and kills the daemon. Its guard does so at the end of the term if no worker
  *             is there to do it, or none reaches Postgres
+ *   send on   initiators that come to a host for what another one has are told where that is
  *   let in    a host that finds itself shut out, by this appliance, ends all that it served of the cluster, waits until nothing of it is
  *             under way, and takes itself off the list. It serves again what it gets a lease for
  *
@@ -26,6 +27,7 @@ import { takeoversTotal } from '#platform/metrics/takeover-metrics';
 import { type ClusterBackend, ClusterViews } from '#storage/block/export-leases/cluster-views';
 import { ComeBack, DROP_MS } from '#storage/block/export-leases/come-back';
 import { type HomeOfPool, LeaseStore, type SeenPool, TERM_MS } from '#storage/block/export-leases/lease-store';
+import { ServedPool } from '#storage/block/export-leases/pool-guide';
 import { PortalLinks } from '#storage/block/export-leases/portal-links';
 import { eachBlockBackend, type RegisteredBlockBackend } from '#storage/block/pools/block-backends';
 import type { BlockDirectory } from '#storage/shared/backend-directory';
@@ -71,6 +73,8 @@ export class ExportLeaseKeeper implements PeriodicTask {
   private readonly held = new Map<string, Held>();
   /** What this host has ended, and what for: the fence of who has it. */
   private readonly dropped = new Map<string, string>();
+  /** To pools that other hosts serve. */
+  private readonly guides = new Map<string, ServedPool>();
   /** Pools, and the way back into clusters, that something is done for beside the rounds: none of them is held meanwhile. */
   private readonly busy = new Set<string>();
   private readonly obstacles = new Map<string, string>();
@@ -194,6 +198,7 @@ export class ExportLeaseKeeper implements PeriodicTask {
     for (const pool of pools) {
       const key = keyOf({ backendId, pool });
       if (this.alone.has(key) || !isIn(this.host.reach?.pools, backendId, pool)) continue;
+      await exports.sendOn({ tenantId, pool }, undefined);
       await exports.holdForever({ tenantId, pool });
       await this.store.keepAlone([{ backend: backendId, name: pool, address: view.address }]);
       this.alone.add(key);
@@ -235,9 +240,11 @@ export class ExportLeaseKeeper implements PeriodicTask {
           await this.drop(held, { orderly: false });
           this.dropped.set(key, held.fence);
         });
+      else if (!this.isLeaving) await held.backend.exports.sendOn(held, this.guideOf(held));
       return;
     }
     if (this.isLeaving) return;
+    await held.backend.exports.sendOn(held, undefined);
     if (!held.renewed && (held.drains || this.links.look(held.backend, held.pool) === 'lost')) {
       if (this.dropped.get(key) !== held.fence)
         this.beside(key, 'it cannot be handed over yet', () => this.handOver(held));
@@ -299,6 +306,13 @@ export class ExportLeaseKeeper implements PeriodicTask {
     await this.drop(held, { orderly: false });
     if (await held.backend.exports.hasLeftovers())
       throw new StorageError('unavailable', 'connections of killed daemons still end');
+  }
+
+  private guideOf(held: Held): ServedPool {
+    const key = keyOf(held);
+    const known = this.guides.get(key) ?? new ServedPool(this.database, held);
+    this.guides.set(key, known);
+    return known;
   }
 
   private drop({ tenantId, pool, backend }: Held, how: { orderly: boolean }): Promise<boolean> {

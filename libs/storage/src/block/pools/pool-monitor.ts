@@ -137,7 +137,7 @@ export class PoolMonitor implements PeriodicTask {
         if (!this.isDraining) continue;
         status = { ...status, state: 'down', reason: DRAINING };
       }
-      if (status.state === 'up') this.note(backendId, pool, exporter?.kind);
+      if (status.state === 'up') this.note(backendId, pool, exporter?.kind, store.cluster?.portalsHere(pool.name));
       await this.write(tenantId, backendId, pool, position, status);
     }
   }
@@ -170,12 +170,12 @@ export class PoolMonitor implements PeriodicTask {
     return false;
   }
 
-  private note(backendId: string, pool: PoolConfig, exporter: string | undefined): void {
+  private note(backendId: string, pool: PoolConfig, exporter: string | undefined, portals = pool.portals): void {
     // Shares lie in a pool that is here, too, and may be thousands.
     if (pool.within) return;
     this.reach.pools.push({ backend: backendId, name: pool.name, path: pool.path });
     if (exporter !== undefined && exporter !== 'none') addTo(this.reach.exporters, exporter);
-    for (const portal of pool.portals) addTo(this.reach.portals, portal);
+    for (const portal of portals) addTo(this.reach.portals, portal);
   }
 
   /** The marker that it had before, and whose it is. */

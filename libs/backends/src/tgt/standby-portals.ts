@@ -1,0 +1,106 @@
+/**
+ * Portals of pools that another storage host serves: an initiator that comes to this host's own is told where to go (standby-session.ts).
+ * Without it a node whose driver begins with the wrong host finds nothing, and none ever gets a session that could follow the pool.
+ *
+ * In the worker, since nothing is lost with it: who is sent away needs it no more. Of several workers of a host one has the port. tgtd needs
+ * the port itself when the host gets the pool: a portal is closed before that, with all that is connected to it.
+ */
+import { createServer, type Server, type Socket } from 'node:net';
+import { isHostAddress } from '#backends/linux/moving-address';
+import { PduReader } from '#backends/tgt/iscsi-pdu';
+import { canonicalPortal, splitPortal } from '#backends/tgt/portals';
+import { type StandbyGuide, StandbySession } from '#backends/tgt/standby-session';
+import { createLogger } from '#platform/logging/log';
+
+const log = createLogger('exports');
+
+/** Of one portal; a thousand volumes of a lost host come within seconds, and are gone in some ms each. */
+const MAX_CONNECTIONS = 256;
+/** A login or a discovery is over by then. */
+const CONNECTION_MS = 15_000;
+const MAX_BYTES = 65_536;
+
+interface Open {
+  server: Server;
+  sockets: Set<Socket>;
+}
+
+/** Of this process, by portal: whoever opens a backend once more must find them. */
+const open = new Map<string, Open>();
+
+/** Those of `portals` that are this host's addresses, and free, from now on. A repeat opens what was taken before. */
+export async function openStandbyPortals(portals: readonly string[], guide: StandbyGuide): Promise<void> {
+  for (const portal of portals.map(canonicalPortal)) {
+    if (open.has(portal) || !isHostAddress(splitPortal(portal).address)) continue;
+    const sockets = new Set<Socket>();
+    const server = createServer(socket => {
+      sockets.add(socket);
+      socket.once('close', () => sockets.delete(socket));
+      serve(socket, new StandbySession(portal, guide));
+    });
+    server.maxConnections = MAX_CONNECTIONS;
+    const one = { server, sockets };
+    open.set(portal, one);
+    try {
+      await listening(server, splitPortal(portal));
+      server.unref();
+    } catch (error) {
+      open.delete(portal);
+      const { code, message } = error as NodeJS.ErrnoException;
+      // Another worker of this host has it, or a daemon that just ends.
+      if (code !== 'EADDRINUSE') log.warn({ portal, reason: message }, 'initiators are not sent on from here');
+    }
+  }
+}
+
+/** When it resolves the ports are free. */
+export async function closeStandbyPortals(portals: readonly string[]): Promise<void> {
+  await Promise.all(
+    portals.map(canonicalPortal).map(async portal => {
+      const one = open.get(portal);
+      if (!one) return;
+      open.delete(portal);
+      const closed = new Promise<void>(resolve => one.server.close(() => resolve()));
+      for (const socket of one.sockets) socket.destroy();
+      await closed;
+    }),
+  );
+}
+
+function listening(server: Server, { address, port }: { address: string; port: number }): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ host: address, port, ipv6Only: true }, () => {
+      server.off('error', reject);
+      server.on('error', error => log.warn({ err: error }, 'a portal accepts nobody'));
+      resolve();
+    });
+  });
+}
+
+function serve(socket: Socket, session: StandbySession): void {
+  const reader = new PduReader();
+  let bytes = 0;
+  let turn = Promise.resolve();
+  const timer = setTimeout(() => socket.destroy(), CONNECTION_MS).unref();
+  socket.unref();
+  socket.setNoDelay(true);
+  socket.once('close', () => clearTimeout(timer));
+  socket.on('error', () => {});
+  socket.on('data', chunk => {
+    bytes += chunk.length;
+    if (bytes > MAX_BYTES) return void socket.destroy();
+    reader.push(chunk);
+    for (let pdu = reader.next(); pdu; pdu = reader.next()) {
+      const unit = pdu;
+      turn = turn
+        .then(async () => {
+          const reply = await session.answer(unit);
+          if (!reply) return void socket.destroy();
+          socket.write(reply.unit);
+          if (reply.ends) socket.end();
+        })
+        .catch(() => void socket.destroy());
+    }
+  });
+}

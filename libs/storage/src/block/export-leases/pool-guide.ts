@@ -1,0 +1,69 @@
+import type { PoolGuide } from '#backends/cluster-exports';
+import type { Database } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
+
+/** A thousand volumes of a host that was lost come at once, and ask the same. */
+const FRESH_MS = 500;
+/** Initiators wait, and ask again. */
+const BOUND_MS = 5_000;
+
+const SERVED = sql(
+  'pool_served_at',
+  `SELECT s.reach -> 'portals' AS portals FROM trivet.pool_home h JOIN trivet.storage_host s ON s.name = h.host
+    WHERE h.tenant_id = $1 AND h.backend_id = $2 AND h.pool = $3 AND h.to_fence = '[]' AND h.lease_until > now()`,
+);
+const TARGETS = sql(
+  'targets_of_initiator',
+  `SELECT DISTINCT v.target ->> 'name' AS name FROM trivet.host h
+     JOIN trivet.publication p ON p.tenant_id = h.tenant_id AND p.host_id = h.id AND p.state <> 'removing'
+     JOIN trivet.volume v ON v.tenant_id = p.tenant_id AND v.id = p.volume_id AND v.backend_id = $2 AND v.pool = $3
+    WHERE h.tenant_id = $1 AND $4 = ANY (h.iqns) AND v.target IS NOT NULL ORDER BY 1`,
+);
+
+interface Place {
+  tenantId: string;
+  backendId: string;
+  pool: string;
+}
+
+/** What a host that does not serve a pool of a cluster knows of it: what Postgres says. */
+export class ServedPool implements PoolGuide {
+  private last: { at: number; portals: Promise<readonly string[]> } | undefined;
+
+  constructor(
+    private readonly database: Pick<Database, 'engine' | 'withTenant'>,
+    private readonly place: Place,
+  ) {}
+
+  servedAt(): Promise<readonly string[]> {
+    if (this.last && performance.now() - this.last.at < FRESH_MS) return this.last.portals;
+    const portals = bounded(this.read());
+    portals.catch(() => {});
+    this.last = { at: performance.now(), portals };
+    return portals;
+  }
+
+  async targetsOf(initiator: string): Promise<readonly string[]> {
+    const { tenantId, backendId, pool } = this.place;
+    const rows = await bounded(
+      this.database.withTenant(tenantId, tx =>
+        tx.query<{ name: string }>(TARGETS, [tenantId, backendId, pool, initiator]),
+      ),
+    );
+    return rows.map(({ name }) => name);
+  }
+
+  private async read(): Promise<readonly string[]> {
+    const { tenantId, backendId, pool } = this.place;
+    const [row] = await this.database.engine<{ portals: string[] | null }>(SERVED, [tenantId, backendId, pool]);
+    return row?.portals ?? [];
+  }
+}
+
+function bounded<T>(work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error('PostgreSQL did not answer in time')), BOUND_MS);
+  });
+  return Promise.race([work, late]).finally(() => clearTimeout(timer));
+}
