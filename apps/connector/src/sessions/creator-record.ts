@@ -20,7 +20,7 @@ export class CreatorRecords {
   private readonly key: Buffer;
 
   constructor(webhookKey: string) {
-    this.key = Buffer.from(hkdfSync('sha256', webhookKey, '', 'trivet snapshot session creator', 32));
+    this.key = Buffer.from(hkdfSync('sha256', webhookKey, '', 'trivet: creator of a session request', 32));
   }
 
   write(user: UserInfo, namespace: string, snapshots: readonly string[], now: number): string {
