@@ -319,7 +319,7 @@ describe('Kubernetes manifests', () => {
   it('have an image that starts a connector by its flags', () => {
     const line = read('deploy/docker/entrypoint.sh')
       .split('\n')
-      .find(each => each.includes('apps/connector/src/main.js'))!;
+      .find(each => each.includes('programs/connector.js'))!;
     expect(line.split(' ').filter(word => word.startsWith('--'))).toEqual([...CONNECTOR_FLAGS]);
   });
 
