@@ -6,9 +6,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { dump } from '#platform/dump/dump';
 import { DumpWriter, readDump } from '#platform/dump/dump-file';
+import { MIGRATIONS } from '#platform/migrations/all';
 import { programFile } from '#platform/package-root';
-import { migrate } from '#platform/schema/migrate';
+import { MIGRATION_LOCK, migrate } from '#platform/schema/migrate';
 import { type Credentials, credentialsOf, Jobs, persist } from '#test/crash/jobs';
 import { TestAppliance } from '#test/support/appliance';
 import { CSP_PASSWORD } from '#test/support/block-folders';
@@ -155,6 +157,13 @@ describe('a restore', () => {
       "SELECT count(*) FROM pg_constraint WHERE connamespace = 'trivet'::regnamespace AND contype = 'f' AND convalidated";
     expect(await rowsIn(name, keys)).toEqual(await appliance.database.query(keys));
 
+    // A bucket and its operation are accepted together, and their tables are read one after the other.
+    const alone = `SELECT b.name, o.resource_name FROM trivet.bucket b FULL JOIN trivet.operation o ON o.resource_id = b.id AND o.kind = 'bucket.create'
+                    WHERE b.id IS NULL AND o.kind = 'bucket.create' OR o.id IS NULL`;
+    expect(await rowsIn(name, alone)).toEqual([]);
+    const [standing] = await rowsIn<{ number: string }>(name, 'SELECT number FROM trivet.database_standing()');
+    expect(Number(standing!.number)).toBeGreaterThan(1e15);
+
     // The old appliance ends, and the restored one has its place.
     await Promise.all(appliance.processes.map(process => process.stop()));
     const { appUrl, engineUrl } = appliance.database;
@@ -202,6 +211,22 @@ describe('a restore', () => {
     expect(await rowsIn(name, "SELECT name FROM trivet.bucket WHERE name = 'kept'")).toEqual([{ name: 'kept' }]);
   });
 
+  it('takes what an older release wrote, and has done what its migrations do since', async () => {
+    const [older, newer, migrated] = [await emptyDatabase(), await emptyDatabase(), await emptyDatabase()];
+    const old = join(folder, 'old.dump');
+    const urlOf = (name: string) => owner(name).TRIVET_DATABASE_OWNER_URL;
+    await migrate(urlOf(older), { migrations: MIGRATIONS.slice(0, -4) });
+    await dump(urlOf(older), old, { release: '0.0.9', settings: {} });
+    expect((await trivet(owner(newer), 'appliance', 'restore', old)).code).toBe(0);
+    const applied = 'SELECT name FROM trivet.migration ORDER BY id';
+    expect(await rowsIn(newer, applied)).toEqual(MIGRATIONS.map(({ name }) => ({ name })));
+
+    await migrate(urlOf(migrated));
+    const { code, said } = await trivet(owner(migrated), 'appliance', 'restore', old);
+    expect(said).toContain('was migrated by a later release than the backup');
+    expect(code).not.toBe(0);
+  });
+
   it('refuses a database that holds an appliance', async () => {
     const { code, said } = await trivet(owner(), 'appliance', 'restore', file);
     expect(said).toContain('holds an appliance already, which nothing replaces');
@@ -245,6 +270,36 @@ describe('a restore', () => {
       /written by release 9\.0\.0, which is newer than this one \(Later1\): restore it with that release/,
     );
   });
+});
+
+it('a backup waits for no call, and migrations for it', async () => {
+  const client = new pg.Client(appliance.database.superuserUrl);
+  await client.connect();
+  await client.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
+  const waiting = join(folder, 'waiting.dump');
+  const taken = trivet(owner(), 'appliance', 'backup', waiting);
+  await until('it waits for the migration', async () => {
+    const { rows } = await client.query(
+      "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND mode = 'ShareLock'",
+    );
+    return rows.length > 0;
+  });
+  await client.end();
+  expect((await taken).code).toBe(0);
+});
+
+it('a backup refuses another key than its secrets are sealed with, and leaves nothing', async () => {
+  const other = join(folder, 'other-kek');
+  writeFileSync(other, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600 });
+  const { code, said } = await trivet(
+    { ...owner(), TRIVET_KEK_FILE: other },
+    'appliance',
+    'backup',
+    join(folder, 'no.dump'),
+  );
+  expect(said).toMatch(/sealed with key [0-9a-f]{16}, and TRIVET_KEK_FILE holds/);
+  expect(code).toBe(78);
+  expect(readdirSync(folder).filter(name => name.startsWith('no.dump'))).toEqual([]);
 });
 
 it('a backup writes over nothing', async () => {

@@ -1,4 +1,4 @@
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { parts } from '#test/support/parts';
@@ -45,6 +45,10 @@ it(
         /has a database already: --replace moves it to .*data\.before-\w+ before the restore/,
       ),
     });
+    const damaged = join(homes.folder, 'damaged.dump');
+    writeFileSync(damaged, readFileSync(file).subarray(0, -5_000));
+    const { code, stdout, stderr } = await home.run('appliance', 'restore', damaged, '--replace');
+    expect({ code, said: stdout + stderr }).toEqual({ code: 65, said: expect.not.stringContaining('is kept in') });
     const said = await home.must('appliance', 'restore', file, '--replace');
     expect(said).toMatch(/is kept in .*data\.before-/);
     expect(said).toContain('./trivet up starts it');

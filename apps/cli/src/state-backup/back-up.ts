@@ -10,7 +10,7 @@ import { humanBytes } from '../human-bytes.js';
 import { currentSettings, isDatabaseAddress } from '../operator.js';
 import { isSecret } from '../supervisor/apps.js';
 import { VERSION } from '../version.js';
-import { CREDENTIALS, CREDENTIALS_PLACE } from './keys.js';
+import { CREDENTIALS, CREDENTIALS_PLACE, requireKeys } from './keys.js';
 
 export async function backUp({ file }: { file: string }): Promise<void> {
   const path = resolve(file);
@@ -18,13 +18,15 @@ export async function backUp({ file }: { file: string }): Promise<void> {
   const current = currentSettings();
   const config = loadConfig(['TRIVET_DATABASE_OWNER_URL', 'TRIVET_KEK_FILE'], current);
   const keyring = loadKeyring(config.TRIVET_KEK_FILE);
+  const home = Home.find();
   const begin = performance.now();
   const { rows } = await dump(config.TRIVET_DATABASE_OWNER_URL, path, {
     release: VERSION,
     settings: Object.fromEntries(
       Object.entries(current).filter(([name]) => !isSecret(name) && !isDatabaseAddress(name)),
     ),
-    more: credentialsOf(Home.find(), new SecretBox(keyring)),
+    more: credentialsOf(home, new SecretBox(keyring)),
+    mayWrite: about => requireKeys(about, keyring, home),
   });
   const seconds = ((performance.now() - begin) / 1000).toFixed(1);
   process.stdout.write(

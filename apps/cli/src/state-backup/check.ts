@@ -5,6 +5,7 @@ import { DatabaseClient, ofAddress } from '#platform/database/database-client';
 import { aboutDump, load } from '#platform/dump/load';
 import { Home, LauncherError } from '../home.js';
 import { postgresPart } from '../parts/postgres.js';
+import { packagedBinaries } from '../parts/postgres-binaries.js';
 import { withThrowAwayParts } from '../testing/throw-away.js';
 import { VERSION } from '../version.js';
 import { keyringOf, requireKeys } from './keys.js';
@@ -14,6 +15,10 @@ const say = (line: string): void => void process.stdout.write(`${line}\n`);
 /** A backup that nobody has restored is a hope. Changes nothing here. */
 export async function check({ file }: { file: string }): Promise<void> {
   const path = resolve(file);
+  if (packagedBinaries() === undefined)
+    throw new LauncherError(
+      'this needs a PostgreSQL of its own, and none is installed here, as in the image: check the file where ./trivet is',
+    );
   const about = await aboutDump(path);
   const home = Home.find();
   const keyring = keyringOf(home);

@@ -35,7 +35,7 @@ export function requireKeys({ keys }: AboutDump, keyring: Keyring | undefined, h
   const has = keyring ? `TRIVET_KEK_FILE holds ${keyring.ids.join(', ')}` : 'there is no key file';
   const place = fileOf(home) ?? 'a file of mode 0600, and set TRIVET_KEK_FILE to it';
   throw new LauncherError(
-    `the secrets of this backup are sealed with key ${missing.join(', ')}, and ${has}\n` +
+    `its secrets are sealed with key ${missing.join(', ')}, and ${has}\n` +
       `  put the key file that belongs to it to ${place}; nothing was changed`,
     EXIT_CONFIG,
   );

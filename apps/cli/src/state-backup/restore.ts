@@ -1,4 +1,4 @@
-import { existsSync, renameSync } from 'node:fs';
+import { existsSync, renameSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { EXIT_CONFIG, loadConfig } from '#platform/config/config';
 import { hostsIn } from '#platform/config/database-address';
@@ -6,7 +6,6 @@ import type { Keyring } from '#platform/crypto/kek';
 import { decodeSealed, SecretBox } from '#platform/crypto/secrets';
 import type { AboutDump } from '#platform/dump/dump';
 import { aboutDump, load } from '#platform/dump/load';
-import { declareRestored } from '#platform/schema/declare-restored';
 import { environment, settings } from '../environment.js';
 import { Home, LauncherError, writeWhole } from '../home.js';
 import { isDatabaseAddress } from '../operator.js';
@@ -32,8 +31,9 @@ export async function restore({ file, replace = false }: { file: string; replace
       throw new LauncherError('--replace is for the database of a home; name an empty one of your own', EXIT_CONFIG);
     const { TRIVET_DATABASE_OWNER_URL: url } = loadConfig(['TRIVET_DATABASE_OWNER_URL'], given);
     requireKeys(about, keyringOf(Home.find()), Home.find());
-    await fill(url, path);
+    const credentials = await fill(url, path);
     tellSettings(about, given);
+    if (credentials) say('what clients of its home logged in with is left out: users have the passwords that they had');
     say('start gateway and worker');
     return;
   }
@@ -43,12 +43,12 @@ export async function restore({ file, replace = false }: { file: string; replace
 async function fill(url: string, path: string): Promise<Buffer | undefined> {
   let credentials: Buffer | undefined;
   const { rows } = await load(url, path, {
+    declare: true,
     say,
     take: ({ name, bytes }) => {
       if (name === CREDENTIALS) credentials = bytes;
     },
   });
-  await declareRestored(url);
   say(`${rows} rows are in the database at ${hostsIn(url)}, which is the one that counts now`);
   return credentials;
 }
@@ -60,7 +60,7 @@ async function restoreHome(path: string, about: AboutDump, replace: boolean): Pr
   const lock = await takeHome(home);
   if (lock === undefined) throw new LauncherError(`${home.path} runs; ./trivet down, then restore`);
   try {
-    await makeRoom(home, replace);
+    const giveBack = await makeRoom(home, replace);
     const appliance = new Appliance(home, {
       given: keepsKey(),
       partsOnly: true,
@@ -69,26 +69,31 @@ async function restoreHome(path: string, about: AboutDump, replace: boolean): Pr
       version: VERSION,
       say,
     });
-    await appliance.start();
     try {
+      await appliance.start();
       const credentials = await fill(appliance.env.TRIVET_DATABASE_OWNER_URL ?? '', path);
       if (credentials && keyring) putCredentials(home, credentials, keyring);
-    } finally {
+    } catch (error) {
       await appliance.stop();
+      giveBack();
+      throw error;
     }
+    await appliance.stop();
   } finally {
     lock.close();
   }
+  say(`settings of the appliance that it was taken of: tar --zstd -xOf ${path} about.json`);
   say('./trivet up starts it');
 }
 
 const keepsKey = (): Record<string, string> =>
   environment.TRIVET_KEK_FILE ? { TRIVET_KEK_FILE: environment.TRIVET_KEK_FILE } : {};
 
-/** What it replaces is kept: whoever restores the wrong file can go back. */
-async function makeRoom(home: Home, replace: boolean): Promise<void> {
+/** What it replaces is kept: whoever restores the wrong file can go back. Returns what puts it back when the restore fails. */
+async function makeRoom(home: Home, replace: boolean): Promise<() => void> {
   const { data } = await place(home);
-  if (!existsSync(join(data, 'PG_VERSION'))) return;
+  const clear = () => rmSync(data, { recursive: true, force: true });
+  if (!existsSync(join(data, 'PG_VERSION'))) return clear;
   const aside = `${data}.before-${new Date().toISOString().replaceAll(/[-:]|\.\d+/g, '')}`;
   if (!replace)
     throw new LauncherError(
@@ -97,6 +102,11 @@ async function makeRoom(home: Home, replace: boolean): Promise<void> {
     );
   renameSync(data, aside);
   say(`the database that was there is kept in ${aside}: remove it when nobody needs it any more`);
+  return () => {
+    clear();
+    renameSync(aside, data);
+    say('nothing was restored: the database that was there is back');
+  };
 }
 
 function putCredentials(home: Home, sealed: Buffer, keyring: Keyring): void {

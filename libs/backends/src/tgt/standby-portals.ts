@@ -5,6 +5,7 @@
  * In the worker, since nothing is lost with it: who is sent away needs it no more. Of several workers of a host one has the port. tgtd needs
  * the port itself when the host gets the pool: a portal is closed before that, with all that is connected to it.
  */
+import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { isHostAddress } from '#backends/linux/moving-address';
 import { PduReader } from '#backends/tgt/iscsi-pdu';
@@ -16,6 +17,10 @@ const log = createLogger('exports');
 
 /** Of one portal; a thousand volumes of a lost host come within seconds, and are gone in some ms each. */
 const MAX_CONNECTIONS = 256;
+/** Of one address: a node logs in for one volume after the other. */
+const MAX_OF_ADDRESS = 64;
+/** A discovery of ten thousand targets in segments of 8 KiB takes some hundred. */
+const MAX_UNITS = 1_000;
 /** A login or a discovery is over by then. */
 const CONNECTION_MS = 15_000;
 const MAX_BYTES = 65_536;
@@ -34,6 +39,9 @@ export async function openStandbyPortals(portals: readonly string[], guide: Stan
     if (open.has(portal) || !isHostAddress(splitPortal(portal).address)) continue;
     const sockets = new Set<Socket>();
     const server = createServer(socket => {
+      const { remoteAddress } = socket;
+      const ofAddress = [...sockets].filter(other => other.remoteAddress === remoteAddress);
+      if (ofAddress.length >= MAX_OF_ADDRESS) return void socket.destroy();
       sockets.add(socket);
       socket.once('close', () => sockets.delete(socket));
       serve(socket, new StandbySession(portal, guide));
@@ -78,11 +86,22 @@ function listening(server: Server, { address, port }: { address: string; port: n
   });
 }
 
+/** Nothing more is read while something is to be answered, or the answer is not taken: whoever asks much waits himself. */
 function serve(socket: Socket, session: StandbySession): void {
   const reader = new PduReader();
   let bytes = 0;
-  let turn = Promise.resolve();
+  let units = 0;
   const timer = setTimeout(() => socket.destroy(), CONNECTION_MS).unref();
+  const answer = async () => {
+    for (let pdu = reader.next(); pdu; pdu = reader.next()) {
+      const reply = ++units <= MAX_UNITS ? await session.answer(pdu) : undefined;
+      if (!reply || socket.destroyed) return void socket.destroy();
+      const isTaken = socket.write(reply.unit);
+      if (reply.ends) return void socket.end();
+      if (!isTaken) await once(socket, 'drain');
+    }
+    socket.resume();
+  };
   socket.unref();
   socket.setNoDelay(true);
   socket.once('close', () => clearTimeout(timer));
@@ -91,16 +110,7 @@ function serve(socket: Socket, session: StandbySession): void {
     bytes += chunk.length;
     if (bytes > MAX_BYTES) return void socket.destroy();
     reader.push(chunk);
-    for (let pdu = reader.next(); pdu; pdu = reader.next()) {
-      const unit = pdu;
-      turn = turn
-        .then(async () => {
-          const reply = await session.answer(unit);
-          if (!reply) return void socket.destroy();
-          socket.write(reply.unit);
-          if (reply.ends) socket.end();
-        })
-        .catch(() => void socket.destroy());
-    }
+    socket.pause();
+    answer().catch(() => void socket.destroy());
   });
 }

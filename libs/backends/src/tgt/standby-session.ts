@@ -45,6 +45,8 @@ const UNAVAILABLE = 0x0301;
 const GROUP = 1;
 /** Until an initiator says what it takes (13.12). */
 const DEFAULT_SEGMENT_BYTES = 8192;
+/** However much an initiator takes at once. */
+const MAX_SEGMENT_BYTES = 65_536;
 const ANSWERS: Readonly<Record<string, string>> = {
   HeaderDigest: 'None',
   DataDigest: 'None',
@@ -186,5 +188,5 @@ function answerTo(key: string): [string, string][] {
 
 function segmentOf(text: string | undefined): number | undefined {
   const bytes = Number(text);
-  return Number.isInteger(bytes) && bytes >= 512 && bytes < 2 ** 24 ? bytes : undefined;
+  return Number.isInteger(bytes) && bytes >= 512 && bytes < 2 ** 24 ? Math.min(bytes, MAX_SEGMENT_BYTES) : undefined;
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { closeSync, createReadStream, createWriteStream, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -27,7 +27,8 @@ export class DumpWriter {
   readonly #part: string;
 
   constructor(private readonly path: string) {
-    this.#part = `${path}.${process.pid}.part`;
+    // The number of a process is the same in every container.
+    this.#part = `${path}.${randomBytes(4).toString('hex')}.part`;
     const file = createWriteStream(this.#part, { flags: 'wx', mode: 0o600 });
     this.#written = pipeline(this.#tar, createZstdCompress(), file);
     this.#written.catch(() => {});

@@ -9,6 +9,7 @@ import {
   sequencesOf,
   tablesOf,
 } from '#platform/dump/tables';
+import { MIGRATION_LOCK } from '#platform/schema/migrate';
 
 const PIECE_BYTES = 4 * 2 ** 20;
 
@@ -31,11 +32,13 @@ export interface DumpOptions {
   settings: Readonly<Record<string, string>>;
   /** Entries besides, sealed by the caller. */
   more?: Readonly<Record<string, Buffer>>;
+  /** Throws when it is not to be written. */
+  mayWrite?(about: AboutDump): void;
 }
 
 /**
- * Writes all that the database holds at one instant, while everything runs, by the owner's login. Its tables are locked
- * against migrations meanwhile, and against nothing else.
+ * Writes all that the database holds at one instant, while everything runs, by the owner's login. Migrations wait meanwhile, and
+ * nothing else does: one that rewrote a table would leave it empty for a transaction that began before.
  */
 export async function dump(ownerUrl: string, path: string, options: DumpOptions): Promise<{ rows: number }> {
   const client = new DatabaseClient(ofAddress(ownerUrl));
@@ -43,6 +46,7 @@ export async function dump(ownerUrl: string, path: string, options: DumpOptions)
   const writer = new DumpWriter(path);
   try {
     await client.query('SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0');
+    await client.query('SELECT pg_advisory_lock_shared($1)', [MIGRATION_LOCK]);
     await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
     const tables = await tablesOf(client);
     const about: AboutDump = {
@@ -54,6 +58,7 @@ export async function dump(ownerUrl: string, path: string, options: DumpOptions)
       keys: await keysOf(client),
       settings: options.settings,
     };
+    options.mayWrite?.(about);
     await writer.add('about.json', json(about));
     for (const [name, bytes] of Object.entries(options.more ?? {})) await writer.add(name, bytes);
     let rows = 0;

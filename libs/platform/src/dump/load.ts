@@ -4,9 +4,10 @@ import { ConfigError } from '#platform/config/config';
 import { DatabaseClient, ofAddress } from '#platform/database/database-client';
 import type { AboutDump } from '#platform/dump/dump';
 import { type DumpEntry, jsonOf, readDump } from '#platform/dump/dump-file';
-import { columnList, type DumpedSequence, type DumpedTable, qualified } from '#platform/dump/tables';
+import { appliedMigrations, columnList, type DumpedSequence, type DumpedTable, qualified } from '#platform/dump/tables';
 import { StorageError } from '#platform/errors';
 import { MIGRATIONS } from '#platform/migrations/all';
+import { declareRestored } from '#platform/schema/declare-restored';
 import { migrate } from '#platform/schema/migrate';
 
 /*
@@ -14,12 +15,16 @@ import { migrate } from '#platform/schema/migrate';
  * go in as a whole or not at all, in one transaction; then the later migrations follow.
  */
 
+/** Of a file that was read from end to end, and is as it was written. */
 export async function aboutDump(path: string): Promise<AboutDump> {
+  let about: AboutDump | undefined;
+  let isFirst = true;
   for await (const entry of readDump(path)) {
-    if (entry.name === 'about.json') return understood(path, jsonOf(path, entry) as AboutDump);
-    break;
+    if (isFirst && entry.name === 'about.json') about = understood(path, jsonOf(path, entry) as AboutDump);
+    isFirst = false;
   }
-  throw new StorageError('invalid_argument', `${path} is no backup of a Trivet appliance`);
+  if (!about) throw new StorageError('invalid_argument', `${path} is no backup of a Trivet appliance`);
+  return about;
 }
 
 function understood(path: string, about: AboutDump): AboutDump {
@@ -34,57 +39,94 @@ function understood(path: string, about: AboutDump): AboutDump {
 }
 
 export interface LoadOptions {
+  /** It is the database that counts from then on (ADR 35). */
+  declare?: boolean;
   say?(line: string): void;
   /** Entries that are not of the database. */
   take?(entry: DumpEntry): void;
 }
 
 /** Into a database that holds no appliance. Resolves to the number of rows. */
-export async function load(ownerUrl: string, path: string, { say, take }: LoadOptions = {}): Promise<{ rows: number }> {
-  const about = await aboutDump(path);
-  await requireEmpty(ownerUrl);
+export async function load(
+  ownerUrl: string,
+  path: string,
+  { declare = false, say, take }: LoadOptions = {},
+): Promise<{ rows: number }> {
   // All of it before anything is changed: PostgreSQL would refuse damaged rows in words of its own.
-  for await (const _ of readDump(path));
+  const about = await aboutDump(path);
+  await connected(ownerUrl, requireEmpty);
   const known = new Set(about.migrations);
   await migrate(ownerUrl, { migrations: MIGRATIONS.filter(({ name }) => known.has(name)), ...(say && { say }) });
-  const client = new DatabaseClient(ofAddress(ownerUrl));
-  await client.connect();
-  try {
+  let isDeclared = false;
+  const rows = await connected(ownerUrl, async client => {
+    await requireSameShape(client, about);
+    await standBack(client);
     await client.query('SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0');
-    // Processes that find it meanwhile see a database that nobody has declared, and not an empty appliance (ADR 35).
-    await client.query('TRUNCATE trivet.database_restore');
-    await client.query('BEGIN');
-    const rows = await unguarded(client, about.tables, () => loadEntries(client, about, path, take));
+    await client.query('BEGIN; LOCK TABLE trivet.tenant_user, trivet.operation IN ACCESS EXCLUSIVE MODE');
+    await requireEmpty(client);
+    const loaded = await unguarded(client, about.tables, () => loadEntries(client, about, path, take));
+    isDeclared = declare && (await declareIn(client));
     await client.query('COMMIT');
     await client.query('ANALYZE');
-    await migrate(ownerUrl, say ? { say } : {});
-    return { rows };
-  } finally {
-    await client.end().catch(() => {});
-  }
+    return loaded;
+  });
+  await migrate(ownerUrl, say ? { say } : {});
+  if (declare && !isDeclared) await declareRestored(ownerUrl);
+  return { rows };
 }
 
-async function requireEmpty(ownerUrl: string): Promise<void> {
+async function connected<T>(ownerUrl: string, work: (client: DatabaseClient) => Promise<T>): Promise<T> {
   const client = new DatabaseClient(ofAddress(ownerUrl));
   await client.connect().catch(error => {
     throw new ConfigError(`TRIVET_DATABASE_OWNER_URL: cannot connect: ${(error as Error).message}`);
   });
   try {
-    const { rows: made } = await client.query<{ made: boolean }>(
-      "SELECT to_regclass('trivet.tenant_user') IS NOT NULL AND to_regclass('trivet.operation') IS NOT NULL AS made",
-    );
-    if (!made[0]!.made) return;
-    const { rows } = await client.query<{ holds: boolean }>(
-      'SELECT EXISTS (SELECT FROM trivet.tenant_user) OR EXISTS (SELECT FROM trivet.operation) AS holds',
-    );
-    if (rows[0]!.holds)
-      throw new StorageError(
-        'failed_precondition',
-        'the database of TRIVET_DATABASE_OWNER_URL holds an appliance already, which nothing replaces: name an empty one',
-      );
+    return await work(client);
   } finally {
-    await client.end();
+    await client.end().catch(() => {});
   }
+}
+
+async function requireEmpty(client: DatabaseClient): Promise<void> {
+  const { rows: made } = await client.query<{ made: boolean }>(
+    "SELECT to_regclass('trivet.tenant_user') IS NOT NULL AND to_regclass('trivet.operation') IS NOT NULL AS made",
+  );
+  if (!made[0]!.made) return;
+  const { rows } = await client.query<{ holds: boolean }>(
+    'SELECT EXISTS (SELECT FROM trivet.tenant_user) OR EXISTS (SELECT FROM trivet.operation) AS holds',
+  );
+  if (rows[0]!.holds)
+    throw new StorageError(
+      'failed_precondition',
+      'the database of TRIVET_DATABASE_OWNER_URL holds an appliance already, which nothing replaces: name an empty one; ' +
+        'a restore that was cut off after its rows were in is finished by `trivet migrate`',
+    );
+}
+
+/** What later migrations do with rows they have done already, and with none of these. */
+async function requireSameShape(client: DatabaseClient, { migrations }: AboutDump): Promise<void> {
+  const later = (await appliedMigrations(client)).filter(name => !migrations.includes(name));
+  if (later.length > 0)
+    throw new StorageError(
+      'failed_precondition',
+      `the database of TRIVET_DATABASE_OWNER_URL was migrated by a later release than the backup (${later[0]}): name an empty one`,
+    );
+}
+
+const has = async (client: DatabaseClient, found: string): Promise<boolean> =>
+  (await client.query<{ has: boolean }>(`SELECT ${found} IS NOT NULL AS has`)).rows[0]!.has;
+
+/** Processes with several servers in their address see one that nobody has declared, and not an empty appliance (ADR 35). */
+async function standBack(client: DatabaseClient): Promise<void> {
+  if (await has(client, "to_regclass('trivet.database_restore')"))
+    await client.query('TRUNCATE trivet.database_restore');
+}
+
+/** With the rows, so that none are there that nobody has declared. False: releases of the dump knew no such thing. */
+async function declareIn(client: DatabaseClient): Promise<boolean> {
+  if (!(await has(client, "to_regproc('trivet.declare_restored')"))) return false;
+  await client.query('SELECT trivet.declare_restored()');
+  return true;
 }
 
 /**
@@ -128,13 +170,14 @@ async function loadEntries(
   take: LoadOptions['take'],
 ): Promise<number> {
   let rows = 0;
-  let open: { table: string; copied: CopyStreamQuery } | undefined;
+  let open: Copy | undefined;
   const end = async () => {
     if (!open) return;
-    const done = once(open.copied, 'finish');
-    open.copied.end();
-    await done;
-    rows += open.copied.rowCount;
+    const { stream, refused } = open;
+    const done = once(stream, 'finish');
+    stream.end();
+    await Promise.race([done, refused]);
+    rows += stream.rowCount;
     open = undefined;
   };
   try {
@@ -143,24 +186,31 @@ async function loadEntries(
       const [, table] = /^data\/(\w+)\/\d+$/.exec(name) ?? [];
       if (table !== open?.table) await end();
       if (table) {
-        open ??= { table, copied: beginCopy(client, copyStatement(tables, table)) };
-        await written(open.copied, bytes);
+        open ??= beginCopy(client, table, copyStatement(tables, table));
+        await Promise.race([open.refused, written(open.stream, bytes)]);
       } else if (name === 'sequences.json') await standAt(client, jsonOf(path, entry) as DumpedSequence[]);
       else if (name !== 'about.json') take?.(entry);
     }
     await end();
   } finally {
     // The server hears that the rest will not come.
-    open?.copied.destroy();
+    open?.stream.destroy();
   }
   return rows;
 }
 
-function beginCopy(client: DatabaseClient, statement: string): CopyStreamQuery {
-  const copied = client.query(copyFrom(statement));
-  // Whoever writes next hears of it.
-  copied.on('error', () => {});
-  return copied;
+interface Copy {
+  table: string;
+  stream: CopyStreamQuery;
+  /** PostgreSQL's own words, also when it refuses between two pieces. */
+  refused: Promise<never>;
+}
+
+function beginCopy(client: DatabaseClient, table: string, statement: string): Copy {
+  const stream = client.query(copyFrom(statement));
+  const refused = new Promise<never>((_, reject) => stream.once('error', reject));
+  refused.catch(() => {});
+  return { table, stream, refused };
 }
 
 function copyStatement(tables: readonly DumpedTable[], name: string): string {
@@ -170,14 +220,9 @@ function copyStatement(tables: readonly DumpedTable[], name: string): string {
   return `COPY ${qualified(name)} (${columnList(table)}) FROM STDIN`;
 }
 
-const written = (copied: CopyStreamQuery, bytes: Buffer): Promise<void> =>
+const written = (stream: CopyStreamQuery, bytes: Buffer): Promise<void> =>
   new Promise((resolve, reject) => {
-    copied.once('error', reject);
-    copied.write(bytes, error => {
-      copied.off('error', reject);
-      if (error) reject(error);
-      else resolve();
-    });
+    stream.write(bytes, error => (error ? reject(error) : resolve()));
   });
 
 async function standAt(client: DatabaseClient, sequences: readonly DumpedSequence[]): Promise<void> {

@@ -4,6 +4,8 @@ import { sql } from '#platform/database/sql';
 
 /** A thousand volumes of a host that was lost come at once, and ask the same. */
 const FRESH_MS = 500;
+/** Initiators of which the targets are remembered so long; without a secret anybody may name himself as he likes. */
+const MAX_REMEMBERED = 1_000;
 /** Initiators wait, and ask again. */
 const BOUND_MS = 5_000;
 
@@ -29,6 +31,7 @@ interface Place {
 /** What a host that does not serve a pool of a cluster knows of it: what Postgres says. */
 export class ServedPool implements PoolGuide {
   private last: { at: number; portals: Promise<readonly string[]> } | undefined;
+  private readonly targets = new Map<string, { at: number; names: Promise<readonly string[]> }>();
 
   constructor(
     private readonly database: Pick<Database, 'engine' | 'withTenant'>,
@@ -43,12 +46,21 @@ export class ServedPool implements PoolGuide {
     return portals;
   }
 
-  async targetsOf(initiator: string): Promise<readonly string[]> {
+  targetsOf(initiator: string): Promise<readonly string[]> {
+    const now = performance.now();
+    const known = this.targets.get(initiator);
+    if (known && now - known.at < FRESH_MS) return known.names;
+    if (this.targets.size >= MAX_REMEMBERED) this.targets.clear();
+    const names = bounded(this.readTargets(initiator));
+    names.catch(() => {});
+    this.targets.set(initiator, { at: now, names });
+    return names;
+  }
+
+  private async readTargets(initiator: string): Promise<readonly string[]> {
     const { tenantId, backendId, pool } = this.place;
-    const rows = await bounded(
-      this.database.withTenant(tenantId, tx =>
-        tx.query<{ name: string }>(TARGETS, [tenantId, backendId, pool, initiator]),
-      ),
+    const rows = await this.database.withTenant(tenantId, tx =>
+      tx.query<{ name: string }>(TARGETS, [tenantId, backendId, pool, initiator]),
     );
     return rows.map(({ name }) => name);
   }

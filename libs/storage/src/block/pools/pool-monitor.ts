@@ -114,8 +114,10 @@ export class PoolMonitor implements PeriodicTask {
       const { uuid: known, home } = await this.known(tenantId, backendId, pool.name);
       // Who serves it is decided by leases (ADR 40).
       if (home !== undefined && blockKind.isOfCluster && this.isElsewhere(pool, home)) {
-        if (status.state === 'up' && status.uuid === known)
-          this.reach.standby.push({ backend: backendId, name: pool.name });
+        if (status.state !== 'up' || status.uuid !== known) continue;
+        this.reach.standby.push({ backend: backendId, name: pool.name });
+        // So that others know where to send initiators from the moment in which it serves.
+        for (const portal of store.cluster?.portalsHere(pool.name) ?? []) addTo(this.reach.portals, portal);
         continue;
       }
       if (this.isElsewhere(pool, home)) {
