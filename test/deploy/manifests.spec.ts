@@ -72,7 +72,8 @@ describe('systemd units', () => {
       const flags = words.filter(word => word.startsWith('--'));
       const [script, ...rest] = words.filter(word => !word.startsWith('--'));
       expect(flags).toEqual(role === 'migrate' ? [] : NODE_FLAGS);
-      expect(existsSync(join(PACKAGE_ROOT, script!.replace(/^dist\//, '').replace(/\.js$/, '.ts')))).toBe(true);
+      expect(script).toBe(`dist/programs/${role === 'migrate' ? 'trivet' : role}.js`);
+      expect(existsSync(join(PACKAGE_ROOT, script!))).toBe(true);
       expect(rest).toEqual(role === 'migrate' ? ['migrate'] : []);
       const env = Object.fromEntries(
         [...shared, ...pairs(unit.all('Environment'))].map(([name, value]) => [name, expand(value)]),

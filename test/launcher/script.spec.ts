@@ -140,7 +140,10 @@ const DASHBOARD = 'vite build apps/dashboard';
 const age = (...names: string[]): void => {
   for (const name of names) utimesSync(join(clone, name), new Date(Date.now() - 60_000), new Date(Date.now() - 60_000));
 };
-const AGED = ['apps', 'libs', 'test'].flatMap(name => [name, `${name}/src`, `${name}/src/x.ts`]);
+const AGED = [
+  'package-lock.json',
+  ...['apps', 'libs', 'test'].flatMap(name => [name, `${name}/src`, `${name}/src/x.ts`]),
+];
 
 describe('the script trivet', () => {
   it('installs, builds and runs, from any folder, and then only runs', async () => {
@@ -163,6 +166,8 @@ describe('the script trivet', () => {
       () => writeFileSync(join(clone, 'libs', 'src', 'x.ts'), '1'),
       () => writeFileSync(join(clone, 'libs', 'src', 'y.ts'), ''),
       () => rmSync(join(clone, 'libs', 'src', 'y.ts')),
+      // Packages are in the programs.
+      () => utimesSync(join(clone, 'package-lock.json'), new Date(), new Date()),
     ];
     for (const change of changes) {
       age(...AGED, 'dist/.built');
