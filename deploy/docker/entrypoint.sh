@@ -18,7 +18,10 @@ case $role in
     ;;
   connector)
     [ $# -eq 0 ] || refuse "$role takes no arguments, got: $*"
-    exec node --max-old-space-size=64 --max-semi-space-size=1 --no-opt --v8-pool-size=0 "$root/dist/programs/connector.js"
+    # The client of Kubernetes takes more than the rest.
+    heap=64
+    [ -z "${TRIVET_KUBERNETES:-}" ] || heap=128
+    exec node "--max-old-space-size=$heap" --max-semi-space-size=1 --no-opt --v8-pool-size=0 "$root/dist/programs/connector.js"
     ;;
   migrate | doctor | completion | tenant | user | token | backend | endpoint | cluster | operation | queue | storage-host | audit | bucket | volume | snapshot | backup | host | pool | protection | policy | appliance | rewrap)
     exec node "$root/dist/programs/trivet.js" "$role" "$@"

@@ -1,11 +1,12 @@
 import { spawn } from 'node:child_process';
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readJoinToken } from '#platform/crypto/join-token';
 import { programFile } from '#platform/package-root';
+import { SESSION_CONNECTOR_FLAGS } from '#platform/process/node-flags';
 import { SnapshotSessionService } from '#storage/block/sessions/snapshot-session-service';
 import { Authority } from '#tenancy/clusters/authority';
 import { AdminHouse } from '#test/admin/admin-house';
@@ -34,8 +35,12 @@ let snapshots: DriverSnapshot[];
 
 beforeAll(async () => {
   house = await AdminHouse.create({ block: 'xfs', env: { TRIVET_ENDPOINT_CHECK_MS: '200' } });
-  for (const name of ['blocks', 'other']) {
-    const body = { name, protocol: 'csi' };
+  const endpoints = [
+    { name: 'blocks', protocol: 'csi' },
+    { name: 'other', protocol: 'csi', driverName: 'csi.other.example' },
+    { name: 'buckets', protocol: 'cosi', backend: 'fake' },
+  ];
+  for (const body of endpoints) {
     const made = await house.call(house.root.admin, 'POST', '/tenants/default/endpoints', { body });
     expect(made.status, JSON.stringify(made.body)).toBe(201);
   }
@@ -100,7 +105,7 @@ async function startConnector(): Promise<DaemonProcess> {
   writeFileSync(join(home, 'kubeconfig'), cluster.api.kubeconfig('connector', OWN_NAMESPACE));
   const [health, webhook, cbt] = [await freePort(), await freePort(), await freePort()];
   address = `localhost:${cbt}`;
-  const child = spawn(process.execPath, [programFile('connector')], {
+  const child = spawn(process.execPath, [...SESSION_CONNECTOR_FLAGS, programFile('connector')], {
     env: {
       PATH: '/usr/bin:/bin',
       NODE_NO_WARNINGS: '1',
@@ -122,6 +127,18 @@ async function startConnector(): Promise<DaemonProcess> {
   cluster.routeWebhook(webhook);
   client = CbtClient.overTls(cbt, cluster.pair.ca);
   return new DaemonProcess('connector', child, `http://127.0.0.1:${health}`);
+}
+
+/** Another cluster, as its manager speaks to a gateway. */
+async function joined(name: string, endpoints?: string[]): Promise<ControlClient> {
+  const asked = { body: { cluster: name, endpoints } };
+  const { body } = await house.call(house.root.admin, 'POST', '/tenants/default/clusters/join-tokens', asked);
+  const authority = await house.app.get(Authority).certificate();
+  const { identity } = await new ClusterClient(clusterPort, authority).join(
+    readJoinToken(body.token)!.secret,
+    await newKey(),
+  );
+  return new ControlClient({ host: '127.0.0.1', port: clusterPort }, { authority, ...identity });
 }
 
 const ALLOCATED = '/SnapshotMetadata/GetAllocated';
@@ -179,24 +196,67 @@ describe('a session of a cluster', () => {
   it('is refused to another cluster, and to one without that endpoint', async () => {
     await sessionOver('own', ['daily-0']);
     const name = `k8s-${cluster.stored('apps', 'own')!.metadata.uid}`;
-    const asked = { body: { cluster: 'narrow', endpoints: ['other'] } };
-    const { body } = await house.call(house.root.admin, 'POST', '/tenants/default/clusters/join-tokens', asked);
-    const authority = await house.app.get(Authority).certificate();
-    const joined = await new ClusterClient(clusterPort, authority).join(
-      readJoinToken(body.token)!.secret,
-      await newKey(),
-    );
-    const narrow = new ControlClient({ host: '127.0.0.1', port: clusterPort }, { authority, ...joined.identity });
+    const narrow = await joined('narrow', ['other']);
     const request = { name, endpoint: 'other', snapshots: [snapshots[0]!.id], ttlSeconds: 600 };
     await expect(narrow.openSession(request)).rejects.toMatchObject({ code: status.ALREADY_EXISTS });
     await expect(narrow.closeSession(name)).rejects.toMatchObject({ code: status.PERMISSION_DENIED });
     const wider = { ...request, name: 'wider', endpoint: 'blocks' };
     await expect(narrow.openSession(wider)).rejects.toMatchObject({ code: status.PERMISSION_DENIED });
     expect(await narrow.openSession({ ...wider, endpoint: 'other' })).toMatchObject({
-      driver: 'csi.hpe.com',
+      driver: 'csi.other.example',
       error: '',
     });
     narrow.close();
+  });
+
+  it('is had by an endpoint for CSI alone, that is there and not suspended', async () => {
+    const request = { name: 'by-endpoint', snapshots: [snapshots[0]!.id], ttlSeconds: 600 };
+    const ofBuckets = await joined('of-buckets', ['buckets', 'nowhere']);
+    const ofAll = await joined('of-all');
+    const denied = (details: string) => ({ code: status.PERMISSION_DENIED, details: expect.stringContaining(details) });
+    const attempts = [
+      [ofBuckets, 'buckets', 'endpoint buckets is for COSI'],
+      [ofAll, 'buckets', 'endpoint buckets is for COSI'],
+      [ofBuckets, 'nowhere', 'there is no endpoint nowhere'],
+    ] as const;
+    for (const [client, endpoint, why] of attempts)
+      await expect(client.openSession({ ...request, endpoint })).rejects.toMatchObject(denied(why));
+    const change = async (state: string) => {
+      const path = '/tenants/default/endpoints/other';
+      expect((await house.change(house.root.admin, 'PATCH', path, { body: { state } })).status).toBe(200);
+    };
+    await change('suspended');
+    await expect(ofAll.openSession({ ...request, endpoint: 'other' })).rejects.toMatchObject(
+      denied('endpoint other is suspended'),
+    );
+    await change('active');
+    expect(await ofAll.openSession({ ...request, endpoint: 'other' })).toMatchObject({ error: '' });
+    ofBuckets.close();
+    ofAll.close();
+  });
+
+  it('is one of many whose requests are as large as they may be, in the heap that a connector is given', async () => {
+    const annotations = { padding: 'x'.repeat(200 * 1024) };
+    const names = Array.from({ length: 60 }, (_, n) => `large-${n}`);
+    const creator = async (first: number): Promise<void> => {
+      for (const name of names.filter((_, at) => at % 6 === first))
+        await cluster.request('backup', 'apps', name, ['daily-0'], { annotations });
+    };
+    await Promise.all(Array.from({ length: 6 }, (_, first) => creator(first)));
+    for (const name of names) expect((await cluster.decided('apps', name)).sessionState).toBe('Ready');
+    const lists = () =>
+      cluster.api.calls.filter(({ verb, resource }) => verb === 'list' && resource === REQUESTS.plural).length;
+    const before = lists();
+    // Its watch ends, so it looks at all of them.
+    await cluster.api.stop();
+    await cluster.api.start();
+    await until('it has looked at all pages', () => lists() >= before + 4);
+    await sessionOver('after-large', ['daily-0']);
+    const peak = readFileSync(`/proc/${connector.pid}/status`, 'utf8').match(/VmHWM:\s+(\d+)/)![1];
+    process.stdout.write(`a connector with sessions, at its peak: ${Math.round(Number(peak) / 1024)} MiB\n`);
+    expect(connector.log()).not.toContain('heap');
+    const backup = await cluster.client('backup');
+    for (const name of names) await backup.delete(REQUESTS, { namespace: 'apps', name });
   });
 
   it('ends when its request is deleted, and with the revocation of its cluster', async () => {

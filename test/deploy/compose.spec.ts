@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -8,6 +8,7 @@ import { type Config, loadConfig } from '#platform/config/config';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { NODE_FLAGS } from '#platform/process/node-flags';
 import { REQUIRED as DAEMONS } from '#platform/process/platform.module';
+import { entrypoint } from '#test/deploy/entrypoint';
 
 interface Service {
   image: string;
@@ -84,7 +85,7 @@ describe('docker-compose.yml', () => {
   it.each(ours)('%s starts an entry point that exists', (_, { command }) => {
     expect(command).toHaveLength(1);
     const [role] = command!;
-    const script = entrypoint([role!], {}, `#!/bin/sh\necho "$@"\n`);
+    const script = entrypoint(folder, [role!]);
     const words = script.stdout.trim().split(' ');
     const started = words.filter(word => !word.startsWith('--'));
     const daemon = role === 'gateway' || role === 'worker';
@@ -278,8 +279,8 @@ describe('the image', () => {
   });
 
   it('refuses a command that it does not know, and arguments that nobody reads', () => {
-    expect(entrypoint(['bash'], {}, '#!/bin/sh\necho started\n').status).toBe(78);
-    expect(entrypoint(['worker', '--fast'], {}, '#!/bin/sh\necho started\n').status).toBe(78);
+    expect(entrypoint(folder, ['bash']).status).toBe(78);
+    expect(entrypoint(folder, ['worker', '--fast']).status).toBe(78);
   });
 });
 
@@ -306,12 +307,3 @@ describe('make-secrets.sh', () => {
     expect(readFileSync(join(folder, 'chowned'), 'utf8')).toContain(`10001:10001 ${trivet}/kek.new`);
   });
 });
-
-/** Runs the image's entry point with a `node` that only says how it was started. */
-function entrypoint(args: string[], env: Record<string, string>, node: string) {
-  writeFileSync(join(folder, 'node'), node, { mode: 0o755 });
-  return spawnSync('sh', [join(PACKAGE_ROOT, 'deploy/docker/entrypoint.sh'), ...args], {
-    env: { PATH: `${folder}:/usr/bin:/bin`, ...env },
-    encoding: 'utf8',
-  });
-}

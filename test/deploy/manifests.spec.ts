@@ -10,7 +10,7 @@ import { type Config, EXIT_CONFIG, loadConfig } from '#platform/config/config';
 import { oidcSettings } from '#platform/config/oidc-settings';
 import { registry, startProcessMetrics } from '#platform/metrics/metrics';
 import { PACKAGE_ROOT } from '#platform/package-root';
-import { CONNECTOR_FLAGS, NODE_FLAGS } from '#platform/process/node-flags';
+import { CONNECTOR_FLAGS, NODE_FLAGS, SESSION_CONNECTOR_FLAGS } from '#platform/process/node-flags';
 import '#admin/requests/call-metrics';
 import '#cbt/cbt-metrics';
 import '#cosi/cosi-metrics';
@@ -19,6 +19,7 @@ import '#platform/metrics/block-metrics';
 import '#platform/metrics/takeover-metrics';
 import '#platform/metrics/worker-metrics';
 import { REQUIRED as DAEMONS } from '#platform/process/platform.module';
+import { entrypoint } from '#test/deploy/entrypoint';
 import '../../apps/connector/src/connector-metrics.js';
 import '../../apps/gateway/src/clusters/cluster-metrics.js';
 
@@ -317,11 +318,14 @@ describe('Kubernetes manifests', () => {
     });
   });
 
-  it('have an image that starts a connector by its flags', () => {
-    const line = read('deploy/docker/entrypoint.sh')
-      .split('\n')
-      .find(each => each.includes('programs/connector.js'))!;
-    expect(line.split(' ').filter(word => word.startsWith('--'))).toEqual([...CONNECTOR_FLAGS]);
+  it('have an image that starts a connector by its flags, with more heap for one with sessions', () => {
+    const flags = (env: Record<string, string>) =>
+      entrypoint(folder, ['connector'], env)
+        .stdout.trim()
+        .split(' ')
+        .filter(word => word.startsWith('--'));
+    expect(flags({})).toEqual([...CONNECTOR_FLAGS]);
+    expect(flags({ TRIVET_KUBERNETES: 'in-cluster' })).toEqual([...SESSION_CONNECTOR_FLAGS]);
   });
 
   it.each(['gateway', 'worker', 'migrate'])('%s gets settings that it accepts, and only the secrets it reads', role => {

@@ -22,10 +22,10 @@ const config = loadConfig(['TRIVET_GATEWAYS', 'TRIVET_CONNECTOR_SOCKETS'], env);
 const portOf = (name: string) => container.ports.find((port: { name: string }) => port.name === name).containerPort;
 
 describe('manifests of snapshot sessions', () => {
-  it('are all listed', () => {
+  it('are all listed, but for the example', () => {
     expect(
       readdirSync(FOLDER)
-        .filter(file => file !== 'kustomization.yaml')
+        .filter(file => file !== 'kustomization.yaml' && !file.endsWith('.example.yaml'))
         .sort(),
     ).toEqual([...resources].sort());
     expect(documents('namespace.yaml')[0].metadata.name).toBe(namespace);
@@ -69,6 +69,24 @@ describe('manifests of snapshot sessions', () => {
           }),
         }),
       ]);
+  });
+
+  it('lead to it also while no gateway is ready: requests wait with a reason, and are not refused', () => {
+    expect(container.readinessProbe.httpGet.path).toBe('/readyz');
+    for (const { spec } of [webhookService, sidecarService]) expect(spec.publishNotReadyAddresses).toBe(true);
+  });
+
+  it('have an example of a policy that lets one address reach the webhook, and backup software the sidecar', () => {
+    const [policy] = documents('network-policy.example.yaml');
+    expect(policy.metadata.namespace).toBe(namespace);
+    expect(deployment.spec.template.metadata.labels).toMatchObject(policy.spec.podSelector.matchLabels);
+    const open: { from?: object[]; ports: { port: string }[] }[] = policy.spec.ingress;
+    const ports = open.flatMap(rule => rule.ports.map(({ port }) => port));
+    expect(ports.sort()).toEqual(container.ports.map(({ name }: { name: string }) => name).sort());
+    const ofWebhook = open.find(rule =>
+      rule.ports.some(({ port }) => port === webhookService.spec.ports[0].targetPort),
+    );
+    expect(ofWebhook!.from).toEqual([{ ipBlock: { cidr: expect.stringMatching(/\/32$/) } }]);
   });
 
   it('give nobody but the connector a right to session data', () => {

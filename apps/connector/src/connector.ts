@@ -30,10 +30,7 @@ export async function startConnector(context: Context): Promise<void> {
   const gateways = new Gateways(config.TRIVET_GATEWAYS, () => identity, log);
   await gateways.start();
   shutdown.add('gateways', async () => gateways.stop());
-  health.addCheck('gateways', async () => {
-    if (!gateways.isReady) throw new Error('no gateway is ready');
-    return undefined;
-  });
+  health.addCheck('gateways', () => gateways.problem);
   const { tenantId } = ownerOf(identity)!;
   const sockets = new Sockets(tenantId, gateways, log);
   for (const { endpoint, path } of config.TRIVET_CONNECTOR_SOCKETS) {

@@ -1,5 +1,6 @@
 import { createServer, type Server } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
+import { Health } from '#platform/health/health';
 import { createLogger } from '#platform/logging/log';
 import { Gateways } from './gateways.js';
 
@@ -30,5 +31,18 @@ it('asks a gateway that did not answer after all others, until a check finds it 
   expect(await first.connect('endpoint.tenant.trivet.internal')).toBeUndefined();
   expect(gone.asked()).toBe(1);
   expect(gateways.inOrder().map(({ address }) => address.port)).toEqual([other.port, gone.port]);
+  gateways.stop();
+});
+
+it('says as the reason of readiness that no gateway is ready', async () => {
+  const identity = { key: '', certificate: '', authority: '' };
+  const gateways = new Gateways([{ host: '127.0.0.1', port: 1 }], () => identity, createLogger('test'));
+  const health = new Health();
+  health.addCheck('gateways', () => gateways.problem);
+  const gateway = gateways.inOrder()[0]!;
+  const { checks } = await health.readiness();
+  expect(checks.gateways).toEqual({ state: 'failed', reason: 'no gateway is ready' });
+  gateway.health = 'ready';
+  expect((await health.readiness()).checks.gateways).toEqual({ state: 'ok' });
   gateways.stop();
 });

@@ -141,8 +141,9 @@ export class Gateways {
     return [...this.all].sort((a, b) => RANK[a.health] - RANK[b.health] || a.tunnels.size - b.tunnels.size);
   }
 
-  get isReady(): boolean {
-    return this.all.some(({ health }) => health === 'ready');
+  /** Why nothing can be carried. */
+  get problem(): string | undefined {
+    return this.all.some(({ health }) => health === 'ready') ? undefined : 'no gateway is ready';
   }
 
   async start(): Promise<void> {

@@ -9,6 +9,7 @@ import { resolveCosiEndpoint } from '#storage/object/endpoints';
 import { Authority } from '#tenancy/clusters/authority';
 import { ClusterEnrolment } from '#tenancy/clusters/cluster-enrolment';
 import { Clusters } from '#tenancy/clusters/clusters';
+import { EndpointRegistrations } from '#tenancy/endpoints/endpoint-registrations';
 import { COSI_ENDPOINT_NAME, DEFAULT_TENANT } from '#tenancy/setup/setup';
 import type { CbtListeners } from './cbt-listeners.js';
 import { CBT_LISTENERS } from './cbt-listeners.module.js';
@@ -57,6 +58,7 @@ export async function startGateway(context: AppContext): Promise<void> {
     enrolment: http.get(ClusterEnrolment),
     sessions: http.get(SnapshotSessionService),
     clusters: http.get(Clusters),
+    registrations: http.get(EndpointRegistrations),
     endpoints: doors,
     tasks,
   });

@@ -123,7 +123,7 @@ export class SessionCluster {
 
   async webhook(now?: () => number): Promise<SessionWebhook> {
     const kube = await this.client('connector');
-    const records = new CreatorRecords(this.pair.key);
+    const records = CreatorRecords.of(this.pair.key);
     const parts = { access: new AccessReviews(kube), records: () => records, now: now ?? (() => kube.now()), log };
     const webhook = await SessionWebhook.open(parts, this.pair, { host: '127.0.0.1', port: 0 });
     this.webhookPort = webhook.port;
@@ -139,7 +139,7 @@ export class SessionCluster {
   /** Webhook and controller share what they remember, as in one process. */
   async manager({ ttlMs = 600_000, relistMs = 60_000, lease }: ManagerTimes = {}) {
     const kube = Object.assign(await this.client('connector'), { namespace: OWN_NAMESPACE });
-    const records = new CreatorRecords(this.pair.key);
+    const records = CreatorRecords.of(this.pair.key);
     const access = new AccessReviews(kube);
     const webhook = await SessionWebhook.open(
       { access, records: () => records, now: () => kube.now(), log },

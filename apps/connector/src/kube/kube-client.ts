@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { inspect } from 'node:util';
 import type { KubeConfig, RequestContext } from '@kubernetes/client-node';
 import { ConfigError } from '#platform/config/config';
 
@@ -30,6 +31,8 @@ export interface ResourcePath {
   /** group/version */
   api: string;
   plural: string;
+  /** Whoever knows the name of one has its rights: no error says it. */
+  hasSecretNames?: boolean;
 }
 
 export interface ObjectPath {
@@ -41,6 +44,14 @@ export interface ObjectPath {
 export interface WatchEvent {
   type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';
   object: unknown;
+}
+
+type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
+
+interface CallParts {
+  body?: object;
+  query?: Record<string, string>;
+  signal?: AbortSignal | undefined;
 }
 
 type Dispatcher = NonNullable<ReturnType<RequestContext['getDispatcher']>>;
@@ -181,11 +192,22 @@ export class KubeClient {
     if (this.kept) context.setDispatcher(this.kept.dispatcher);
   }
 
-  private async call<T>(
-    method: 'GET' | 'POST' | 'PUT' | 'DELETE',
+  private async call<T>(method: Method, resource: ResourcePath, path: ObjectPath, parts: CallParts): Promise<T> {
+    const made = this.send<T>(method, resource, path, parts);
+    if (!resource.hasSecretNames) return made;
+    const { body, query } = parts;
+    const named = (body as Partial<KubeObject> | undefined)?.metadata?.name;
+    const secret = path.name ?? named ?? query?.fieldSelector?.split('=')[1];
+    return made.catch(error => {
+      throw secret ? without(secret, error) : error;
+    });
+  }
+
+  private async send<T>(
+    method: Method,
     { api, plural }: ResourcePath,
     { namespace, name, subresource }: ObjectPath,
-    { body, query, signal }: { body?: object; query?: Record<string, string>; signal?: AbortSignal | undefined },
+    { body, query, signal }: CallParts,
   ): Promise<T> {
     const { HttpMethod, IsomorphicFetchHttpLibrary, RequestContext } = this.library;
     const parts = [...(namespace ? ['namespaces', namespace] : []), plural, name, subresource];
@@ -211,6 +233,13 @@ export class KubeClient {
     const { reason, message } = statusIn(text);
     throw new KubeError(reply.httpStatusCode, reason, message);
   }
+}
+
+/** An API server names the object that it is about, and who cannot reach one names the address. */
+function without(secret: string, error: unknown): unknown {
+  const hide = (text: string): string => text.replaceAll(secret, '(its name)');
+  if (error instanceof KubeError) return new KubeError(error.code, error.reason, hide(error.message));
+  return inspect(error).includes(secret) ? new Error(hide((error as Error).message)) : error;
 }
 
 function statusIn(text: string): { reason: string; message: string } {

@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto';
+import { AtOnce } from '../at-once.js';
 import type { KubeClient } from '../kube/kube-client.js';
 
 export interface UserInfo {
@@ -11,11 +13,14 @@ const REVIEWS = { api: 'authorization.k8s.io/v1', plural: 'subjectaccessreviews'
 /** Between the look of the webhook and that of the controller usually passes less; an API server itself remembers for longer. */
 const REMEMBERED_MS = 10_000;
 const REMEMBERED = 2_000;
+/** Of all who ask. */
 const AT_ONCE = 16;
 
 /** Who may read which VolumeSnapshots: `get`, of all of a namespace or of each that is named. */
 export class AccessReviews {
+  /** Until when, by what was asked, the oldest first. */
   private readonly allowed = new Map<string, number>();
+  private readonly reviews = new AtOnce(AT_ONCE);
 
   constructor(
     private readonly kube: KubeClient,
@@ -29,7 +34,10 @@ export class AccessReviews {
     names: readonly string[],
     signal?: AbortSignal,
   ): Promise<readonly string[]> {
-    const key = JSON.stringify([user, namespace, names]);
+    // What is asked for may be large, and is not ours.
+    const key = createHash('sha256')
+      .update(JSON.stringify([user, namespace, names]))
+      .digest('base64');
     if ((this.allowed.get(key) ?? 0) > this.clock()) return [];
     const denied = (await this.ask(user, { namespace }, signal))
       ? []
@@ -66,12 +74,23 @@ export class AccessReviews {
       kind: 'SubjectAccessReview',
       spec: { user: username, uid, groups, extra, resourceAttributes },
     };
-    const { status } = await this.kube.create<{ status: { allowed: boolean } }>(REVIEWS, {}, body, signal);
+    const { status } = await this.reviews.run(() =>
+      this.kube.create<{ status: { allowed: boolean } }>(REVIEWS, {}, body, signal),
+    );
     return status.allowed === true;
   }
 
+  get remembered(): number {
+    return this.allowed.size;
+  }
+
   private remember(key: string): void {
-    if (this.allowed.size >= REMEMBERED) this.allowed.delete(this.allowed.keys().next().value!);
-    this.allowed.set(key, this.clock() + REMEMBERED_MS);
+    const now = this.clock();
+    this.allowed.delete(key);
+    for (const [oldest, until] of this.allowed) {
+      if (until > now && this.allowed.size < REMEMBERED) break;
+      this.allowed.delete(oldest);
+    }
+    this.allowed.set(key, now + REMEMBERED_MS);
   }
 }

@@ -1,5 +1,5 @@
 /** What waits to be done, once for each key: some at a time, a failed one again after a while. Bounded: who is told "full" looks again later. */
-export class Backlog<T> {
+export class Backlog<T extends object> {
   private readonly waiting = new Map<string, T>();
   private readonly tries = new Map<string, { count: number; timer?: NodeJS.Timeout }>();
   private readonly running = new Set<string>();
@@ -9,9 +9,13 @@ export class Backlog<T> {
     private readonly work: (item: T, tries: number) => Promise<boolean>,
     private readonly limits: { atOnce: number; most: number; firstMs: number; lastMs: number },
     private readonly signal: AbortSignal,
-  ) {}
+  ) {
+    signal.addEventListener('abort', () => {
+      for (const { timer } of this.tries.values()) clearTimeout(timer);
+    });
+  }
 
-  /** The newest of a key counts. False: there is no place. */
+  /** The newest of a key counts, also when an older one is worked on. False: there is no place. */
   add(key: string, item: T): boolean {
     if (!this.waiting.has(key) && this.waiting.size >= this.limits.most) return false;
     this.waiting.set(key, item);
@@ -21,12 +25,16 @@ export class Backlog<T> {
 
   drop(key: string): void {
     this.waiting.delete(key);
-    clearTimeout(this.tries.get(key)?.timer);
-    this.tries.delete(key);
+    this.forget(key);
   }
 
   get size(): number {
     return this.waiting.size;
+  }
+
+  private forget(key: string): void {
+    clearTimeout(this.tries.get(key)?.timer);
+    this.tries.delete(key);
   }
 
   private start(): void {
@@ -41,12 +49,15 @@ export class Backlog<T> {
     const count = (this.tries.get(key)?.count ?? 0) + 1;
     const isDone = await this.work(item, count);
     this.running.delete(key);
-    if (isDone) this.drop(key);
-    else if (this.waiting.has(key)) this.again(key, count);
+    if (isDone) {
+      this.forget(key);
+      if (this.waiting.get(key) === item) this.waiting.delete(key);
+    } else if (this.waiting.has(key)) this.again(key, count);
     this.start();
   }
 
   private again(key: string, count: number): void {
+    if (this.signal.aborted) return;
     const { firstMs, lastMs } = this.limits;
     const timer = setTimeout(
       () => {
@@ -55,7 +66,6 @@ export class Backlog<T> {
       },
       Math.min(lastMs, firstMs * 2 ** (count - 1)),
     );
-    this.signal.addEventListener('abort', () => clearTimeout(timer), { once: true });
     this.tries.set(key, { count, timer });
   }
 }

@@ -2,7 +2,7 @@ import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import type { UserInfo } from './access-reviews.js';
 import { CREATOR_ANNOTATION, type SessionRequest } from './resources.js';
 
-/** Between the webhook's look and the moment at which the object is stored. */
+/** Between the webhook's look and the moment at which the object is stored; and until all connectors of a cluster have another certificate. */
 const LASTS_MS = 60_000;
 
 interface Content {
@@ -17,32 +17,49 @@ interface Content {
  * was asked for and when. All connectors of a cluster share the key of the webhook's certificate, of which the signing key is made.
  */
 export class CreatorRecords {
-  private readonly key: Buffer;
+  private constructor(
+    private readonly key: Buffer,
+    private readonly previous?: { key: Buffer; until: number },
+  ) {}
 
-  constructor(webhookKey: string) {
-    this.key = Buffer.from(hkdfSync('sha256', webhookKey, '', 'trivet: creator of a session request', 32));
+  static of(webhookKey: string): CreatorRecords {
+    return new CreatorRecords(keyOf(webhookKey));
+  }
+
+  /** With another certificate. What was signed with the key before stays good; whoever has that key can sign nothing new with it. */
+  renewed(webhookKey: string, now: number): CreatorRecords {
+    const key = keyOf(webhookKey);
+    return key.equals(this.key) ? this : new CreatorRecords(key, { key: this.key, until: now + LASTS_MS });
   }
 
   write(user: UserInfo, namespace: string, snapshots: readonly string[], now: number): string {
-    return JSON.stringify({ user, at: now, signature: this.sign({ user, namespace, snapshots, at: now }) });
+    const signature = sign(this.key, { user, namespace, snapshots, at: now });
+    return JSON.stringify({ user, at: now, signature });
   }
 
   /** Undefined: nobody vouches for it. */
   read({ metadata, spec }: SessionRequest): UserInfo | undefined {
     try {
       const { user, at, signature } = JSON.parse(metadata.annotations?.[CREATOR_ANNOTATION] ?? '');
-      const due = this.sign({ user, namespace: metadata.namespace!, snapshots: spec.snapshots, at });
+      const content = { user, namespace: metadata.namespace!, snapshots: spec.snapshots, at };
       const given = Buffer.from(String(signature));
-      if (given.length !== due.length || !timingSafeEqual(given, Buffer.from(due))) return undefined;
+      const isSigned = (key: Buffer): boolean => {
+        const due = Buffer.from(sign(key, content));
+        return given.length === due.length && timingSafeEqual(given, due);
+      };
+      const { previous } = this;
+      if (!isSigned(this.key) && !(previous && at <= previous.until && isSigned(previous.key))) return undefined;
       return Math.abs(Date.parse(metadata.creationTimestamp!) - at) <= LASTS_MS ? user : undefined;
     } catch {
       return undefined;
     }
   }
-
-  private sign({ user, namespace, snapshots, at }: Content): string {
-    return createHmac('sha256', this.key)
-      .update(JSON.stringify([user, namespace, snapshots, at]))
-      .digest('base64');
-  }
 }
+
+const keyOf = (webhookKey: string): Buffer =>
+  Buffer.from(hkdfSync('sha256', webhookKey, '', 'trivet: creator of a session request', 32));
+
+const sign = (key: Buffer, { user, namespace, snapshots, at }: Content): string =>
+  createHmac('sha256', key)
+    .update(JSON.stringify([user, namespace, snapshots, at]))
+    .digest('base64');

@@ -5,7 +5,7 @@ const CBT = 'cbt.storage.k8s.io/v1alpha1';
 const SNAPSHOT = 'snapshot.storage.k8s.io/v1';
 
 export const REQUESTS: ResourcePath = { api: CBT, plural: 'snapshotsessionrequests' };
-export const DATA: ResourcePath = { api: CBT, plural: 'snapshotsessiondatas' };
+export const DATA: ResourcePath = { api: CBT, plural: 'snapshotsessiondatas', hasSecretNames: true };
 export const CONFIGURATIONS: ResourcePath = { api: CBT, plural: 'snapshotserviceconfigurations' };
 export const VOLUME_SNAPSHOTS: ResourcePath = { api: SNAPSHOT, plural: 'volumesnapshots' };
 export const SNAPSHOT_CONTENTS: ResourcePath = { api: SNAPSHOT, plural: 'volumesnapshotcontents' };
@@ -13,6 +13,9 @@ export const SNAPSHOT_CONTENTS: ResourcePath = { api: SNAPSHOT, plural: 'volumes
 export const DRIVER_LABEL = 'cbt.storage.k8s.io/driver';
 /** Who created a request, as the webhook saw it. */
 export const CREATOR_ANNOTATION = 'cbt.trivet.dev/creator';
+
+/** Of a request, as its schema has it. */
+export const MAX_SNAPSHOTS = 256;
 
 export interface SessionRequest extends KubeObject {
   spec: { snapshots: string[] };

@@ -1,13 +1,20 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '#platform/logging/log';
+import { AtOnce } from '../at-once.js';
 import { type KubeClient, KubeError, type WatchEvent } from '../kube/kube-client.js';
 import { Backlog } from './backlog.js';
 import { DATA, keyOf, REQUESTS, type SessionData, type SessionRequest } from './resources.js';
 import { gatewaySession, RequestMoved, type SessionDecider } from './session-decider.js';
 import type { SessionEvents } from './session-events.js';
 import type { SessionGateway } from './session-gateway.js';
+import { orNothing } from './snapshot-handles.js';
 
-const PAGE = '500';
+/** An object may have a quarter of a MiB, and all of a page is there at once. */
+const PAGE = '20';
+/** What is removed at a time. */
+const AT_ONCE = 16;
+/** Failures of one look that are logged one by one. */
+const LOGGED = 10;
 const LIMITS = { atOnce: 16, most: 5_000, firstMs: 500, lastMs: 15_000 };
 /** A server that ends watches at once is not asked all the time. */
 const PAUSE_MS = 1_000;
@@ -25,21 +32,25 @@ export interface ControllerParts {
   log: Logger;
 }
 
+/** Where a request is: that it waits is known, and what it says is read when its turn has come. */
+interface Waiting {
+  namespace: string | undefined;
+  name: string;
+}
+
 /**
  * The life of SnapshotSessionRequests: pending ones are decided, those that ended are removed with their SnapshotSessionData, and data whose
  * request is gone, too. What is there counts, page by page and every `relistMs`; a watch only says sooner where to look. Nothing of it
  * is kept but what waits to be decided.
  */
 export class SessionController {
+  private readonly removals = new AtOnce(AT_ONCE);
+
   constructor(private readonly parts: ControllerParts) {}
 
   /** Until the signal, with which it also stops what it does. */
   async run(signal: AbortSignal): Promise<void> {
-    const backlog = new Backlog<SessionRequest>(
-      (request, tries) => this.handle(request, tries, signal),
-      LIMITS,
-      signal,
-    );
+    const backlog = new Backlog<Waiting>((waiting, tries) => this.handle(waiting, tries, signal), LIMITS, signal);
     while (!signal.aborted) {
       const began = performance.now();
       try {
@@ -53,7 +64,7 @@ export class SessionController {
     }
   }
 
-  private async follow(resourceVersion: string, backlog: Backlog<SessionRequest>, signal: AbortSignal): Promise<void> {
+  private async follow(resourceVersion: string, backlog: Backlog<Waiting>, signal: AbortSignal): Promise<void> {
     const { kube, relistMs } = this.parts;
     const timeoutSeconds = String(Math.ceil(relistMs / 1_000));
     const query = { resourceVersion, allowWatchBookmarks: 'true', timeoutSeconds };
@@ -61,43 +72,51 @@ export class SessionController {
     await kube.watch(REQUESTS, query, event => this.hear(event, backlog), over);
   }
 
-  private hear({ type, object }: WatchEvent, backlog: Backlog<SessionRequest>): void {
+  private hear({ type, object }: WatchEvent, backlog: Backlog<Waiting>): void {
     if (type === 'BOOKMARK' || type === 'ERROR') return;
     const request = object as SessionRequest;
     if (type !== 'DELETED') return void this.consider(request, backlog);
     backlog.drop(keyOf(request));
-    const { sessionToken } = request.status ?? {};
-    if (sessionToken) void this.endOf(request).catch(() => {}); // the next look at all finds what is left
+    const { uid } = request.metadata;
+    const { sessionToken: token } = request.status ?? {};
+    // Of one that is over the session has ended by itself, and its data goes with the next look.
+    if (!token || this.isOver(request)) return;
+    void this.removals.run(() => this.endOf(uid!, token)).catch(() => {}); // the next look at all finds what is left
   }
 
   /** False: there was no place. */
-  private consider(request: SessionRequest, backlog: Backlog<SessionRequest>): boolean {
-    const { metadata, status } = request;
-    if (metadata.deletionTimestamp || (status?.sessionState ?? 'Pending') !== 'Pending') return true;
-    return backlog.add(keyOf(request), request);
+  private consider(request: SessionRequest, backlog: Backlog<Waiting>): boolean {
+    const { namespace, name } = request.metadata;
+    return !isPending(request) || backlog.add(keyOf(request), { namespace, name });
   }
 
   /** True: nothing is left to do for it. */
-  private async handle(request: SessionRequest, tries: number, signal: AbortSignal): Promise<boolean> {
-    const { decider, events, log } = this.parts;
-    const { namespace, name } = request.metadata;
+  private async handle({ namespace, name }: Waiting, tries: number, signal: AbortSignal): Promise<boolean> {
+    const { kube, decider, events, log } = this.parts;
+    let request: SessionRequest | undefined;
     try {
+      request = await orNothing(kube.get<SessionRequest>(REQUESTS, { namespace, name }, signal));
+      if (!request || !isPending(request)) return true;
       const status = await decider.decide(request, signal);
       log.info({ namespace, name, state: status.sessionState, reason: status.error }, 'a session was decided');
       if (status.error) await events.tell(request, 'Failed', status.error);
       return true;
     } catch (error) {
       if (signal.aborted || error instanceof RequestMoved) return true;
-      const why = `waits: ${error instanceof KubeError ? `the API server answers ${error.message}` : (error as Error).message}`;
       log.warn({ namespace, name, tries, err: error }, 'a session could not be decided');
-      const isNew = request.status?.error !== why;
-      await decider.saysWhy(request, why, signal).catch(() => {});
-      if (isNew) await events.tell(request, 'Waiting', why);
+      if (request) await this.sayWhy(request, error, signal);
       return false;
     }
   }
 
-  private async lookAtAll(backlog: Backlog<SessionRequest>, signal: AbortSignal) {
+  private async sayWhy(request: SessionRequest, error: unknown, signal: AbortSignal): Promise<void> {
+    const { decider, events } = this.parts;
+    const why = `waits: ${error instanceof KubeError ? `the API server answers ${error.message}` : (error as Error).message}`;
+    await decider.saysWhy(request, why, signal).catch(() => {});
+    if (request.status?.error !== why) await events.tell(request, 'Waiting', why);
+  }
+
+  private async lookAtAll(backlog: Backlog<Waiting>, signal: AbortSignal) {
     const { kube } = this.parts;
     // The data first: what has one was there before it.
     const data: Pick<SessionData, 'metadata' | 'spec'>[] = [];
@@ -105,26 +124,47 @@ export class SessionController {
       for (const { metadata, spec } of items)
         data.push({ metadata: metaOf(metadata), spec: { ...spec, snapshots: [] } });
     const tokens = new Map<string, string | undefined>();
+    const tidying = this.tidying(signal);
     let version = '';
     let isWhole = true;
     for await (const { items, metadata } of kube.pages<SessionRequest>(REQUESTS, {}, { limit: PAGE }, signal)) {
       version = metadata.resourceVersion;
-      for (const request of items) {
-        const isOver = this.isOver(request);
-        if (!isOver) tokens.set(request.metadata.uid!, request.status?.sessionToken);
-        if (isOver) await this.reap(request, signal);
-        else isWhole = this.consider(request, backlog) && isWhole;
+      const over = items.filter(request => this.isOver(request));
+      for (const request of items.filter(each => !over.includes(each))) {
+        tokens.set(request.metadata.uid!, request.status?.sessionToken);
+        isWhole = this.consider(request, backlog) && isWhole;
       }
+      await tidying.each(over, request => this.reap(request, signal));
     }
-    for (const { metadata, spec } of data) {
+    const isLeft = ({ metadata, spec }: (typeof data)[number]): boolean => {
+      const token = tokens.get(spec.request.uid);
+      const isOf = tokens.has(spec.request.uid) && (token === undefined || token === metadata.name);
+      return !isOf || Date.parse(spec.expiryTime) <= kube.now();
+    };
+    await tidying.each(data.filter(isLeft), async ({ metadata, spec }) => {
       const { uid } = spec.request;
-      const token = tokens.get(uid);
-      const isOf = tokens.has(uid) && (token === undefined || token === metadata.name);
-      if (isOf && Date.parse(spec.expiryTime) > kube.now()) continue;
       await kube.delete(DATA, { namespace: metadata.namespace, name: metadata.name }, metadata.uid, signal);
       if (spec.driver === this.parts.driver && !tokens.has(uid)) await this.close(uid);
-    }
+    });
+    tidying.end();
     return { version, isWhole };
+  }
+
+  /** Some at a time; one that cannot be removed holds up no other, and the next look finds it again. */
+  private tidying(signal: AbortSignal) {
+    const { log } = this.parts;
+    let failed = 0;
+    const failedWith = (error: unknown): void => {
+      if (signal.aborted) throw error;
+      if (++failed <= LOGGED) log.warn({ err: error }, 'what is over could not be removed');
+    };
+    return {
+      each: <T>(items: readonly T[], remove: (item: T) => Promise<void>) =>
+        Promise.all(items.map(item => this.removals.run(() => remove(item)).catch(failedWith))),
+      end: () => {
+        if (failed > LOGGED) log.warn({ failed }, 'so many objects that are over could not be removed');
+      },
+    };
   }
 
   private isOver({ metadata, status }: SessionRequest): boolean {
@@ -140,18 +180,14 @@ export class SessionController {
   }
 
   /** Of a request that was deleted while its session was open: its token is worth nothing from now on. */
-  private async endOf({ metadata, status }: SessionRequest): Promise<void> {
+  private async endOf(uid: string, token: string): Promise<void> {
     const { kube } = this.parts;
-    const query = { fieldSelector: `metadata.name=${status!.sessionToken}`, limit: '1' };
+    const query = { fieldSelector: `metadata.name=${token}`, limit: '1' };
     for await (const { items } of kube.pages<SessionData>(DATA, {}, query))
-      for (const found of items)
-        if (found.spec.request.uid === metadata.uid)
-          await kube.delete(
-            DATA,
-            { namespace: found.metadata.namespace, name: found.metadata.name },
-            found.metadata.uid,
-          );
-    await this.close(metadata.uid!);
+      for (const { metadata, spec } of items)
+        if (spec.request.uid === uid)
+          await kube.delete(DATA, { namespace: metadata.namespace, name: metadata.name }, metadata.uid);
+    await this.close(uid);
   }
 
   /** It ends there by itself, too, at its time. */
@@ -161,6 +197,9 @@ export class SessionController {
     });
   }
 }
+
+const isPending = ({ metadata, status }: SessionRequest): boolean =>
+  !metadata.deletionTimestamp && (status?.sessionState ?? 'Pending') === 'Pending';
 
 const metaOf = ({ name, namespace, uid }: SessionData['metadata']): SessionData['metadata'] => ({
   name,

@@ -18,13 +18,12 @@ const FINAL = new Set([
   status.PERMISSION_DENIED,
   status.FAILED_PRECONDITION,
   status.OUT_OF_RANGE,
-  status.UNIMPLEMENTED,
 ]);
-/** Of these another gateway may know better. */
-const ELSEWHERE = new Set([status.UNAVAILABLE, status.DEADLINE_EXCEEDED]);
+/** Of these another gateway may know better: one of the release before does not know the call. */
+const ELSEWHERE = new Set([status.UNAVAILABLE, status.DEADLINE_EXCEEDED, status.UNIMPLEMENTED]);
 
 /** Over the connections by which a cluster speaks to the gateways themselves. */
-export const throughGateways = (gateways: Gateways): SessionGateway => {
+export const throughGateways = (gateways: Pick<Gateways, 'inOrder'>): SessionGateway => {
   const ask = async <T>(call: (gateway: ReturnType<Gateways['inOrder']>[number]) => Promise<T>): Promise<T> => {
     let last: unknown;
     for (const gateway of gateways.inOrder()) {

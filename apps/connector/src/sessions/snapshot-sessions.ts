@@ -49,7 +49,7 @@ async function openManager(
   const listen = config.TRIVET_SESSION_WEBHOOK_LISTEN;
   if (listen === 'none') return;
   const access = new AccessReviews(kube);
-  let records = new CreatorRecords(keys.current.key);
+  let records = CreatorRecords.of(keys.current.key);
   const webhook = await SessionWebhook.open(
     { access, records: () => records, now: () => kube.now(), log },
     keys.current,
@@ -58,7 +58,7 @@ async function openManager(
     throw listenError('TRIVET_SESSION_WEBHOOK_LISTEN', listen, error);
   });
   keys.onChange(pair => {
-    records = new CreatorRecords(pair.key);
+    records = records.renewed(pair.key, kube.now());
     webhook.use(pair);
   });
   shutdown.add('webhook', () => webhook.close());

@@ -3,25 +3,22 @@ import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Listen } from '#platform/config/config';
 import type { Logger } from '#platform/logging/log';
+import { AtOnce } from '../at-once.js';
 import type { KeyFile } from '../kube/key-files.js';
-import type { AccessReviews, UserInfo } from './access-reviews.js';
+import type { AccessReviews } from './access-reviews.js';
+import { type Review, readReview } from './admission-review.js';
 import type { CreatorRecords } from './creator-record.js';
-import { CREATOR_ANNOTATION, type SessionRequest } from './resources.js';
+import { CREATOR_ANNOTATION, MAX_SNAPSHOTS } from './resources.js';
 
-/** What etcd takes as one object, and more. */
-const MAX_BODY = 3 * 1024 * 1024;
 const ANSWER_MS = 8_000;
+/** Others wait with their bodies unread. */
+const AT_ONCE = 16;
+/** Each holds memory for TLS, also before it asks; API servers keep a few. */
+const MAX_CONNECTIONS = 256;
+/** An API server forgets a connection after 90 s without a request; who closes it sooner may do so under the next one. */
+const KEEP_ALIVE_MS = 120_000;
 
-interface AdmissionRequest {
-  uid: string;
-  operation: string;
-  namespace?: string;
-  userInfo: UserInfo;
-  object: SessionRequest | null;
-  oldObject: SessionRequest | null;
-}
-
-type Verdict = { allowed: true; patch?: object[] } | { allowed: false; message: string };
+type Verdict = { allowed: true; patch?: object[] } | { allowed: false; code: number; message: string };
 
 export interface WebhookParts {
   access: AccessReviews;
@@ -43,13 +40,25 @@ export class SessionWebhook {
   ) {}
 
   static async open(parts: WebhookParts, pair: KeyFile, { host, port }: Listen): Promise<SessionWebhook> {
+    const answers = new AtOnce(AT_ONCE);
     const server = createServer({ ...pair, minVersion: 'TLSv1.2' }, (request, reply) => {
-      answer(parts, request).then(
-        ({ code, body }) => reply.writeHead(code, { 'content-type': 'application/json' }).end(JSON.stringify(body)),
-        error => fail(parts.log, reply, error),
-      );
+      answers
+        .run(() => answer(parts, request))
+        .then(
+          ({ code, body }) => {
+            // What was not read of the request cannot be told from the next one.
+            const headers = {
+              'content-type': 'application/json',
+              ...(request.complete ? {} : { connection: 'close' }),
+            };
+            reply.writeHead(code, headers).end(JSON.stringify(body));
+          },
+          error => fail(parts.log, reply, error),
+        );
     });
     server.requestTimeout = ANSWER_MS;
+    server.keepAliveTimeout = KEEP_ALIVE_MS;
+    server.maxConnections = MAX_CONNECTIONS;
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
       server.listen(port, host, resolve);
@@ -77,13 +86,23 @@ async function answer(parts: WebhookParts, request: IncomingMessage): Promise<{ 
   const { pathname } = new URL(request.url ?? '', 'https://webhook');
   if (request.method !== 'POST' || (pathname !== '/mutate' && pathname !== '/validate')) return { code: 404, body: {} };
   const asked = await readReview(request);
-  if (!asked) return { code: 400, body: {} };
-  const verdict = pathname === '/mutate' ? mutate(parts, asked) : await validate(parts, asked);
+  if (typeof asked === 'number') return { code: asked, body: {} };
+  const verdict = refused(asked) ?? (pathname === '/mutate' ? mutate(parts, asked) : await validate(parts, asked));
   const { uid } = asked;
   const response = verdict.allowed
     ? { uid, allowed: true, ...(verdict.patch ? patchOf(verdict.patch) : {}) }
-    : { uid, allowed: false, status: { code: 403, message: verdict.message } };
+    : { uid, allowed: false, status: { code: verdict.code, message: verdict.message } };
   return { code: 200, body: { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response } };
+}
+
+/** As the schema says it; the first webhook is asked before that is looked at. */
+function refused({ names: { length } }: Review): Verdict | undefined {
+  if (length <= MAX_SNAPSHOTS) return undefined;
+  return {
+    allowed: false,
+    code: 422,
+    message: `spec.snapshots: Too many: ${length}: must have at most ${MAX_SNAPSHOTS} items`,
+  };
 }
 
 const patchOf = (patch: object[]) => ({
@@ -91,43 +110,26 @@ const patchOf = (patch: object[]) => ({
   patch: Buffer.from(JSON.stringify(patch)).toString('base64'),
 });
 
-async function readReview(request: IncomingMessage): Promise<AdmissionRequest | undefined> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of request) {
-    size += (chunk as Buffer).length;
-    if (size > MAX_BODY) return undefined;
-    chunks.push(chunk as Buffer);
-  }
-  try {
-    const { request: asked } = JSON.parse(Buffer.concat(chunks).toString('utf8')) as { request?: AdmissionRequest };
-    return typeof asked?.uid === 'string' && typeof asked.userInfo?.username === 'string' ? asked : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-/** Before the schema was looked at: what is no list of names is for the API server to refuse. */
-const namesOf = (object: SessionRequest | null): string[] =>
-  Array.isArray(object?.spec?.snapshots) ? object.spec.snapshots.map(String) : [];
-
-function mutate({ records, now }: WebhookParts, { operation, namespace, userInfo, object }: AdmissionRequest): Verdict {
-  if (operation !== 'CREATE' || !object || !namespace) return { allowed: true };
-  const value = records().write(userInfo, namespace, namesOf(object), now());
+function mutate(
+  { records, now }: WebhookParts,
+  { operation, namespace, user, names, hasAnnotations }: Review,
+): Verdict {
+  if (operation !== 'CREATE' || !namespace) return { allowed: true };
+  const value = records().write(user, namespace, names, now());
   const path = `/metadata/annotations/${CREATOR_ANNOTATION.replaceAll('/', '~1')}`;
-  const folder = object.metadata?.annotations ? [] : [{ op: 'add', path: '/metadata/annotations', value: {} }];
+  const folder = hasAnnotations ? [] : [{ op: 'add', path: '/metadata/annotations', value: {} }];
   return { allowed: true, patch: [...folder, { op: 'add', path, value }] };
 }
 
-async function validate({ access }: WebhookParts, asked: AdmissionRequest): Promise<Verdict> {
-  const { operation, namespace, userInfo, object, oldObject } = asked;
+async function validate({ access }: WebhookParts, asked: Review): Promise<Verdict> {
+  const { operation, namespace, user, names, creator } = asked;
   if (operation === 'UPDATE') {
-    const written = (of: SessionRequest | null) => of?.metadata.annotations?.[CREATOR_ANNOTATION];
-    if (written(object) === written(oldObject)) return { allowed: true };
-    return { allowed: false, message: `annotation ${CREATOR_ANNOTATION} cannot be changed` };
+    if (creator.now === creator.before) return { allowed: true };
+    return { allowed: false, code: 403, message: `annotation ${CREATOR_ANNOTATION} cannot be changed` };
   }
   if (operation !== 'CREATE' || !namespace) return { allowed: true };
-  const [denied] = await access.denied(userInfo, namespace, namesOf(object), AbortSignal.timeout(ANSWER_MS));
+  const [denied] = await access.denied(user, namespace, names, AbortSignal.timeout(ANSWER_MS));
   if (denied === undefined) return { allowed: true };
-  return { allowed: false, message: `${userInfo.username} may not read VolumeSnapshot ${denied} in ${namespace}` };
+  const message = `${user.username} may not read VolumeSnapshot ${denied} in ${namespace}`;
+  return { allowed: false, code: 403, message };
 }

@@ -14,6 +14,7 @@ import type { Authority } from '#tenancy/clusters/authority';
 import type { ClusterEnrolment } from '#tenancy/clusters/cluster-enrolment';
 import type { Clusters } from '#tenancy/clusters/clusters';
 import { isRotatedAway, signedAt } from '#tenancy/clusters/validity';
+import type { EndpointRegistrations } from '#tenancy/endpoints/endpoint-registrations';
 import type { EndpointSockets } from '../endpoint-sockets.js';
 import type { GatewayTasks } from '../gateway-tasks.js';
 import { ClusterConnections, type ComingCluster } from './cluster-connections.js';
@@ -38,6 +39,7 @@ export interface ClusterDoorParts {
   enrolment: ClusterEnrolment;
   sessions: SnapshotSessions;
   clusters: Pick<Clusters, 'figures'>;
+  registrations: EndpointRegistrations;
   endpoints: Pick<EndpointSockets, 'takerOf'>;
   tasks: GatewayTasks;
 }
@@ -68,7 +70,7 @@ const NOTED = new Set<RefusalReason>(['not_yet_valid', 'expired', 'rotated', 're
  */
 export async function openClusterDoor(
   { config, log, health, shutdown }: ProcessContext<Config>,
-  { authority, enrolment, sessions, clusters, endpoints, tasks }: ClusterDoorParts,
+  { authority, enrolment, sessions, clusters, registrations, endpoints, tasks }: ClusterDoorParts,
 ): Promise<void> {
   const listen = config.TRIVET_CLUSTER_LISTEN;
   if (listen === 'none') return;
@@ -77,7 +79,7 @@ export async function openClusterDoor(
   const { endpoint: own } = await GrpcEndpoint.open(
     [
       [ENROLMENT_SERVICE, enrolmentService(enrolment, log)],
-      [CLUSTER_SESSIONS_SERVICE, clusterSessionService(sessions, enrolment, log)],
+      [CLUSTER_SESSIONS_SERVICE, clusterSessionService({ sessions, enrolment, endpoints: registrations }, log)],
     ],
     { health: status, options: { 'grpc.max_receive_message_length': MAX_RECEIVE_BYTES } },
     async () => ({ release: () => {} }),

@@ -1,0 +1,52 @@
+import { status } from '@grpc/grpc-js';
+import { describe, expect, it } from 'vitest';
+import type { Gateway } from '../gateways.js';
+import { throughGateways } from './session-gateway.js';
+import { SessionFailed } from './snapshot-handles.js';
+
+const request = { name: 'k8s-1', endpoint: 'csi', snapshots: ['s'], ttlSeconds: 600 };
+const opened = { token: 't', error: '', driver: 'csi.hpe.com', remainingSeconds: 600 };
+
+/** Gateways that answer one after the other, each by a status or with a session. */
+function answering(...answers: (status | typeof opened)[]) {
+  const asked: number[] = [];
+  const inOrder = () =>
+    answers.map((answer, at) => ({
+      client: {
+        openSession: async () => {
+          asked.push(at);
+          if (typeof answer !== 'number') return answer;
+          throw Object.assign(new Error(status[answer]), { code: answer, details: `says ${status[answer]}` });
+        },
+      },
+    })) as unknown as Gateway[];
+  return { gateway: throughGateways({ inOrder }), asked };
+}
+
+describe('a session at the gateways', () => {
+  it.each(['UNIMPLEMENTED', 'UNAVAILABLE', 'DEADLINE_EXCEEDED'] as const)(
+    'is asked of another one after %s, and waits when all say so',
+    async code => {
+      const { gateway, asked } = answering(status[code], opened);
+      expect(await gateway.open(request)).toBe(opened);
+      expect(asked).toEqual([0, 1]);
+      const error = await answering(status[code], status[code])
+        .gateway.open(request)
+        .catch(thrown => thrown);
+      expect(error).toMatchObject({ code: status[code] });
+      expect(error).not.toBeInstanceOf(SessionFailed);
+    },
+  );
+
+  it('fails with what is final, and asks no other', async () => {
+    const { gateway, asked } = answering(status.PERMISSION_DENIED, opened);
+    await expect(gateway.open(request)).rejects.toThrow(new SessionFailed('says PERMISSION_DENIED'));
+    expect(asked).toEqual([0]);
+  });
+
+  it('is asked later when a gateway has too much to do', async () => {
+    const { gateway, asked } = answering(status.RESOURCE_EXHAUSTED, opened);
+    await expect(gateway.open(request)).rejects.toMatchObject({ code: status.RESOURCE_EXHAUSTED });
+    expect(asked).toEqual([0]);
+  });
+});
