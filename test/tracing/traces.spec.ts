@@ -1,10 +1,13 @@
+import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Metadata } from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { TestAppliance } from '#test/support/appliance';
+import { PACKAGE_ROOT } from '#platform/package-root';
+import { DaemonProcess, TestAppliance } from '#test/support/appliance';
 import { CSP_PASSWORD } from '#test/support/block-folders';
+import { freePort } from '#test/support/free-port';
 import { until } from '#test/support/parts';
 import { type CollectedSpan, OtlpCollector } from '#test/tracing/otlp-collector';
 
@@ -188,10 +191,24 @@ describe('without a collector', () => {
         `import { registerHooks } from 'node:module';
          registerHooks({ resolve(specifier, context, next) { ${say} return next(specifier, context); } });`,
       );
-      const env = { NODE_OPTIONS: `--import=${hook}` };
-      expect((await plain.worker(env)).log()).not.toContain('loaded');
-      expect((await plain.worker({ ...env, ...otel })).log()).toContain('loaded @opentelemetry/sdk-trace');
-      expect((await plain.worker({ ...env, ...otel, OTEL_SDK_DISABLED: 'true' })).log()).not.toContain('loaded');
+      // In a program of one file what is loaded late is there already, and runs late.
+      const entry = join(PACKAGE_ROOT, 'dist', 'test', 'entry', 'worker.js');
+      const logOf = async (env: Record<string, string>): Promise<string> => {
+        const port = await freePort();
+        const child = spawn(process.execPath, [`--import=${hook}`, entry], {
+          env: { PATH: '/usr/bin:/bin', ...plain.env, TRIVET_WORKER_METRICS_LISTEN: `127.0.0.1:${port}`, ...env },
+          stdio: ['ignore', 'pipe', 'pipe'],
+        });
+        const worker = new DaemonProcess('worker', child, `http://127.0.0.1:${port}`);
+        try {
+          return (await worker.ready()).log();
+        } finally {
+          await worker.stop('SIGKILL');
+        }
+      };
+      expect(await logOf({})).not.toContain('loaded');
+      expect(await logOf(otel)).toContain('loaded @opentelemetry/sdk-trace');
+      expect(await logOf({ ...otel, OTEL_SDK_DISABLED: 'true' })).not.toContain('loaded');
     } finally {
       await plain.close();
     }

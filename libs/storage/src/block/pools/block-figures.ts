@@ -17,11 +17,12 @@ const FINDINGS = sql(
 );
 const PUBLISHED = sql(
   'block_figures_published',
-  `SELECT b.kind, b.config, count(DISTINCT p.volume_id)::int AS published
-     FROM trivet.publication p
-     JOIN trivet.volume v ON v.tenant_id = p.tenant_id AND v.id = p.volume_id
-     JOIN trivet.backend b ON b.tenant_id = v.tenant_id AND b.id = v.backend_id
-    WHERE p.tenant_id = $1 AND b.kind = ANY ($2) GROUP BY b.kind, b.config, v.backend_id, v.pool`,
+  `SELECT b.kind, b.config, count(*)::int AS published
+     FROM trivet.backend b
+     JOIN trivet.volume v ON v.tenant_id = b.tenant_id AND v.backend_id = b.id AND v.tid IS NOT NULL
+    WHERE b.tenant_id = $1 AND b.kind = ANY ($2)
+      AND EXISTS (SELECT FROM trivet.publication p WHERE p.tenant_id = $1 AND p.volume_id = v.id AND p.state <> 'wanted')
+    GROUP BY b.kind, b.config, v.backend_id, v.pool`,
 );
 /** Always there, so that an alert sees them come. */
 const KINDS = ['orphan_image', 'orphan_target', 'lost_image', 'larger_image', 'protection_paused'];
