@@ -21,7 +21,8 @@ const PUBLISHED = sql(
      FROM trivet.backend b
      JOIN trivet.volume v ON v.tenant_id = b.tenant_id AND v.backend_id = b.id AND v.tid IS NOT NULL
     WHERE b.tenant_id = $1 AND b.kind = ANY ($2)
-      AND EXISTS (SELECT FROM trivet.publication p WHERE p.tenant_id = $1 AND p.volume_id = v.id AND p.state <> 'wanted')
+      -- No EXISTS: that may become a join with all of the tenant's.
+      AND (SELECT p.state FROM trivet.publication p WHERE p.tenant_id = $1 AND p.volume_id = v.id AND p.state <> 'wanted' LIMIT 1) IS NOT NULL
     GROUP BY b.kind, b.config, v.backend_id, v.pool`,
 );
 /** Always there, so that an alert sees them come. */
