@@ -64,7 +64,9 @@ export function describeKilledIndexing(what: string, { kind, prepare, act, befor
     );
     const prepared = new Map<string, Prepared>();
 
-    const worker = (at?: string) => appliance.worker(at ? { TRIVET_FAILPOINT: `${at}=kill@1` } : {});
+    /** One that is to be killed may find its work, and the point, before it says that it is ready. */
+    const worker = (at?: string) =>
+      at ? appliance.startingWorker({ TRIVET_FAILPOINT: `${at}=kill@1` }) : appliance.worker();
     /** Merges nothing. */
     const calmWorker = () => appliance.worker({ TRIVET_INDEX_RETENTION_MS: '86400000' });
     const calmly = async <T>(work: () => Promise<T>): Promise<T> => {

@@ -91,6 +91,7 @@ describe.skipIf(!hasTgtRbd())('a Ceph that is full, and one whose monitor is awa
     await expectUnhurt();
     await pool.free();
     await until('it has room again', async () => !(await has('full')) && !(await has('nearfull')));
+    await until('that is seen', async () => (await another()).code === '200');
     const { id } = (await must(() => jobs.create('new', MIB))).body;
     await must(() => jobs.delete(id));
     await expectUnhurt();
