@@ -5,5 +5,7 @@ import { asOperator } from '../operator.js';
 export const rewrap = (): Promise<void> =>
   asOperator(async ({ database, secrets }) => {
     const { rewrapped, total } = await rewrapSecrets(database, secrets);
-    process.stdout.write(`${total} secrets, ${rewrapped} of them sealed anew; older keys are no longer needed, but by backups from before\n`);
+    process.stdout.write(
+      `${total} secrets, ${rewrapped} of them sealed anew; older keys are no longer needed, but by backups from before\n`,
+    );
   });
