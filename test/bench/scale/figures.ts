@@ -31,14 +31,18 @@ export async function measureAll(house: AdminHouse, fill: ScaleFill, measure: Me
   return figures;
 }
 
-/** Pages of the database, of a run after one that fills caches. */
+/** Pages of the database, of a run after one that fills caches; of two, since what others do meanwhile is heard with it. */
 export const inPages =
   (plans: StatementPlans): Measure =>
   async ({ before, run }) => {
     await before?.();
     await run();
-    await before?.();
-    return pagesOf(await plans.during(run));
+    const looks: number[] = [];
+    for (let n = 0; n < 2; n++) {
+      await before?.();
+      looks.push(pagesOf(await plans.during(run)));
+    }
+    return Math.min(...looks);
   };
 
 /** Milliseconds, the median of several runs after one that fills caches. */

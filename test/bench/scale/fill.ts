@@ -44,6 +44,8 @@ SELECT scale.id(1, t), scale.id(3, t), 'object', 'fake', '{"file": "/nowhere"}' 
 INSERT INTO trivet.pool (tenant_id, backend_id, name, position, portals, without_chap, state, clone, total_bytes, used_bytes)
 SELECT scale.id(1, t), scale.id(2, t), 'default', 0, '{127.0.0.1:3260}', true, 'up', 'reflink', 1::bigint << 60, 1::bigint << 50
   FROM generate_series(0, ${TENANTS - 1}) AS t;
+-- As the look at stores leaves it: without, what reads circuits costs nothing until that look has run once.
+INSERT INTO trivet.backend_circuit (tenant_id, backend_id) SELECT scale.id(1, t), scale.id(3, t) FROM generate_series(0, ${TENANTS - 1}) AS t;
 INSERT INTO trivet.tenant_quota (tenant_id, key, value)
 SELECT scale.id(1, t), key, 10::bigint ^ 17
   FROM generate_series(0, ${TENANTS - 1}) AS t,
