@@ -3090,6 +3090,7 @@ BEGIN
       SELECT id FROM trivet.operation
        WHERE id = ANY (ARRAY(SELECT operation_id FROM beside)) AND (tenant_id = ANY (p_tenants)) IS TRUE
          AND state = 'pending' AND next_run_at <= now()
+         AND (error IS NULL OR NOT trivet.waits_for_pool(tenant_id, backend_id, error))
     ), next_in_line AS (
       SELECT DISTINCT ON (tenant_id, resource_id, slot) operation_id
         FROM beside
@@ -3102,6 +3103,7 @@ BEGIN
                FROM trivet.operation o
               WHERE o.tenant_id = line.tenant AND o.backend_id = line.backend AND o.class = line.class
                 AND o.finished_at IS NULL AND o.place IS NULL AND o.state = 'pending' AND o.next_run_at <= now()
+                AND (o.error IS NULL OR NOT trivet.waits_for_pool(o.tenant_id, o.backend_id, o.error))
                 AND NOT EXISTS (
                       SELECT FROM trivet.operation_slot mine
                         JOIN trivet.operation_slot other

@@ -42,6 +42,7 @@ it('holds what a down pool did not answer until it is up, opens no circuit for i
   );
   await house.testDatabase.query("UPDATE trivet.operation SET next_run_at = now() WHERE state = 'pending'");
   const before = await deletions();
+  expect(before.map(({ attempt }) => attempt)).toEqual(Array.from({ length: LOST }, () => 1));
   for (let n = 0; n < 5; n++) await house.volume(`default-${n}`);
   expect(await deletions()).toEqual(before);
   expect(await house.testDatabase.query('SELECT FROM trivet.backend_circuit WHERE open_until IS NOT NULL')).toEqual([]);

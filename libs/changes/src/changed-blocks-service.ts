@@ -84,6 +84,7 @@ export class ChangedBlocksService implements ChangedBlocks {
       const pins = await this.pin(question);
       if (pins) return { ...head, batches: this.shape(question, this.walk(question, pins), from), source: 'walk' };
       const reason = await this.unknown(question);
+      if (reason === undefined) continue;
       if (reason.kind !== 'unavailable' || performance.now() >= giveUpAt) throw reason;
       await setTimeout(pause, undefined, { signal }).catch(() => signal.throwIfAborted());
     }
@@ -116,7 +117,7 @@ export class ChangedBlocksService implements ChangedBlocks {
       }
     }
     const pins = await this.pin(question);
-    if (!pins) throw await this.unknown(question);
+    if (!pins) throw (await this.unknown(question)) ?? stillIndexed(question.asked);
     yield* this.shape(question, this.walk(question, pins), at, at > question.from);
   }
 
@@ -156,8 +157,8 @@ export class ChangedBlocksService implements ChangedBlocks {
     };
   }
 
-  /** Neither stored nor to be found out by comparing: will it be? */
-  private async unknown({ tenantId, asked, base }: Question): Promise<StorageError> {
+  /** Neither stored nor to be found out by comparing: will it be? Undefined: it has become so since that was looked at. */
+  private async unknown({ tenantId, asked, base }: Question): Promise<StorageError | undefined> {
     const resource = `snapshot ${asked.name}`;
     if (!base) return lost(new StorageError('not_found', `the image of ${resource} is gone`));
     return this.database.withTenant(tenantId, async tx => {
@@ -165,7 +166,9 @@ export class ChangedBlocksService implements ChangedBlocks {
       const reached = farthest(await readSpans(tx, ...key, base.cut, asked.cut), base.cut);
       const [next] = await tx.query<{ indexState: Asked['indexState'] }>(NEXT_CUT, [...key, reached, asked.cut]);
       if (asked.indexState !== 'broken' && base.indexState !== 'broken' && next?.indexState === 'pending')
-        return new StorageError('unavailable', `${resource} is still being indexed; try again`, { resource });
+        return stillIndexed(asked);
+      // The step that is not awaited any more may have been stored just now.
+      if (cheapestPath(await readSpans(tx, ...key, base.cut, asked.cut), base.cut, asked.cut)) return undefined;
       const reason = await brokenBetween(tx, ...key, base.cut, asked.cut);
       return new StorageError(
         'failed_precondition',
@@ -197,6 +200,11 @@ async function* beginningAt(from: number, batches: AsyncIterable<RangeBatch>): A
     yield batch;
   }
 }
+
+const stillIndexed = ({ name }: Asked): StorageError =>
+  new StorageError('unavailable', `snapshot ${name} is still being indexed; try again`, {
+    resource: `snapshot ${name}`,
+  });
 
 const lost = (cause: StorageError): StorageError =>
   new StorageError('failed_precondition', `${cause.message}; do a full backup from a new snapshot`, { cause });
