@@ -82,6 +82,19 @@ describe.skipIf(!rbd)('rbd', () => {
       expect((await bench.listed()).map(({ id }) => id)).not.toContain(image.id);
     });
 
+    it('is not copied, and not touched for it', async () => {
+      const image = bench.image();
+      bench.made.pop();
+      await seed(image);
+      const reached: string[] = [];
+      hookFailpoints(name => void reached.push(name));
+      const stage = bench.stageRef(bench.image('snapshot'));
+      const content = { kind: 'copy', source: image, thick: false } as const;
+      await failsWith(backend.stage(stage, content, soon()), 'failed_precondition', /not Trivet's/);
+      expect(reached).not.toContain('rbd.noted');
+      await isTheirs(image);
+    });
+
     it('is left alone when ours, whose name it took, is gone', async () => {
       const image = await bench.volume('ours');
       bench.made.pop();
@@ -121,7 +134,56 @@ describe.skipIf(!rbd)('rbd', () => {
     expect(await snapshotsOf(volume)).toEqual([]);
   });
 
+  describe('a snapshot that is sealed before it has its name', () => {
+    const sealedFirst = async () => {
+      const source = await bench.volume('first');
+      const image = bench.image('snapshot');
+      const stage = bench.stageRef(image);
+      const before = await trash();
+      await backend.stage(stage, { kind: 'copy', source, thick: false }, soon());
+      const names = await admin().call(soon(), 'names', harness.cephPool);
+      const name = names.find(one => one.startsWith(`trivet-t-${image.id}`))!;
+      hookFailpoints(at => (at === 'rbd.renaming' ? Promise.reject(new Error('ended')) : undefined));
+      await expect(backend.commit(stage, image, { readOnly: true }, soon())).rejects.toMatchObject({
+        cause: new Error('ended'),
+      });
+      hookFailpoints();
+      // And not: is being sealed. Who clears up would miss it.
+      const { snapshots } = (await admin().call(soon(), 'look', harness.cephPool, { name }))!;
+      expect(snapshots.map(one => one.name)).toEqual(['trivet-sealed']);
+      return { source, image, stage, before };
+    };
+
+    it('gets it by a repeat', async () => {
+      const { source, image, stage } = await sealedFirst();
+      await harness.write(source, 0, Buffer.from('later'));
+      await backend.commit(stage, image, { readOnly: true }, soon());
+      expect(await bench.text(image, 5)).toBe('first');
+      expect(await bench.temporaries()).toEqual([]);
+      expect(await snapshotsOf(image)).toEqual(['trivet-sealed']);
+    });
+
+    it('is taken away by who undoes it', async () => {
+      const { source, image, before } = await sealedFirst();
+      await backend.discardStages(image, bench.nextFence(), soon());
+      expect(await bench.temporaries()).toEqual([]);
+      expect([await snapshotsOf(source), await trash()]).toEqual([[], before]);
+    });
+  });
+
   describe('a deletion', () => {
+    it('takes a seal along that comes when the image is in the trash already', async () => {
+      const before = await trash();
+      const image = await bench.volume('late');
+      const { id } = (await look(image))!;
+      hookFailpoints(async name => {
+        if (name !== 'rbd.trashed') return;
+        await admin().call(soon(), 'snapshot', harness.cephPool, { id }, 'trivet-sealed');
+      });
+      await backend.removeImage(image, bench.nextFence(), soon());
+      expect(await trash()).toEqual(before);
+    });
+
     const noted = async (image: ImageRef) => {
       const keys = await admin().call(
         soon(),

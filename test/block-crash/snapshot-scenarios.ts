@@ -186,7 +186,16 @@ export const SNAPSHOT_SCENARIOS: readonly BlockScenario[] = [
     covers: /./,
     rbd: {
       always: ['rbd.cut', 'rbd.named'],
-      long: ['rbd.written', 'rbd.sealed', 'rbd.noted', 'rbd.cloned', 'rbd.naming', 'rbd.name:checked', 'rbd.dropped'],
+      long: [
+        'rbd.written',
+        'rbd.sealed',
+        'rbd.noted',
+        'rbd.cloned',
+        'rbd.naming',
+        'rbd.name:checked',
+        'rbd.renaming',
+        'rbd.dropped',
+      ],
     },
   },
 

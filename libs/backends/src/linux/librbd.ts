@@ -236,6 +236,12 @@ export async function renameImage(pool: RadosPool, from: string, to: string): Pr
   await librbd().call('int rbd_rename(void *io, const char *from, const char *to)', pool.io, from, to);
 }
 
+/** Its id alone, which takes two requests and no opening of it and its parent. Undefined where the name leads to no image. */
+export async function idOfName(pool: RadosPool, name: string): Promise<string | undefined> {
+  const id = (await pool.read(`rbd_id.${name}`, ID_BYTES))?.subarray(LENGTH_BYTES).toString();
+  return id && (await pool.read(`rbd_header.${id}`, 1)) ? id : undefined;
+}
+
 /** What leads from a name to an image, and not the image. */
 export const removeName = (pool: RadosPool, name: string): Promise<void> => pool.remove(`rbd_id.${name}`);
 
@@ -254,6 +260,7 @@ export async function unlist(pool: RadosPool, name: string, id: string): Promise
 }
 
 const DIRECTORY = 'rbd_directory';
+const ID_BYTES = 256;
 /** Before each text in there. */
 const LENGTH_BYTES = 4;
 

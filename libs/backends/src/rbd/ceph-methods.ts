@@ -59,6 +59,7 @@ export const CEPH_METHODS = {
     librbd.fillWithZeros(await pool(at), name, offset, length),
   rename: async (at: string, from: string, to: string) => librbd.renameImage(await pool(at), from, to),
   removeName: async (at: string, name: string) => librbd.removeName(await pool(at), name),
+  idOf: async (at: string, name: string) => librbd.idOfName(await pool(at), name),
   listedId: async (at: string, name: string) => librbd.listedId(await pool(at), name),
   unlist: async (at: string, name: string, id: string) => librbd.unlist(await pool(at), name, id),
   trash: async (at: string, name: string) => librbd.moveToTrash(await pool(at), name),

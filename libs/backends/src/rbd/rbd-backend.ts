@@ -95,10 +95,13 @@ export class RbdBackend implements BlockBackend {
   stage(stage: StageRef, content: StageContent, signal: LeaseSignal): Promise<void> {
     return this.#longIn(stage.pool, `stage image ${stage.imageId}`, signal, async images => {
       requireSamePool(stage, content.kind === 'copy' ? content.source : undefined);
+      // Beside the rest, which reads nothing of it; asked for in its turn.
+      const source = content.kind === 'copy' ? images.require(content.source, signal) : undefined;
+      source?.catch(() => {});
       await images.records.enter(stage.imageId, stage.fence, signal);
       await this.#pools.requireRoom(this.#pools.named(stage.pool), signal);
       await removeStages(images, stage.imageId, stage.fence, false, signal);
-      await writeStage(images, stage, content, signal);
+      await writeStage(images, stage, content, source, signal);
     });
   }
 

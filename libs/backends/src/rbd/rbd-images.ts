@@ -40,6 +40,17 @@ export class RbdImages {
     return { ...facts, name, sealed: isSealed(facts) };
   }
 
+  /** Its id, which costs a tenth of what `find` does. */
+  async idOf(image: ImageRef, signal: AbortSignal): Promise<string | undefined> {
+    const name = imageName(image);
+    const [id, records] = await Promise.all([
+      this.ceph.call(signal, 'idOf', this.cephPool, name),
+      this.records.of(image.id, signal),
+    ]);
+    if (id !== undefined && records.get('image') !== id) throw foreign(image, name);
+    return id;
+  }
+
   /** A missing image is `failed_precondition`: nothing here makes it anew (invariant F2). */
   async require(image: ImageRef, signal: AbortSignal): Promise<OwnImage> {
     const found = await this.find(image, signal);
@@ -110,6 +121,8 @@ export class RbdImages {
       const facts: ImageFacts | undefined = await this.ceph.call(signal, 'look', this.cephPool, { id: next });
       const noted: string = next;
       next = undefined;
+      // By a call that nobody waited for any more: with it the image would stay here for good.
+      if (facts && isSealed(facts)) await this.dropSnapshot({ id: noted }, SEALED, signal);
       mayChange(signal);
       try {
         // Also of what has no header any more: an earlier call that was cut off left its entry in the trash.

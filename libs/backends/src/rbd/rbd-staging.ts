@@ -3,6 +3,7 @@
  * when it is, and then renamed, which the cluster does in one step and never over another image.
  */
 import type { ImageRef, StageContent, StageRef } from '#backends/block-backend';
+import type { ImageAt } from '#backends/linux/librbd';
 import { codeOf } from '#backends/rbd/ceph-errors';
 import { cutsOf, foreign, type OwnImage, type RbdImages } from '#backends/rbd/rbd-images';
 import { attemptNames, describeImage, imageName, parseName, SEALED } from '#backends/rbd/rbd-names';
@@ -70,6 +71,8 @@ export async function writeStage(
   images: RbdImages,
   stage: StageRef,
   content: StageContent,
+  /** Being looked for already, where there is one. */
+  found: Promise<OwnImage> | undefined,
   signal: LeaseSignal,
 ): Promise<void> {
   await failpoint('rbd.staging');
@@ -82,17 +85,28 @@ export async function writeStage(
       await failpoint('rbd.created');
       if (content.thick) await images.ceph.call(signal, 'fill', images.cephPool, name, 0, size);
     });
-  const source = await images.require(content.source, signal);
-  requireFit(source, content, describeImage(content.source));
-  const attempt: Attempt = { stage, name, ...(source.sealed ? {} : { cut: { id: source.id, snapshot: cut } }) };
+  const finding = found ?? images.require(content.source, signal);
+  finding.catch(() => {});
+  // A volume is always cut: then its id is enough to begin with. What has to fit is looked at before.
+  const isVolume = content.source.kind === 'volume' && content.sizeBytes === undefined;
+  const id = isVolume ? await images.idOf(content.source, signal) : undefined;
+  const attempt: Attempt = { stage, name };
+  if (id !== undefined) attempt.cut = { id, snapshot: cut };
+  else {
+    const source = await finding;
+    requireFit(source, content, describeImage(content.source));
+    if (!source.sealed) attempt.cut = { id: source.id, snapshot: cut };
+  }
   await withAttempt(images, attempt, signal, async () => {
-    if (attempt.cut) {
-      mayChange(signal);
-      await images.ceph.call(signal, 'snapshot', images.cephPool, { id: source.id }, cut);
-    }
+    const [source] = await together(finding, attempt.cut && takeCut(images, attempt.cut, signal));
     await failpoint('rbd.cut');
     await cloneCut(images, attempt, source, content, signal);
   });
+}
+
+async function takeCut({ ceph, cephPool }: RbdImages, cut: { id: string; snapshot: string }, signal: LeaseSignal) {
+  mayChange(signal);
+  await ceph.call(signal, 'snapshot', cephPool, { id: cut.id }, cut.snapshot);
 }
 
 function requireFit(source: OwnImage, content: { sizeBytes?: bigint }, what: string): void {
@@ -109,10 +123,12 @@ export async function cloneCut(
   signal: LeaseSignal,
 ): Promise<void> {
   const { ceph, cephPool } = images;
-  const depth = await images.depthOf(source, signal);
   mayChange(signal);
   const from = { name: source.name, snapshot: cut?.snapshot ?? SEALED };
-  await ceph.call(signal, 'clone', cephPool, from, name, images.dataPool);
+  const [depth] = await together(
+    images.depthOf(source, signal),
+    ceph.call(signal, 'clone', cephPool, from, name, images.dataPool),
+  );
   await failpoint('rbd.cloned');
   const own = content.thick || depth + 1 > MAX_DEPTH || cutsOf(source) >= MAX_CUTS;
   if (own) {
@@ -139,26 +155,40 @@ export async function commitStage(
   const [, staged] = attempts.findLast(([, { whole }]) => whole) ?? [];
   const name = imageName(image);
   const [present, made] = await Promise.all([
-    ceph.call(signal, 'look', cephPool, { name }),
-    staged && ceph.call(signal, 'look', cephPool, { name: staged.name }),
+    ceph.call(signal, 'idOf', cephPool, name),
+    staged && ceph.call(signal, 'idOf', cephPool, staged.name),
   ]);
-  if (present && noted.get('image') !== present.id) throw foreign(image, name);
-  const isHalf = present !== undefined && present.id === made?.id;
-  if (!present || (isHalf && !(await settleName(images, staged!.name, name, signal)))) {
-    if (!staged || !made)
+  if (present !== undefined && noted.get('image') !== present) throw foreign(image, name);
+  const isHalf = present !== undefined && present === made;
+  if (present === undefined || (isHalf && !(await settleName(images, staged!.name, name, signal)))) {
+    if (!staged || made === undefined)
       // The next attempt begins with staging.
       throw new StorageError('failed_precondition', `nothing is staged for ${describeImage(image)}`, {
         retry: 'later',
       });
     await failpoint('rbd.naming');
-    await records.enter(stage.imageId, stage.fence, signal, { image: made.id });
+    await records.enter(stage.imageId, stage.fence, signal, { image: made });
     await failpoint('rbd.name:checked');
-    await renameStaged(images, staged.name, image, made.id, signal);
-    await failpoint('rbd.named');
-  }
-  if (options.readOnly) await seal(images, name, signal);
+    // The seal waits for the monitors, and the name has nothing to do with it. One without the other is ended by a repeat.
+    await together(
+      nameStaged(images, staged.name, image, made, signal),
+      options.readOnly ? seal(images, { id: made }, signal) : undefined,
+    );
+  } else if (options.readOnly) await seal(images, { name }, signal);
   await failpoint('rbd.sealed');
   await removeStages(images, stage.imageId, stage.fence, options.readOnly, signal);
+}
+
+/** Settles once both are over: nothing is left under way behind an error, whose clearing up would miss it. */
+async function together<A, B>(first: Promise<A>, second: Promise<B> | B): Promise<[A, B]> {
+  await Promise.allSettled([first, second]);
+  return Promise.all([first, second]);
+}
+
+async function nameStaged(...[images, from, image, id, signal]: Parameters<typeof renameStaged>): Promise<void> {
+  await failpoint('rbd.renaming');
+  await renameStaged(images, from, image, id, signal);
+  await failpoint('rbd.named');
 }
 
 async function renameStaged(
@@ -197,9 +227,9 @@ async function settleName({ ceph, cephPool }: RbdImages, from: string, to: strin
 }
 
 /** From here on its content is that of a snapshot of its own, which nobody can write to. */
-async function seal({ ceph, cephPool }: RbdImages, name: string, signal: LeaseSignal): Promise<void> {
+async function seal({ ceph, cephPool }: RbdImages, at: ImageAt, signal: LeaseSignal): Promise<void> {
   mayChange(signal);
-  await ceph.call(signal, 'snapshot', cephPool, { name }, SEALED).catch(error => {
+  await ceph.call(signal, 'snapshot', cephPool, at, SEALED).catch(error => {
     if (codeOf(error) !== 'EEXIST') throw error;
   });
 }
@@ -235,7 +265,9 @@ async function dropAttempt(
   signal: LeaseSignal,
 ): Promise<void> {
   const { ceph, cephPool, records } = images;
-  let found = await ceph.call(signal, 'look', cephPool, { name });
+  // Of most of them nothing is left but the note: they have their name.
+  const isThere = (await ceph.call(signal, 'idOf', cephPool, name)) !== undefined;
+  let found = isThere ? await ceph.call(signal, 'look', cephPool, { name }) : undefined;
   if (found && (await records.of(imageId, signal)).get('image') === found.id) {
     const listed = await ceph.call(signal, 'names', cephPool);
     if (!listed.includes(name)) {
