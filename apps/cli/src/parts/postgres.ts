@@ -123,7 +123,8 @@ function writeServerSettings(placement: Placement, port: number, throwAway: bool
     `port = ${port}`,
     `unix_socket_directories = ${quoted(placement.sockets)}`,
     'unix_socket_permissions = 0700',
-    'max_connections = 200',
+    // Three test files at once have appliances of several processes each.
+    `max_connections = ${throwAway ? 300 : 200}`,
     'shared_buffers = 128MB',
     'max_wal_size = 1GB',
     'wal_compression = on',
