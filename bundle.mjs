@@ -21,10 +21,18 @@ const SHIPPED = {
   connector: 'apps/connector/src/main.js',
   trivet: 'apps/cli/src/main.js',
 };
+/**
+ * What few processes need is a file of its own beside the programs, bundled by itself: it shares no module with the program that
+ * imports it late, so neither waits for the other. By where it is in dist.
+ */
+const APART = { 'apps/connector/src/kube/library.js': 'kubernetes' };
 const OF_TESTS = { 'test-gateway': 'test/entry/gateway.js', 'test-worker': 'test/entry/worker.js' };
 
 /** Packages that are loaded late (LOADED_LATE in .dependency-cruiser.mjs) and are no native library: in the bundle, they still run late. */
 const LATE = /createRequire\(import\.meta\.url\)\('(bullmq|ioredis)'\)/g;
+
+/** Of its modules only those are wanted that something uses: its index has them all. */
+const SELECTED = /\/node_modules\/@kubernetes\/client-node\//;
 
 const ours = {
   name: 'ours',
@@ -82,6 +90,15 @@ const packages = {
   },
 };
 
+const apart = {
+  name: 'apart',
+  resolveId: (id, importer, { kind }) => {
+    if (kind !== 'dynamic-import' || !id.startsWith('.')) return null;
+    const name = APART[relative(DIST, join(dirname(importer), id))];
+    return name ? { id: `./${name}.bundle.js`, external: true } : null;
+  },
+};
+
 /** V8 keeps a text with any other letter in two bytes a letter, and decodes it more slowly. */
 const ascii = {
   name: 'ascii',
@@ -99,7 +116,9 @@ async function bundle(name, entry) {
     input: join(DIST, entry),
     cwd: ROOT,
     platform: 'node',
-    plugins: [builtins, ours, packages, ascii],
+    plugins: [builtins, apart, ours, packages, ascii],
+    // Of others their package.json says it.
+    treeshake: { moduleSideEffects: id => (SELECTED.test(id) ? false : undefined) },
     onLog(level, log, handle) {
       if (level !== 'warn' || isAbsent(log)) return;
       handle(log.code === 'UNRESOLVED_IMPORT' ? 'error' : level, log);
@@ -119,6 +138,9 @@ async function bundle(name, entry) {
     sourcemapExcludeSources: true,
   });
   await build.close();
+}
+
+function starter(name) {
   // Node takes the map only of what is loaded afterwards, and says nothing of deprecated calls below node_modules, where the
   // packages were: those of ours are said where tests run the sources.
   const settings = 'process.setSourceMapsEnabled(true);\nprocess.noDeprecation = true;\n';
@@ -129,6 +151,10 @@ async function bundle(name, entry) {
 const programs = { ...SHIPPED, ...(process.argv[2] === 'tests' && OF_TESTS) };
 rmSync(BEGUN, { recursive: true, force: true });
 // One after the other: together they take 2.6 GB of memory.
-for (const [name, entry] of Object.entries(programs)) await bundle(name, entry);
+for (const [name, entry] of Object.entries(programs)) {
+  await bundle(name, entry);
+  starter(name);
+}
+for (const [entry, name] of Object.entries(APART)) await bundle(name, entry);
 mkdirSync(PROGRAMS, { recursive: true });
 for (const file of readdirSync(BEGUN)) renameSync(join(BEGUN, file), join(PROGRAMS, file));

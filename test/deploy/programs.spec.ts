@@ -35,6 +35,26 @@ describe.each(['gateway', 'worker', 'test-gateway', 'test-worker', 'connector'] 
   });
 });
 
+describe('the client for Kubernetes', () => {
+  const text = (name: string): string =>
+    readFileSync(programFile(name as 'connector').replace(/js$/, 'bundle.js'), 'utf8');
+
+  it('is in a file of its own, without the classes of all kinds', () => {
+    const has = (name: string, word: string): boolean => text(name).includes(word);
+    expect(has('connector', './kubernetes.bundle.js')).toBe(true);
+    expect(has('connector', 'SERVICEACCOUNT_ROOT')).toBe(false);
+    expect(has('kubernetes', 'SERVICEACCOUNT_ROOT')).toBe(true);
+    expect(has('kubernetes', 'V1PodSpec')).toBe(false);
+  });
+
+  it('gives what a connector uses, and needs nothing of its program', () => {
+    const script = `import(${JSON.stringify(programFile('connector').replace('connector.js', 'kubernetes.bundle.js'))})
+      .then(all => console.log(Object.keys(all).sort().join()))`;
+    const names = execFileSync(process.execPath, [...NODE_FLAGS, '-e', script], { encoding: 'utf8' });
+    expect(names.trim()).toBe('HttpMethod,IsomorphicFetchHttpLibrary,KubeConfig,RequestContext,Watch');
+  });
+});
+
 describe('what is bundled', () => {
   it('names our sources in the trace of an error', () => {
     const { status, stderr } = spawnSync(process.execPath, [...NODE_FLAGS, programFile('test-worker')], {

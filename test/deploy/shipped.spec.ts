@@ -127,7 +127,8 @@ describe('what is built', () => {
     const programs = ['connector', 'gateway', 'trivet', 'worker'].flatMap(name =>
       ['bundle.js', 'bundle.js.map', 'js'].map(end => `dist/programs/${name}.${end}`),
     );
-    expect(shipped.filter(path => path.startsWith('dist/programs/')).sort()).toEqual(programs);
+    const apart = ['bundle.js', 'bundle.js.map'].map(end => `dist/programs/kubernetes.${end}`);
+    expect(shipped.filter(path => path.startsWith('dist/programs/')).sort()).toEqual([...programs, ...apart].sort());
     expect(shipped).toEqual(expect.arrayContaining(['package.json', 'deploy/docker/entrypoint.sh']));
     expect(shipped.filter(path => path.startsWith('libs/')).length).toBeGreaterThan(10);
     expect(shipped.filter(isOfTests)).toEqual([]);
@@ -139,9 +140,9 @@ describe('what is built', () => {
     ['an action of failpoints', /\bFailpointError\b/],
   ])('nowhere names %s', (_what, words) => {
     expect(ofTests.some(path => words.test(text(path)))).toBe(true);
-    // Of a package, a connector's program has a store of answers that nobody opens.
+    // Of a package, the client for Kubernetes has a store of answers that nobody opens.
     const isOfPackages = (path: string) =>
-      words.source === 'node:sqlite' && path === 'dist/programs/connector.bundle.js';
+      words.source === 'node:sqlite' && path === 'dist/programs/kubernetes.bundle.js';
     expect(shipped.filter(path => !isOfPackages(path) && words.test(text(path, folder)))).toEqual([]);
   });
 

@@ -7,7 +7,6 @@ import { connectorCertificateEnd } from './connector-metrics.js';
 import { Gateways } from './gateways.js';
 import { type Identity, IdentityFile, newKey, ownerOf } from './identity.js';
 import { joinOnce } from './joining.js';
-import { startSnapshotSessions } from './sessions/snapshot-sessions.js';
 import { Sockets } from './sockets.js';
 
 type Settings = Config & { [K in 'TRIVET_GATEWAYS' | 'TRIVET_CONNECTOR_SOCKETS']-?: NonNullable<Config[K]> };
@@ -37,7 +36,11 @@ export async function startConnector(context: Context): Promise<void> {
     const close = await sockets.serve(endpoint, path, config.TRIVET_CONNECTOR_SOCKET_GROUP);
     shutdown.add(`socket ${path}`, async () => close());
   }
-  await startSnapshotSessions(context, gateways);
+  if (config.TRIVET_KUBERNETES !== undefined) {
+    // What they need takes memory that one without them is to be spared.
+    const { startSnapshotSessions } = await import('./sessions/snapshot-sessions.js');
+    await startSnapshotSessions(context, gateways);
+  }
   const use = (next: Identity): void => {
     identity = next;
     gateways.refresh();

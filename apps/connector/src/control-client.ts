@@ -1,13 +1,16 @@
+import { join } from 'node:path';
 import { Client, credentials, type MethodDefinition, type ServiceError } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
-import { protoPath } from 'grpc-health-check';
 import type { Listen } from '#platform/config/config';
+import { PACKAGE_ROOT } from '#platform/package-root';
 import { CLUSTER_SESSIONS, type OpenedSession, type OpenSessionRequest } from '#protocol/cluster-sessions';
 import { ENROLMENT, GATEWAY_NAME, type ReportReply, type ReportRequest } from '#protocol/enrolment';
 
 const CALL_MS = 3_000;
 
-const health = loadSync(protoPath, { enums: String, defaults: true })['grpc.health.v1.Health'] as unknown as {
+/** Of the package its file alone: its code brings another copy of the loader and of protobuf.js. */
+const HEALTH = join(PACKAGE_ROOT, 'node_modules', 'grpc-health-check', 'proto', 'health', 'v1', 'health.proto');
+const health = loadSync(HEALTH, { enums: String, defaults: true })['grpc.health.v1.Health'] as unknown as {
   Check: MethodDefinition<{ service: string }, { status: string }>;
 };
 

@@ -77,7 +77,7 @@ export const isKubeError = (error: unknown, code: number): boolean => error inst
 export const mayPass = (error: unknown): boolean =>
   !(error instanceof KubeError) || error.code === 429 || error.code >= 500;
 
-type Library = typeof import('@kubernetes/client-node');
+type Library = typeof import('./library.js');
 
 /** REST of an API server, each call bounded. Credentials, kubeconfig and TLS are the library's. */
 export class KubeClient {
@@ -95,7 +95,7 @@ export class KubeClient {
   /** Throws ConfigError. @param where `in-cluster`, or the path of a kubeconfig */
   static async connect(where: string): Promise<KubeClient> {
     // It takes more memory than the rest of a connector, and one without sessions does not need it.
-    const library = await import('@kubernetes/client-node');
+    const library = await import('./library.js');
     const config = new library.KubeConfig();
     try {
       if (where === 'in-cluster') config.loadFromCluster();

@@ -13,6 +13,9 @@ import { orNothing } from './snapshot-handles.js';
 const PAGE = '20';
 /** What is removed at a time. */
 const AT_ONCE = 16;
+/** Small ones are kept as the watch told them while few wait: 4 MiB of text in all. */
+const KEPT = 256;
+const KEPT_LETTERS = 16 * 1024;
 /** Failures of one look that are logged one by one. */
 const LOGGED = 10;
 const LIMITS = { atOnce: 16, most: 5_000, firstMs: 500, lastMs: 15_000 };
@@ -36,6 +39,8 @@ export interface ControllerParts {
 interface Waiting {
   namespace: string | undefined;
   name: string;
+  /** As the watch told it, for one try: it need not be read. */
+  told?: SessionRequest | undefined;
 }
 
 /**
@@ -75,7 +80,10 @@ export class SessionController {
   private hear({ type, object }: WatchEvent, backlog: Backlog<Waiting>): void {
     if (type === 'BOOKMARK' || type === 'ERROR') return;
     const request = object as SessionRequest;
-    if (type !== 'DELETED') return void this.consider(request, backlog);
+    if (type !== 'DELETED') {
+      const isKept = backlog.size < KEPT && JSON.stringify(request).length <= KEPT_LETTERS;
+      return void this.consider(request, backlog, isKept ? request : undefined);
+    }
     backlog.drop(keyOf(request));
     const { uid } = request.metadata;
     const { sessionToken: token } = request.status ?? {};
@@ -85,24 +93,29 @@ export class SessionController {
   }
 
   /** False: there was no place. */
-  private consider(request: SessionRequest, backlog: Backlog<Waiting>): boolean {
+  private consider(request: SessionRequest, backlog: Backlog<Waiting>, told?: SessionRequest): boolean {
     const { namespace, name } = request.metadata;
-    return !isPending(request) || backlog.add(keyOf(request), { namespace, name });
+    return !isPending(request) || backlog.add(keyOf(request), { namespace, name, ...(told && { told }) });
   }
 
   /** True: nothing is left to do for it. */
-  private async handle({ namespace, name }: Waiting, tries: number, signal: AbortSignal): Promise<boolean> {
+  private async handle(waiting: Waiting, tries: number, signal: AbortSignal): Promise<boolean> {
     const { kube, decider, events, log } = this.parts;
-    let request: SessionRequest | undefined;
+    const { namespace, name, told } = waiting;
+    // By the next try it may be another.
+    waiting.told = undefined;
+    let request = told;
     try {
-      request = await orNothing(kube.get<SessionRequest>(REQUESTS, { namespace, name }, signal));
+      request ??= await orNothing(kube.get<SessionRequest>(REQUESTS, { namespace, name }, signal));
       if (!request || !isPending(request)) return true;
       const status = await decider.decide(request, signal);
       log.info({ namespace, name, state: status.sessionState, reason: status.error }, 'a session was decided');
       if (status.error) await events.tell(request, 'Failed', status.error);
       return true;
     } catch (error) {
-      if (signal.aborted || error instanceof RequestMoved) return true;
+      if (signal.aborted) return true;
+      // What the watch told was not the newest: it is read.
+      if (error instanceof RequestMoved) return told === undefined;
       log.warn({ namespace, name, tries, err: error }, 'a session could not be decided');
       if (request) await this.sayWhy(request, error, signal);
       return false;

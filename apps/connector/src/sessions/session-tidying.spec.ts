@@ -143,6 +143,24 @@ describe('a request that waits', () => {
     expect(opened.slice(3)).toEqual([last]);
     expect(cluster.stored('apps', 'decided')!.status!.error).toBe('by another');
   });
+
+  it('is read when it is not any more what the watch told', async () => {
+    const { stored } = cluster.api;
+    const watch = stored.watch.bind(stored);
+    stored.watch = (key, from, tell) => watch(key, from, event => event.type === 'ADDED' && tell(event));
+    const open = cluster.gateway.open.bind(cluster.gateway);
+    let opened = 0;
+    cluster.gateway.open = async request => {
+      if (++opened === 1)
+        stored.replace(KEY, 'apps/moved', { ...stored.get(KEY, 'apps/moved'), status: { error: 'waits' } });
+      return open(request);
+    };
+    await cluster.manager();
+    await until('it watches', () => cluster.api.calls.some(({ verb }) => verb === 'watch'));
+    await asked('moved');
+    expect((await cluster.decided('apps', 'moved')).sessionState).toBe('Ready');
+    expect(opened).toBe(2);
+  });
 });
 
 describe('the token', () => {
