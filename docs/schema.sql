@@ -85,6 +85,60 @@ CREATE POLICY owner ON trivet.tally TO trivet_owner USING (true) WITH CHECK (tru
 CREATE POLICY tenant ON trivet.tally TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.tally TO trivet_app;
 
+-- tally_pass: Rule: tally passes. When the rows of a tenant and kind were last compared with their tallies, or that they are.
+-- Migrations: 0066-tally-passes
+CREATE TABLE trivet.tally_pass (
+  tenant_id uuid NOT NULL,
+  kind text NOT NULL,
+  open boolean NOT NULL,
+  made_in text NOT NULL,
+  settled xid8,
+  ended_at timestamptz,
+  CONSTRAINT tally_pass_pkey PRIMARY KEY (tenant_id, kind),
+  CONSTRAINT tally_pass_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES trivet.tenant(id) ON DELETE CASCADE
+);
+ALTER TABLE trivet.tally_pass ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY owner ON trivet.tally_pass TO trivet_owner USING (true) WITH CHECK (true);
+CREATE POLICY tenant ON trivet.tally_pass TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
+GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.tally_pass TO trivet_app;
+
+-- tally_portion: Portions of a comparison under way: what each counted, and which transactions it saw.
+-- Migrations: 0066-tally-passes
+CREATE TABLE trivet.tally_portion (
+  tenant_id uuid NOT NULL,
+  kind text NOT NULL,
+  upto uuid NOT NULL,
+  seen pg_snapshot NOT NULL,
+  looked integer NOT NULL,
+  counted jsonb NOT NULL,
+  CONSTRAINT tally_portion_pkey PRIMARY KEY (tenant_id, kind, upto),
+  CONSTRAINT tally_portion_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES trivet.tenant(id) ON DELETE CASCADE
+);
+ALTER TABLE trivet.tally_portion ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY owner ON trivet.tally_portion TO trivet_owner USING (true) WITH CHECK (true);
+CREATE POLICY tenant ON trivet.tally_portion TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
+GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.tally_portion TO trivet_app;
+
+-- tally_change: What changed while a comparison was under way.
+-- Migrations: 0066-tally-passes
+CREATE TABLE trivet.tally_change (
+  tenant_id uuid NOT NULL,
+  kind text NOT NULL,
+  seq bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+  row_id uuid NOT NULL,
+  xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
+  backend_id uuid NOT NULL,
+  pool text NOT NULL,
+  things bigint NOT NULL,
+  bytes numeric NOT NULL,
+  CONSTRAINT tally_change_pkey PRIMARY KEY (tenant_id, kind, seq),
+  CONSTRAINT tally_change_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES trivet.tenant(id) ON DELETE CASCADE
+);
+ALTER TABLE trivet.tally_change ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY owner ON trivet.tally_change TO trivet_owner USING (true) WITH CHECK (true);
+CREATE POLICY tenant ON trivet.tally_change TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
+GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.tally_change TO trivet_app;
+
 -- tenant_user: People and drivers that log in.
 -- Migrations: 0003-users, 0006-admin, 0007-identities
 CREATE TABLE trivet.tenant_user (
@@ -445,6 +499,7 @@ CREATE TABLE trivet.finding (
   CONSTRAINT finding_pkey PRIMARY KEY (tenant_id, backend_id, kind, subject),
   CONSTRAINT finding_tenant_id_backend_id_fkey FOREIGN KEY (tenant_id, backend_id) REFERENCES trivet.backend(tenant_id, id) ON DELETE CASCADE
 );
+CREATE INDEX finding_paused ON trivet.finding (tenant_id) WHERE (kind = 'protection_paused');
 ALTER TABLE trivet.finding ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY owner ON trivet.finding TO trivet_owner USING (true) WITH CHECK (true);
 CREATE POLICY tenant ON trivet.finding TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
@@ -723,6 +778,9 @@ CREATE INDEX bucket_measured ON trivet.bucket (tenant_id, measured_at) WHERE (st
 CREATE INDEX bucket_with_condition ON trivet.bucket (tenant_id) WHERE (condition IS NOT NULL);
 CREATE TRIGGER count_changed AFTER UPDATE ON trivet.bucket FOR EACH ROW WHEN ((((old.state <> 'gone') <> (new.state <> 'gone')) OR ((new.state <> 'gone') AND ((old.backend_id <> new.backend_id) OR ('' <> '') OR (COALESCE(old.used_bytes, (0)::bigint) <> COALESCE(new.used_bytes, (0)::bigint)))))) EXECUTE FUNCTION trivet.count_bucket();
 CREATE TRIGGER count_made AFTER INSERT ON trivet.bucket REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION trivet.count_bucket();
+CREATE TRIGGER count_registered_changed AFTER UPDATE ON trivet.bucket FOR EACH ROW WHEN (((((old.state <> 'gone') AND (old.origin = 'registered')) <> ((new.state <> 'gone') AND (new.origin = 'registered'))) OR ((new.state <> 'gone') AND (new.origin = 'registered') AND ((old.backend_id <> new.backend_id) OR ('' <> '') OR (COALESCE(old.used_bytes, (0)::bigint) <> COALESCE(new.used_bytes, (0)::bigint)))))) EXECUTE FUNCTION trivet.count_registered();
+CREATE TRIGGER count_registered_made AFTER INSERT ON trivet.bucket REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION trivet.count_registered();
+CREATE TRIGGER count_registered_removed AFTER DELETE ON trivet.bucket FOR EACH ROW WHEN (((old.state <> 'gone') AND (old.origin = 'registered'))) EXECUTE FUNCTION trivet.count_registered();
 CREATE TRIGGER count_removed AFTER DELETE ON trivet.bucket FOR EACH ROW WHEN ((old.state <> 'gone')) EXECUTE FUNCTION trivet.count_bucket();
 CREATE TRIGGER keep_quotas AFTER INSERT ON trivet.bucket REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION trivet.keep_quotas('buckets', 'bucket_bytes');
 ALTER TABLE trivet.bucket ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -883,6 +941,9 @@ CREATE INDEX volume_of_group ON trivet.volume (tenant_id, volume_group_id) WHERE
 CREATE INDEX volume_of_snapshot ON trivet.volume (tenant_id, base_snapshot_id) WHERE (base_snapshot_id IS NOT NULL);
 CREATE INDEX volume_promised ON trivet.volume (tenant_id, backend_id, pool) INCLUDE (size_bytes, growing_to, state, binned_until) WHERE (state <> 'gone');
 CREATE INDEX volume_with_condition ON trivet.volume (tenant_id) WHERE (condition IS NOT NULL);
+CREATE TRIGGER count_binned_changed AFTER UPDATE ON trivet.volume FOR EACH ROW WHEN ((((old.state = 'binned') <> (new.state = 'binned')) OR ((new.state = 'binned') AND ((old.backend_id <> new.backend_id) OR (old.pool <> new.pool) OR (0 <> 0))))) EXECUTE FUNCTION trivet.count_binned();
+CREATE TRIGGER count_binned_made AFTER INSERT ON trivet.volume REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION trivet.count_binned();
+CREATE TRIGGER count_binned_removed AFTER DELETE ON trivet.volume FOR EACH ROW WHEN ((old.state = 'binned')) EXECUTE FUNCTION trivet.count_binned();
 CREATE TRIGGER count_changed AFTER UPDATE ON trivet.volume FOR EACH ROW WHEN (((((old.state <> 'gone') AND (NOT ((old.state = 'deleting') AND (old.binned_until IS NOT NULL)))) <> ((new.state <> 'gone') AND (NOT ((new.state = 'deleting') AND (new.binned_until IS NOT NULL))))) OR ((new.state <> 'gone') AND (NOT ((new.state = 'deleting') AND (new.binned_until IS NOT NULL))) AND ((old.backend_id <> new.backend_id) OR (old.pool <> new.pool) OR (GREATEST(old.size_bytes, old.growing_to) <> GREATEST(new.size_bytes, new.growing_to)))))) EXECUTE FUNCTION trivet.count_volume();
 CREATE TRIGGER count_made AFTER INSERT ON trivet.volume REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION trivet.count_volume();
 CREATE TRIGGER count_removed AFTER DELETE ON trivet.volume FOR EACH ROW WHEN (((old.state <> 'gone') AND (NOT ((old.state = 'deleting') AND (old.binned_until IS NOT NULL))))) EXECUTE FUNCTION trivet.count_volume();
@@ -1042,8 +1103,10 @@ CREATE TABLE trivet.volume_protection (
   CONSTRAINT volume_protection_tenant_id_volume_id_fkey FOREIGN KEY (tenant_id, volume_id) REFERENCES trivet.volume(tenant_id, id) ON DELETE CASCADE
 );
 CREATE INDEX volume_protection_due ON trivet.volume_protection (tenant_id, next_run_at);
+CREATE INDEX volume_protection_next ON trivet.volume_protection (next_run_at);
 CREATE INDEX volume_protection_of_template ON trivet.volume_protection (tenant_id, template_id);
 CREATE INDEX volume_protection_prune ON trivet.volume_protection (tenant_id, prune_at) WHERE (prune_at IS NOT NULL);
+CREATE INDEX volume_protection_pruned ON trivet.volume_protection (prune_at) WHERE (prune_at IS NOT NULL);
 ALTER TABLE trivet.volume_protection ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY owner ON trivet.volume_protection TO trivet_owner USING (true) WITH CHECK (true);
 CREATE POLICY tenant ON trivet.volume_protection TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
@@ -1746,6 +1809,51 @@ AS $function$
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.cluster_figures(interval,interval) TO trivet_app;
 
+-- count_binned: no migration of ours
+CREATE OR REPLACE FUNCTION trivet.count_binned()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+DECLARE
+  added record;
+  was bigint;
+  has bigint := 0;
+BEGIN
+  IF TG_OP = 'INSERT' THEN
+    FOR added IN
+      SELECT m.tenant_id, m.backend_id, m.pool AS pool, count(*) AS things, sum(0) AS bytes
+        FROM made m WHERE m.state = 'binned' GROUP BY 1, 2, 3
+    LOOP
+      PERFORM trivet.add_to_tally(added.tenant_id, 'binned', added.backend_id, added.pool, added.things, added.bytes);
+    END LOOP;
+    INSERT INTO trivet.tally_change (tenant_id, kind, row_id, backend_id, pool, things, bytes)
+    SELECT m.tenant_id, 'binned', m.id, m.backend_id, m.pool, 1, 0
+      FROM made m JOIN trivet.tally_pass p ON p.tenant_id = m.tenant_id AND p.kind = 'binned' AND p.open
+     WHERE m.state = 'binned';
+    RETURN NULL;
+  END IF;
+  was := CASE WHEN OLD.state = 'binned' THEN 1 ELSE 0 END;
+  IF TG_OP = 'UPDATE' THEN has := CASE WHEN NEW.state = 'binned' THEN 1 ELSE 0 END; END IF;
+  IF EXISTS (SELECT FROM trivet.tally_pass p WHERE p.tenant_id = OLD.tenant_id AND p.kind = 'binned' AND p.open) THEN
+    IF was = 1 THEN
+      INSERT INTO trivet.tally_change (tenant_id, kind, row_id, backend_id, pool, things, bytes)
+      VALUES (OLD.tenant_id, 'binned', OLD.id, OLD.backend_id, OLD.pool, -1, -(0)::numeric);
+    END IF;
+    IF has = 1 THEN
+      INSERT INTO trivet.tally_change (tenant_id, kind, row_id, backend_id, pool, things, bytes)
+      VALUES (NEW.tenant_id, 'binned', NEW.id, NEW.backend_id, NEW.pool, 1, 0);
+    END IF;
+  END IF;
+  IF has = 1 AND (NEW.backend_id <> OLD.backend_id OR NEW.pool <> OLD.pool) THEN
+    PERFORM trivet.add_to_tally(NEW.tenant_id, 'binned', NEW.backend_id, NEW.pool, 1, 0);
+    has := 0;
+  END IF;
+  PERFORM trivet.add_to_tally(OLD.tenant_id, 'binned', OLD.backend_id, OLD.pool, has - was,
+    CASE has WHEN 1 THEN 0 ELSE 0 END - CASE was WHEN 1 THEN 0 ELSE 0 END);
+  RETURN NULL;
+END $function$;
+GRANT EXECUTE ON FUNCTION trivet.count_binned() TO trivet_app;
+
 -- count_bucket: no migration of ours
 CREATE OR REPLACE FUNCTION trivet.count_bucket()
  RETURNS trigger
@@ -1763,10 +1871,24 @@ BEGIN
     LOOP
       PERFORM trivet.add_to_tally(added.tenant_id, 'bucket', added.backend_id, added.pool, added.things, added.bytes);
     END LOOP;
+    INSERT INTO trivet.tally_change (tenant_id, kind, row_id, backend_id, pool, things, bytes)
+    SELECT m.tenant_id, 'bucket', m.id, m.backend_id, '', 1, coalesce(m.used_bytes, 0)
+      FROM made m JOIN trivet.tally_pass p ON p.tenant_id = m.tenant_id AND p.kind = 'bucket' AND p.open
+     WHERE m.state <> 'gone';
     RETURN NULL;
   END IF;
   was := CASE WHEN OLD.state <> 'gone' THEN 1 ELSE 0 END;
   IF TG_OP = 'UPDATE' THEN has := CASE WHEN NEW.state <> 'gone' THEN 1 ELSE 0 END; END IF;
+  IF EXISTS (SELECT FROM trivet.tally_pass p WHERE p.tenant_id = OLD.tenant_id AND p.kind = 'bucket' AND p.open) THEN
+    IF was = 1 THEN
+      INSERT INTO trivet.tally_change (tenant_id, kind, row_id, backend_id, pool, things, bytes)
+      VALUES (OLD.tenant_id, 'bucket', OLD.id, OLD.backend_id, '', -1, -(coalesce(OLD.used_bytes, 0))::numeric);
+    END IF;
+    IF has = 1 THEN
+      INSERT INTO trivet.tally_change (tenant_id, kind, row_id, backend_id, pool, things, bytes)
+      VALUES (NEW.tenant_id, 'bucket', NEW.id, NEW.backend_id, '', 1, coalesce(NEW.used_bytes, 0));
+    END IF;
+  END IF;
   IF has = 1 AND (NEW.backend_id <> OLD.backend_id OR '' <> '') THEN
     PERFORM trivet.add_to_tally(NEW.tenant_id, 'bucket', NEW.backend_id, '', 1, coalesce(NEW.used_bytes, 0));
     has := 0;
@@ -1777,7 +1899,7 @@ BEGIN
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.count_bucket() TO trivet_app;
 
--- count_change_step: 0042-change-upkeep
+-- count_change_step: 0066-tally-passes
 -- Rule: tallies. How many bytes the change index stores of each pool.
 CREATE OR REPLACE FUNCTION trivet.count_change_step()
  RETURNS trigger
@@ -1794,6 +1916,11 @@ BEGIN
     LOOP
       PERFORM trivet.add_to_tally(counted.tenant_id, 'change_step', counted.backend_id, counted.pool, counted.things, counted.bytes);
     END LOOP;
+    INSERT INTO trivet.tally_change (tenant_id, kind, row_id, backend_id, pool, things, bytes)
+    SELECT v.tenant_id, 'change_step', m.id, v.backend_id, v.pool, 1, m.stored_bytes
+      FROM made m JOIN trivet.tally_pass p ON p.tenant_id = m.tenant_id AND p.kind = 'change_step' AND p.open
+      JOIN trivet.volume v ON v.tenant_id = m.tenant_id AND v.id = m.volume_id
+     WHERE m.stored_bytes > 0;
   END IF;
   IF TG_OP <> 'INSERT' THEN
     FOR counted IN
@@ -1803,10 +1930,60 @@ BEGIN
     LOOP
       PERFORM trivet.add_to_tally(counted.tenant_id, 'change_step', counted.backend_id, counted.pool, -counted.things, -counted.bytes);
     END LOOP;
+    INSERT INTO trivet.tally_change (tenant_id, kind, row_id, backend_id, pool, things, bytes)
+    SELECT v.tenant_id, 'change_step', r.id, v.backend_id, v.pool, -1, -r.stored_bytes
+      FROM removed r JOIN trivet.tally_pass p ON p.tenant_id = r.tenant_id AND p.kind = 'change_step' AND p.open
+      JOIN trivet.volume v ON v.tenant_id = r.tenant_id AND v.id = r.volume_id
+     WHERE r.stored_bytes > 0;
   END IF;
   RETURN NULL;
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.count_change_step() TO trivet_app;
+
+-- count_registered: no migration of ours
+CREATE OR REPLACE FUNCTION trivet.count_registered()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+DECLARE
+  added record;
+  was bigint;
+  has bigint := 0;
+BEGIN
+  IF TG_OP = 'INSERT' THEN
+    FOR added IN
+      SELECT m.tenant_id, m.backend_id, '' AS pool, count(*) AS things, sum(coalesce(m.used_bytes, 0)) AS bytes
+        FROM made m WHERE m.state <> 'gone' AND m.origin = 'registered' GROUP BY 1, 2, 3
+    LOOP
+      PERFORM trivet.add_to_tally(added.tenant_id, 'registered', added.backend_id, added.pool, added.things, added.bytes);
+    END LOOP;
+    INSERT INTO trivet.tally_change (tenant_id, kind, row_id, backend_id, pool, things, bytes)
+    SELECT m.tenant_id, 'registered', m.id, m.backend_id, '', 1, coalesce(m.used_bytes, 0)
+      FROM made m JOIN trivet.tally_pass p ON p.tenant_id = m.tenant_id AND p.kind = 'registered' AND p.open
+     WHERE m.state <> 'gone' AND m.origin = 'registered';
+    RETURN NULL;
+  END IF;
+  was := CASE WHEN OLD.state <> 'gone' AND OLD.origin = 'registered' THEN 1 ELSE 0 END;
+  IF TG_OP = 'UPDATE' THEN has := CASE WHEN NEW.state <> 'gone' AND NEW.origin = 'registered' THEN 1 ELSE 0 END; END IF;
+  IF EXISTS (SELECT FROM trivet.tally_pass p WHERE p.tenant_id = OLD.tenant_id AND p.kind = 'registered' AND p.open) THEN
+    IF was = 1 THEN
+      INSERT INTO trivet.tally_change (tenant_id, kind, row_id, backend_id, pool, things, bytes)
+      VALUES (OLD.tenant_id, 'registered', OLD.id, OLD.backend_id, '', -1, -(coalesce(OLD.used_bytes, 0))::numeric);
+    END IF;
+    IF has = 1 THEN
+      INSERT INTO trivet.tally_change (tenant_id, kind, row_id, backend_id, pool, things, bytes)
+      VALUES (NEW.tenant_id, 'registered', NEW.id, NEW.backend_id, '', 1, coalesce(NEW.used_bytes, 0));
+    END IF;
+  END IF;
+  IF has = 1 AND (NEW.backend_id <> OLD.backend_id OR '' <> '') THEN
+    PERFORM trivet.add_to_tally(NEW.tenant_id, 'registered', NEW.backend_id, '', 1, coalesce(NEW.used_bytes, 0));
+    has := 0;
+  END IF;
+  PERFORM trivet.add_to_tally(OLD.tenant_id, 'registered', OLD.backend_id, '', has - was,
+    CASE has WHEN 1 THEN coalesce(NEW.used_bytes, 0) ELSE 0 END - CASE was WHEN 1 THEN coalesce(OLD.used_bytes, 0) ELSE 0 END);
+  RETURN NULL;
+END $function$;
+GRANT EXECUTE ON FUNCTION trivet.count_registered() TO trivet_app;
 
 -- count_snapshot: no migration of ours
 CREATE OR REPLACE FUNCTION trivet.count_snapshot()
@@ -1825,10 +2002,24 @@ BEGIN
     LOOP
       PERFORM trivet.add_to_tally(added.tenant_id, 'snapshot', added.backend_id, added.pool, added.things, added.bytes);
     END LOOP;
+    INSERT INTO trivet.tally_change (tenant_id, kind, row_id, backend_id, pool, things, bytes)
+    SELECT m.tenant_id, 'snapshot', m.id, m.backend_id, '', 1, 0
+      FROM made m JOIN trivet.tally_pass p ON p.tenant_id = m.tenant_id AND p.kind = 'snapshot' AND p.open
+     WHERE m.state <> 'gone' OR m.cut IS NOT NULL AND m.image_gone_at IS NULL;
     RETURN NULL;
   END IF;
   was := CASE WHEN OLD.state <> 'gone' OR OLD.cut IS NOT NULL AND OLD.image_gone_at IS NULL THEN 1 ELSE 0 END;
   IF TG_OP = 'UPDATE' THEN has := CASE WHEN NEW.state <> 'gone' OR NEW.cut IS NOT NULL AND NEW.image_gone_at IS NULL THEN 1 ELSE 0 END; END IF;
+  IF EXISTS (SELECT FROM trivet.tally_pass p WHERE p.tenant_id = OLD.tenant_id AND p.kind = 'snapshot' AND p.open) THEN
+    IF was = 1 THEN
+      INSERT INTO trivet.tally_change (tenant_id, kind, row_id, backend_id, pool, things, bytes)
+      VALUES (OLD.tenant_id, 'snapshot', OLD.id, OLD.backend_id, '', -1, -(0)::numeric);
+    END IF;
+    IF has = 1 THEN
+      INSERT INTO trivet.tally_change (tenant_id, kind, row_id, backend_id, pool, things, bytes)
+      VALUES (NEW.tenant_id, 'snapshot', NEW.id, NEW.backend_id, '', 1, 0);
+    END IF;
+  END IF;
   IF has = 1 AND (NEW.backend_id <> OLD.backend_id OR '' <> '') THEN
     PERFORM trivet.add_to_tally(NEW.tenant_id, 'snapshot', NEW.backend_id, '', 1, 0);
     has := 0;
@@ -1856,10 +2047,24 @@ BEGIN
     LOOP
       PERFORM trivet.add_to_tally(added.tenant_id, 'volume', added.backend_id, added.pool, added.things, added.bytes);
     END LOOP;
+    INSERT INTO trivet.tally_change (tenant_id, kind, row_id, backend_id, pool, things, bytes)
+    SELECT m.tenant_id, 'volume', m.id, m.backend_id, m.pool, 1, greatest(m.size_bytes, m.growing_to)
+      FROM made m JOIN trivet.tally_pass p ON p.tenant_id = m.tenant_id AND p.kind = 'volume' AND p.open
+     WHERE m.state <> 'gone' AND NOT (m.state = 'deleting' AND m.binned_until IS NOT NULL);
     RETURN NULL;
   END IF;
   was := CASE WHEN OLD.state <> 'gone' AND NOT (OLD.state = 'deleting' AND OLD.binned_until IS NOT NULL) THEN 1 ELSE 0 END;
   IF TG_OP = 'UPDATE' THEN has := CASE WHEN NEW.state <> 'gone' AND NOT (NEW.state = 'deleting' AND NEW.binned_until IS NOT NULL) THEN 1 ELSE 0 END; END IF;
+  IF EXISTS (SELECT FROM trivet.tally_pass p WHERE p.tenant_id = OLD.tenant_id AND p.kind = 'volume' AND p.open) THEN
+    IF was = 1 THEN
+      INSERT INTO trivet.tally_change (tenant_id, kind, row_id, backend_id, pool, things, bytes)
+      VALUES (OLD.tenant_id, 'volume', OLD.id, OLD.backend_id, OLD.pool, -1, -(greatest(OLD.size_bytes, OLD.growing_to))::numeric);
+    END IF;
+    IF has = 1 THEN
+      INSERT INTO trivet.tally_change (tenant_id, kind, row_id, backend_id, pool, things, bytes)
+      VALUES (NEW.tenant_id, 'volume', NEW.id, NEW.backend_id, NEW.pool, 1, greatest(NEW.size_bytes, NEW.growing_to));
+    END IF;
+  END IF;
   IF has = 1 AND (NEW.backend_id <> OLD.backend_id OR NEW.pool <> OLD.pool) THEN
     PERFORM trivet.add_to_tally(NEW.tenant_id, 'volume', NEW.backend_id, NEW.pool, 1, greatest(NEW.size_bytes, NEW.growing_to));
     has := 0;
@@ -3247,7 +3452,7 @@ AS $function$
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.promised_to_others(uuid,uuid,text) TO trivet_app;
 
--- protection_due: 0006-suspension
+-- protection_due: 0066-tallies-of-bins
 -- Tenants with something due: what a scheduler must know before it enters one.
 CREATE OR REPLACE FUNCTION trivet.protection_due()
  RETURNS TABLE(tenant_id uuid)
@@ -3256,7 +3461,9 @@ CREATE OR REPLACE FUNCTION trivet.protection_due()
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
   SELECT t.id FROM trivet.tenant t
-   WHERE t.state = 'active' AND (EXISTS (SELECT FROM trivet.volume_protection p WHERE p.tenant_id = t.id AND p.next_run_at <= now())
+   WHERE (SELECT EXISTS (SELECT FROM trivet.volume_protection p WHERE p.next_run_at <= now())
+       OR EXISTS (SELECT FROM trivet.volume_protection p WHERE p.prune_at <= now())
+       OR EXISTS (SELECT FROM trivet.finding f WHERE f.kind = 'protection_paused')) AND t.state = 'active' AND (EXISTS (SELECT FROM trivet.volume_protection p WHERE p.tenant_id = t.id AND p.next_run_at <= now())
       OR EXISTS (SELECT FROM trivet.volume_protection p WHERE p.tenant_id = t.id AND p.prune_at <= now())
       OR EXISTS (SELECT FROM trivet.finding f WHERE f.tenant_id = t.id AND f.kind = 'protection_paused'));
 $function$;
@@ -3389,7 +3596,7 @@ BEGIN
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.read_outcomes(uuid,uuid[]) TO trivet_app;
 
--- recount: 0027-tallies
+-- recount: 0066-tally-passes
 -- Adds to a tenant's tallies what they lack, and says it. Both are read by one statement, so that whoever changes something
 -- meanwhile is in both or in none, and waits for nothing. What it says is a defect, or was there before tallies were.
 CREATE OR REPLACE FUNCTION trivet.recount(p_tenant uuid)
@@ -3404,18 +3611,22 @@ DECLARE
 BEGIN
   -- Two at once would add it twice.
   PERFORM pg_advisory_xact_lock(hashtextextended(concat_ws('/', 'recount', p_tenant), 0));
+  
   FOR lacking IN
     SELECT kind, backend_id, pool, coalesce(h.things, 0) - coalesce(t.things, 0) AS things,
            coalesce(h.bytes, 0) - coalesce(t.bytes, 0) AS bytes
-      FROM (SELECT 'volume' AS kind, r.backend_id, r.pool AS pool, count(*) AS things, sum(greatest(r.size_bytes, r.growing_to))::numeric AS bytes
+      FROM (SELECT 'volume' AS kind, r.backend_id AS backend_id, r.pool AS pool, count(*) AS things, sum(greatest(r.size_bytes, r.growing_to))::numeric AS bytes
             FROM trivet.volume r WHERE r.tenant_id = p_tenant AND (r.state <> 'gone' AND NOT (r.state = 'deleting' AND r.binned_until IS NOT NULL)) GROUP BY 2, 3
-            UNION ALL SELECT 'snapshot' AS kind, r.backend_id, '' AS pool, count(*) AS things, sum(0)::numeric AS bytes
+            UNION ALL SELECT 'snapshot' AS kind, r.backend_id AS backend_id, '' AS pool, count(*) AS things, sum(0)::numeric AS bytes
             FROM trivet.snapshot r WHERE r.tenant_id = p_tenant AND (r.state <> 'gone' OR r.cut IS NOT NULL AND r.image_gone_at IS NULL) GROUP BY 2, 3
-            UNION ALL SELECT 'bucket' AS kind, r.backend_id, '' AS pool, count(*) AS things, sum(coalesce(r.used_bytes, 0))::numeric AS bytes
+            UNION ALL SELECT 'bucket' AS kind, r.backend_id AS backend_id, '' AS pool, count(*) AS things, sum(coalesce(r.used_bytes, 0))::numeric AS bytes
             FROM trivet.bucket r WHERE r.tenant_id = p_tenant AND (r.state <> 'gone') GROUP BY 2, 3
-            UNION ALL SELECT 'change_step', v.backend_id, v.pool, count(*), sum(c.stored_bytes)::numeric
-              FROM trivet.change_step c JOIN trivet.volume v ON v.tenant_id = c.tenant_id AND v.id = c.volume_id
-             WHERE c.tenant_id = p_tenant AND c.stored_bytes > 0 GROUP BY 2, 3) AS h
+            UNION ALL SELECT 'binned' AS kind, r.backend_id AS backend_id, r.pool AS pool, count(*) AS things, sum(0)::numeric AS bytes
+            FROM trivet.volume r WHERE r.tenant_id = p_tenant AND (r.state = 'binned') GROUP BY 2, 3
+            UNION ALL SELECT 'registered' AS kind, r.backend_id AS backend_id, '' AS pool, count(*) AS things, sum(coalesce(r.used_bytes, 0))::numeric AS bytes
+            FROM trivet.bucket r WHERE r.tenant_id = p_tenant AND (r.state <> 'gone' AND r.origin = 'registered') GROUP BY 2, 3
+            UNION ALL SELECT 'change_step' AS kind, v.backend_id AS backend_id, v.pool AS pool, count(*) AS things, sum(r.stored_bytes)::numeric AS bytes
+            FROM trivet.change_step r JOIN trivet.volume v ON v.tenant_id = r.tenant_id AND v.id = r.volume_id WHERE r.tenant_id = p_tenant AND (r.stored_bytes > 0) GROUP BY 2, 3) AS h
       FULL JOIN (SELECT kind, backend_id, pool, sum(things)::bigint AS things, sum(bytes) AS bytes
                    FROM trivet.tally WHERE tenant_id = p_tenant GROUP BY 1, 2, 3) AS t USING (kind, backend_id, pool)
      WHERE (coalesce(h.things, 0), coalesce(h.bytes, 0)) <> (coalesce(t.things, 0), coalesce(t.bytes, 0))
@@ -3683,6 +3894,212 @@ BEGIN
   RETURN true;
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.takes_new(text,text) TO trivet_app;
+
+-- tallies_to_compare: 0066-tally-passes
+-- What is to be compared next: what is open, and then what was not for the longest time.
+CREATE OR REPLACE FUNCTION trivet.tallies_to_compare(p_again_ms double precision, p_most integer)
+ RETURNS TABLE(tenant_id uuid, kind text)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  SELECT t.id, k.kind
+    FROM trivet.tenant t CROSS JOIN unnest('{volume,snapshot,bucket,binned,registered,change_step}'::text[]) AS k (kind)
+    LEFT JOIN trivet.tally_pass p ON p.tenant_id = t.id AND p.kind = k.kind
+   WHERE p.tenant_id IS NULL OR p.open OR p.ended_at <= now() - p_again_ms * interval '1 ms'
+   ORDER BY coalesce(p.open, false) DESC, p.ended_at NULLS FIRST, t.id, k.kind LIMIT p_most;
+$function$;
+GRANT EXECUTE ON FUNCTION trivet.tallies_to_compare(double precision,integer) TO trivet_engine;
+
+-- tally_step: 0066-tally-passes
+-- One step of the comparison: of a few rows at once, of many by portions in the order of their ids. A portion keeps what it
+-- counted and which transactions it saw; at the end that is added which the others changed in it since. So it is exact, and
+-- nobody waits. NULL as progress: a tally lacked this, and has it now.
+CREATE OR REPLACE FUNCTION trivet.tally_step(p_tenant uuid, p_kind text, p_rows integer)
+ RETURNS TABLE(progress text, looked integer, kind text, backend_id uuid, pool text, things bigint, bytes numeric)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+DECLARE
+  here text := (SELECT d.oid || '/' || pg_postmaster_start_time() FROM pg_database d WHERE d.datname = current_database());
+  pass trivet.tally_pass;
+  portion trivet.tally_portion;
+  place uuid;
+  lacking record;
+  seen integer;
+BEGIN
+  -- Whoever recounts adds too.
+  PERFORM pg_advisory_xact_lock(hashtextextended(concat_ws('/', 'recount', p_tenant), 0));
+  SELECT * INTO pass FROM trivet.tally_pass WHERE tenant_id = p_tenant AND kind = p_kind;
+  IF pass.open IS NOT TRUE OR pass.made_in <> here THEN
+    DELETE FROM trivet.tally_portion WHERE tenant_id = p_tenant AND kind = p_kind;
+    DELETE FROM trivet.tally_change WHERE tenant_id = p_tenant AND kind = p_kind;
+    IF p_kind = 'volume' THEN SELECT count(*) INTO seen FROM (SELECT FROM trivet.volume r WHERE r.tenant_id = p_tenant LIMIT p_rows) AS few; END IF;
+    IF p_kind = 'snapshot' THEN SELECT count(*) INTO seen FROM (SELECT FROM trivet.snapshot r WHERE r.tenant_id = p_tenant LIMIT p_rows) AS few; END IF;
+    IF p_kind = 'bucket' THEN SELECT count(*) INTO seen FROM (SELECT FROM trivet.bucket r WHERE r.tenant_id = p_tenant LIMIT p_rows) AS few; END IF;
+    IF p_kind = 'binned' THEN SELECT count(*) INTO seen FROM (SELECT FROM trivet.volume r WHERE r.tenant_id = p_tenant LIMIT p_rows) AS few; END IF;
+    IF p_kind = 'registered' THEN SELECT count(*) INTO seen FROM (SELECT FROM trivet.bucket r WHERE r.tenant_id = p_tenant LIMIT p_rows) AS few; END IF;
+    IF p_kind = 'change_step' THEN SELECT count(*) INTO seen FROM (SELECT FROM trivet.change_step r WHERE r.tenant_id = p_tenant LIMIT p_rows) AS few; END IF;
+    IF seen < p_rows THEN
+      
+  FOR lacking IN
+    SELECT kind, backend_id, pool, coalesce(h.things, 0) - coalesce(t.things, 0) AS things,
+           coalesce(h.bytes, 0) - coalesce(t.bytes, 0) AS bytes
+      FROM (SELECT 'volume' AS kind, r.backend_id AS backend_id, r.pool AS pool, count(*) AS things, sum(greatest(r.size_bytes, r.growing_to))::numeric AS bytes
+            FROM trivet.volume r WHERE r.tenant_id = p_tenant AND (r.state <> 'gone' AND NOT (r.state = 'deleting' AND r.binned_until IS NOT NULL)) AND p_kind = 'volume' GROUP BY 2, 3
+            UNION ALL SELECT 'snapshot' AS kind, r.backend_id AS backend_id, '' AS pool, count(*) AS things, sum(0)::numeric AS bytes
+            FROM trivet.snapshot r WHERE r.tenant_id = p_tenant AND (r.state <> 'gone' OR r.cut IS NOT NULL AND r.image_gone_at IS NULL) AND p_kind = 'snapshot' GROUP BY 2, 3
+            UNION ALL SELECT 'bucket' AS kind, r.backend_id AS backend_id, '' AS pool, count(*) AS things, sum(coalesce(r.used_bytes, 0))::numeric AS bytes
+            FROM trivet.bucket r WHERE r.tenant_id = p_tenant AND (r.state <> 'gone') AND p_kind = 'bucket' GROUP BY 2, 3
+            UNION ALL SELECT 'binned' AS kind, r.backend_id AS backend_id, r.pool AS pool, count(*) AS things, sum(0)::numeric AS bytes
+            FROM trivet.volume r WHERE r.tenant_id = p_tenant AND (r.state = 'binned') AND p_kind = 'binned' GROUP BY 2, 3
+            UNION ALL SELECT 'registered' AS kind, r.backend_id AS backend_id, '' AS pool, count(*) AS things, sum(coalesce(r.used_bytes, 0))::numeric AS bytes
+            FROM trivet.bucket r WHERE r.tenant_id = p_tenant AND (r.state <> 'gone' AND r.origin = 'registered') AND p_kind = 'registered' GROUP BY 2, 3
+            UNION ALL SELECT 'change_step' AS kind, v.backend_id AS backend_id, v.pool AS pool, count(*) AS things, sum(r.stored_bytes)::numeric AS bytes
+            FROM trivet.change_step r JOIN trivet.volume v ON v.tenant_id = r.tenant_id AND v.id = r.volume_id WHERE r.tenant_id = p_tenant AND (r.stored_bytes > 0) AND p_kind = 'change_step' GROUP BY 2, 3) AS h
+      FULL JOIN (SELECT kind, backend_id, pool, sum(things)::bigint AS things, sum(bytes) AS bytes
+                   FROM trivet.tally WHERE tenant_id = p_tenant AND kind = p_kind GROUP BY 1, 2, 3) AS t USING (kind, backend_id, pool)
+     WHERE (coalesce(h.things, 0), coalesce(h.bytes, 0)) <> (coalesce(t.things, 0), coalesce(t.bytes, 0))
+  LOOP
+    PERFORM trivet.add_to_tally(p_tenant, lacking.kind, lacking.backend_id, lacking.pool, lacking.things, lacking.bytes);
+    RETURN QUERY SELECT NULL::text, 0, p_kind, lacking.backend_id, lacking.pool, lacking.things, lacking.bytes;
+  END LOOP;
+    END IF;
+    INSERT INTO trivet.tally_pass AS p (tenant_id, kind, open, made_in, ended_at)
+    VALUES (p_tenant, p_kind, seen >= p_rows, here, CASE WHEN seen < p_rows THEN now() END)
+    ON CONFLICT (tenant_id, kind) DO UPDATE SET open = excluded.open, made_in = excluded.made_in, settled = NULL,
+      ended_at = coalesce(excluded.ended_at, p.ended_at);
+    RETURN QUERY SELECT CASE WHEN seen < p_rows THEN 'done' ELSE 'open' END, seen, p_kind, NULL::uuid, NULL::text, NULL::bigint, NULL::numeric;
+    RETURN;
+  END IF;
+  IF pass.settled IS NULL THEN
+    UPDATE trivet.tally_pass SET settled = pg_snapshot_xmax(pg_current_snapshot())
+     WHERE tenant_id = p_tenant AND kind = p_kind RETURNING settled INTO pass.settled;
+  END IF;
+  IF pg_snapshot_xmin(pg_current_snapshot()) < pass.settled THEN
+    RETURN QUERY SELECT 'waits', 0, p_kind, NULL::uuid, NULL::text, NULL::bigint, NULL::numeric;
+    RETURN;
+  END IF;
+  SELECT coalesce((SELECT upto FROM trivet.tally_portion WHERE tenant_id = p_tenant AND kind = p_kind ORDER BY upto DESC LIMIT 1),
+                  '00000000-0000-0000-0000-000000000000') INTO place;
+  
+  IF p_kind = 'volume' THEN
+    WITH part AS MATERIALIZED (
+      SELECT r.id, r.backend_id AS backend_id, r.pool AS pool, (r.state <> 'gone' AND NOT (r.state = 'deleting' AND r.binned_until IS NOT NULL)) AS counts, greatest(r.size_bytes, r.growing_to) AS bytes
+        FROM trivet.volume r WHERE r.tenant_id = p_tenant AND r.id > place ORDER BY r.id LIMIT p_rows)
+    INSERT INTO trivet.tally_portion (tenant_id, kind, upto, seen, looked, counted)
+    SELECT p_tenant, p_kind, CASE WHEN count(*) < p_rows THEN 'ffffffff-ffff-ffff-ffff-ffffffffffff' ELSE (SELECT id FROM part ORDER BY id DESC LIMIT 1) END,
+           pg_current_snapshot(), count(*),
+           (SELECT coalesce(jsonb_agg(to_jsonb(s)), '[]')
+              FROM (SELECT backend_id, pool, count(*) AS things, sum(bytes)::numeric AS bytes
+                      FROM part WHERE counts GROUP BY 1, 2) AS s)
+      FROM part
+    RETURNING * INTO portion;
+  END IF;
+
+  IF p_kind = 'snapshot' THEN
+    WITH part AS MATERIALIZED (
+      SELECT r.id, r.backend_id AS backend_id, '' AS pool, (r.state <> 'gone' OR r.cut IS NOT NULL AND r.image_gone_at IS NULL) AS counts, 0 AS bytes
+        FROM trivet.snapshot r WHERE r.tenant_id = p_tenant AND r.id > place ORDER BY r.id LIMIT p_rows)
+    INSERT INTO trivet.tally_portion (tenant_id, kind, upto, seen, looked, counted)
+    SELECT p_tenant, p_kind, CASE WHEN count(*) < p_rows THEN 'ffffffff-ffff-ffff-ffff-ffffffffffff' ELSE (SELECT id FROM part ORDER BY id DESC LIMIT 1) END,
+           pg_current_snapshot(), count(*),
+           (SELECT coalesce(jsonb_agg(to_jsonb(s)), '[]')
+              FROM (SELECT backend_id, pool, count(*) AS things, sum(bytes)::numeric AS bytes
+                      FROM part WHERE counts GROUP BY 1, 2) AS s)
+      FROM part
+    RETURNING * INTO portion;
+  END IF;
+
+  IF p_kind = 'bucket' THEN
+    WITH part AS MATERIALIZED (
+      SELECT r.id, r.backend_id AS backend_id, '' AS pool, (r.state <> 'gone') AS counts, coalesce(r.used_bytes, 0) AS bytes
+        FROM trivet.bucket r WHERE r.tenant_id = p_tenant AND r.id > place ORDER BY r.id LIMIT p_rows)
+    INSERT INTO trivet.tally_portion (tenant_id, kind, upto, seen, looked, counted)
+    SELECT p_tenant, p_kind, CASE WHEN count(*) < p_rows THEN 'ffffffff-ffff-ffff-ffff-ffffffffffff' ELSE (SELECT id FROM part ORDER BY id DESC LIMIT 1) END,
+           pg_current_snapshot(), count(*),
+           (SELECT coalesce(jsonb_agg(to_jsonb(s)), '[]')
+              FROM (SELECT backend_id, pool, count(*) AS things, sum(bytes)::numeric AS bytes
+                      FROM part WHERE counts GROUP BY 1, 2) AS s)
+      FROM part
+    RETURNING * INTO portion;
+  END IF;
+
+  IF p_kind = 'binned' THEN
+    WITH part AS MATERIALIZED (
+      SELECT r.id, r.backend_id AS backend_id, r.pool AS pool, (r.state = 'binned') AS counts, 0 AS bytes
+        FROM trivet.volume r WHERE r.tenant_id = p_tenant AND r.id > place ORDER BY r.id LIMIT p_rows)
+    INSERT INTO trivet.tally_portion (tenant_id, kind, upto, seen, looked, counted)
+    SELECT p_tenant, p_kind, CASE WHEN count(*) < p_rows THEN 'ffffffff-ffff-ffff-ffff-ffffffffffff' ELSE (SELECT id FROM part ORDER BY id DESC LIMIT 1) END,
+           pg_current_snapshot(), count(*),
+           (SELECT coalesce(jsonb_agg(to_jsonb(s)), '[]')
+              FROM (SELECT backend_id, pool, count(*) AS things, sum(bytes)::numeric AS bytes
+                      FROM part WHERE counts GROUP BY 1, 2) AS s)
+      FROM part
+    RETURNING * INTO portion;
+  END IF;
+
+  IF p_kind = 'registered' THEN
+    WITH part AS MATERIALIZED (
+      SELECT r.id, r.backend_id AS backend_id, '' AS pool, (r.state <> 'gone' AND r.origin = 'registered') AS counts, coalesce(r.used_bytes, 0) AS bytes
+        FROM trivet.bucket r WHERE r.tenant_id = p_tenant AND r.id > place ORDER BY r.id LIMIT p_rows)
+    INSERT INTO trivet.tally_portion (tenant_id, kind, upto, seen, looked, counted)
+    SELECT p_tenant, p_kind, CASE WHEN count(*) < p_rows THEN 'ffffffff-ffff-ffff-ffff-ffffffffffff' ELSE (SELECT id FROM part ORDER BY id DESC LIMIT 1) END,
+           pg_current_snapshot(), count(*),
+           (SELECT coalesce(jsonb_agg(to_jsonb(s)), '[]')
+              FROM (SELECT backend_id, pool, count(*) AS things, sum(bytes)::numeric AS bytes
+                      FROM part WHERE counts GROUP BY 1, 2) AS s)
+      FROM part
+    RETURNING * INTO portion;
+  END IF;
+
+  IF p_kind = 'change_step' THEN
+    WITH part AS MATERIALIZED (
+      SELECT r.id, v.backend_id AS backend_id, v.pool AS pool, (r.stored_bytes > 0) AS counts, r.stored_bytes AS bytes
+        FROM trivet.change_step r JOIN trivet.volume v ON v.tenant_id = r.tenant_id AND v.id = r.volume_id WHERE r.tenant_id = p_tenant AND r.id > place ORDER BY r.id LIMIT p_rows)
+    INSERT INTO trivet.tally_portion (tenant_id, kind, upto, seen, looked, counted)
+    SELECT p_tenant, p_kind, CASE WHEN count(*) < p_rows THEN 'ffffffff-ffff-ffff-ffff-ffffffffffff' ELSE (SELECT id FROM part ORDER BY id DESC LIMIT 1) END,
+           pg_current_snapshot(), count(*),
+           (SELECT coalesce(jsonb_agg(to_jsonb(s)), '[]')
+              FROM (SELECT backend_id, pool, count(*) AS things, sum(bytes)::numeric AS bytes
+                      FROM part WHERE counts GROUP BY 1, 2) AS s)
+      FROM part
+    RETURNING * INTO portion;
+  END IF;
+  IF portion.upto = 'ffffffff-ffff-ffff-ffff-ffffffffffff' THEN
+    
+  FOR lacking IN
+    SELECT kind, backend_id, pool, coalesce(h.things, 0) - coalesce(t.things, 0) AS things,
+           coalesce(h.bytes, 0) - coalesce(t.bytes, 0) AS bytes
+      FROM (
+      SELECT p_kind AS kind, a.backend_id, a.pool, sum(a.things)::bigint AS things, sum(a.bytes) AS bytes
+        FROM (SELECT c.backend_id, c.pool, c.things, c.bytes
+                FROM trivet.tally_portion p, jsonb_to_recordset(p.counted) AS c (backend_id uuid, pool text, things bigint, bytes numeric)
+               WHERE p.tenant_id = p_tenant AND p.kind = p_kind
+              UNION ALL
+              SELECT c.backend_id, c.pool, c.things, c.bytes FROM trivet.tally_change c
+               CROSS JOIN LATERAL (SELECT p.seen FROM trivet.tally_portion p
+                                    WHERE p.tenant_id = p_tenant AND p.kind = p_kind AND p.upto >= c.row_id
+                                    ORDER BY p.upto LIMIT 1) AS p
+               WHERE c.tenant_id = p_tenant AND c.kind = p_kind AND NOT pg_visible_in_snapshot(c.xid, p.seen)) AS a
+       GROUP BY 2, 3) AS h
+      FULL JOIN (SELECT kind, backend_id, pool, sum(things)::bigint AS things, sum(bytes) AS bytes
+                   FROM trivet.tally WHERE tenant_id = p_tenant AND kind = p_kind GROUP BY 1, 2, 3) AS t USING (kind, backend_id, pool)
+     WHERE (coalesce(h.things, 0), coalesce(h.bytes, 0)) <> (coalesce(t.things, 0), coalesce(t.bytes, 0))
+  LOOP
+    PERFORM trivet.add_to_tally(p_tenant, lacking.kind, lacking.backend_id, lacking.pool, lacking.things, lacking.bytes);
+    RETURN QUERY SELECT NULL::text, 0, p_kind, lacking.backend_id, lacking.pool, lacking.things, lacking.bytes;
+  END LOOP;
+    DELETE FROM trivet.tally_portion WHERE tenant_id = p_tenant AND kind = p_kind;
+    DELETE FROM trivet.tally_change WHERE tenant_id = p_tenant AND kind = p_kind;
+    UPDATE trivet.tally_pass SET open = false, settled = NULL, ended_at = now() WHERE tenant_id = p_tenant AND kind = p_kind;
+  END IF;
+  RETURN QUERY SELECT CASE WHEN portion.upto = 'ffffffff-ffff-ffff-ffff-ffffffffffff' THEN 'done' ELSE 'portion' END, portion.looked, p_kind,
+                      NULL::uuid, NULL::text, NULL::bigint, NULL::numeric;
+END $function$;
+GRANT EXECUTE ON FUNCTION trivet.tally_step(uuid,text,integer) TO trivet_engine;
 
 -- tell_changed: 0038-told-changes
 -- Rule: told changes. Tells who follows them that tenants, endpoints and backends (doors) or paused classes (queues) have changed:

@@ -8,6 +8,11 @@ SELECT kind || ' in ' || coalesce(nullif(pool, ''), '-') || ': ' || coalesce(t.t
           FROM trivet.volume
          WHERE state IN ('creating', 'ready', 'binned') OR state = 'deleting' AND binned_until IS NULL GROUP BY 1, 3, 4
         UNION ALL
+        SELECT tenant_id, 'binned', backend_id, pool, count(*), 0 FROM trivet.volume WHERE state = 'binned' GROUP BY 1, 3, 4
+        UNION ALL
+        SELECT tenant_id, 'registered', backend_id, '', count(*), coalesce(sum(used_bytes), 0) FROM trivet.bucket
+         WHERE state <> 'gone' AND origin = 'registered' GROUP BY 1, 3
+        UNION ALL
         SELECT tenant_id, 'snapshot', backend_id, '', count(*), 0 FROM trivet.snapshot
          WHERE state <> 'gone' OR image_gone_at IS NULL AND cut IS NOT NULL GROUP BY 1, 3
         UNION ALL

@@ -50,6 +50,17 @@ export async function fillTenant(
     tenant,
     made.operation,
   ]);
+  await query("INSERT INTO trivet.tally_pass (tenant_id, kind, open, made_in) VALUES ($1, 'bucket', false, '')", [
+    tenant,
+  ]);
+  await query(
+    "INSERT INTO trivet.tally_portion (tenant_id, kind, upto, seen, looked, counted) VALUES ($1, 'bucket', $2, '1:1:', 0, '[]')",
+    [tenant, made.bucket],
+  );
+  await query(
+    "INSERT INTO trivet.tally_change (tenant_id, kind, row_id, backend_id, pool, things, bytes) VALUES ($1, 'bucket', $2, $3, '', 1, 0)",
+    [tenant, made.bucket, made.backend],
+  );
   await query('INSERT INTO trivet.backend_circuit (tenant_id, backend_id, reason) VALUES ($1, $2, $3)', [
     tenant,
     made.backend,

@@ -17,6 +17,8 @@ import { wrongTallies } from '#test/support/tallies';
 const RUNS = Number(process.env.TRIVET_MODEL_RUNS ?? 15);
 const SEED = Number(process.env.TRIVET_MODEL_SEED ?? Date.now() % 2 ** 31);
 const CONNECTIONS = 3;
+/** Whatever there is, in one run. */
+const ALL = { portion: 10_000, rows: 1_000_000, steps: 1_000, againMs: 0 };
 
 let testDatabase: TestDatabase;
 let database: Database;
@@ -101,6 +103,7 @@ const STEPS = [
   update('snapshot', 'cut = NULL'),
   update('bucket', "state = 'ready', used_bytes = (random() * 1e6)::bigint"),
   update('bucket', "state = 'gone'"),
+  update('bucket', "origin = CASE origin WHEN 'created' THEN 'registered' ELSE 'created' END"),
   (count: number) => ({ text: `DELETE FROM trivet.snapshot WHERE ${some('snapshot', count)}`, params: [tenant] }),
   (count: number) => ({ text: `DELETE FROM trivet.bucket WHERE ${some('bucket', count)}`, params: [tenant] }),
   (count: number) => ({
@@ -151,6 +154,78 @@ describe('tallies', () => {
     },
     Math.max(60_000, RUNS * 5_000),
   );
+
+  it(
+    `are found right by portions while rows before and behind them change (${RUNS} runs, seed ${SEED})`,
+    async () => {
+      const step = async (kind: string) =>
+        database.engine<{ progress: string | null; things: string; bytes: string }>(
+          sql('', 'SELECT progress, things::text, bytes::text FROM trivet.tally_step($1, $2, 3)'),
+          [tenant, kind],
+        );
+      const lines = fc.array(fc.array(transaction, { minLength: 8, maxLength: 16 }), {
+        minLength: CONNECTIONS,
+        maxLength: CONNECTIONS,
+      });
+      let portions = 0;
+      const property = fc.asyncProperty(lines, async all => {
+        await clients[0]!.query(NEW_VOLUMES, [tenant, backend, second, 10]);
+        await clients[0]!.query(NEW_BUCKETS, [tenant, backend, 5]);
+        let under = true;
+        const compare = async () => {
+          do {
+            for (const kind of ['volume', 'binned', 'snapshot', 'bucket', 'registered', 'change_step'])
+              for (let ended = false; !ended; ) {
+                const told = await step(kind);
+                expect(told.filter(({ progress }) => progress === null)).toEqual([]);
+                ended = told.some(({ progress }) => progress === 'done');
+                portions += told.filter(({ progress }) => progress === 'portion').length;
+              }
+          } while (under);
+        };
+        const changes = Promise.all(
+          all.map(async (line, n) => {
+            for (const one of line) await send(clients[n]!, one);
+          }),
+        ).finally(() => {
+          under = false;
+        });
+        await Promise.all([changes, compare()]);
+        expect(await wrongTallies(testDatabase)).toEqual([]);
+      });
+      await fc.assert(property, { numRuns: RUNS, seed: SEED, endOnFailure: true });
+      expect(portions).toBeGreaterThan(RUNS);
+      // What was said when a comparison had just ended goes with the next one.
+      await new TallyCheck(database, ALL).run(new AbortController().signal);
+      expect(await testDatabase.query('SELECT FROM trivet.tally_change')).toHaveLength(0);
+    },
+    Math.max(60_000, RUNS * 5_000),
+  );
+
+  it('that differ are found by portions, though a transaction from before stands still', async () => {
+    const small = new TallyCheck(database, { portion: 5, rows: 1_000_000, steps: 1_000, againMs: 0 });
+    const { signal } = new AbortController();
+    await testDatabase.query(NEW_VOLUMES, [tenant, backend, second, 12]);
+    await testDatabase.query(
+      "UPDATE trivet.tally SET things = things + 7 WHERE (tenant_id, stripe) IN (SELECT tenant_id, min(stripe) FROM trivet.tally WHERE kind = 'volume' AND tenant_id = $1 GROUP BY 1)",
+      [tenant],
+    );
+    const [still, busy] = clients as [pg.Client, pg.Client];
+    await still.query('BEGIN');
+    try {
+      await still.query(NEW_VOLUMES, [tenant, backend, second, 1]);
+      await small.run(signal);
+      // Whoever comes meanwhile waits for neither.
+      await busy.query("SET statement_timeout = '5s'");
+      await busy.query(NEW_VOLUMES, [tenant, backend, second, 3]);
+    } finally {
+      await still.query('COMMIT');
+      await busy.query('RESET statement_timeout');
+    }
+    expect(await wrongTallies(testDatabase)).toHaveLength(1);
+    await small.run(signal);
+    expect(await wrongTallies(testDatabase)).toEqual([]);
+  });
 
   it('do not have one that changes them wait for another that stands still', async () => {
     const [still, busy] = clients as [pg.Client, pg.Client];
@@ -215,7 +290,7 @@ describe('tallies', () => {
 
   it('that differ are found, told, and set right, while others go on', async () => {
     const mended = async () => (await talliesMendedTotal.get()).values.reduce((sum, { value }) => sum + value, 0);
-    const check = new TallyCheck(database);
+    const check = new TallyCheck(database, ALL);
     const { signal } = new AbortController();
     const before = await mended();
     await check.run(signal);

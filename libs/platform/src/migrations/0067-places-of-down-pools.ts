@@ -36,7 +36,7 @@ const SWAPS = [
  * The rule of trivet.waits_for_pool holds where a place is passed on, too: each end of an operation gave its place to one that
  * waits for a pool that is down, as the round of reconciliation and the second look did not.
  */
-export class PlacesOfDownPools1797210000397 implements Migration {
+export class PlacesOfDownPools1797210000400 implements Migration {
   readonly locks: Migration['locks'] = {};
 
   async up(runner: QueryRunner): Promise<void> {

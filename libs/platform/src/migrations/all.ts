@@ -49,7 +49,10 @@ import { LostLeases1797210000340 } from '#platform/migrations/0060-lost-leases';
 import { TakeoversTold1797210000360 } from '#platform/migrations/0062-takeovers';
 import { ClusterConnectors1797210000370 } from '#platform/migrations/0063-cluster-connectors';
 import { SessionsOfClusters1797210000380 } from '#platform/migrations/0064-sessions-of-clusters';
-import { PlacesOfDownPools1797210000397 } from '#platform/migrations/0067-places-of-down-pools';
+import { DueSchedules1797210000397 } from '#platform/migrations/0066-due-schedules';
+import { TalliesOfBins1797210000398 } from '#platform/migrations/0066-tallies-of-bins';
+import { TallyPasses1797210000396 } from '#platform/migrations/0066-tally-passes';
+import { PlacesOfDownPools1797210000400 } from '#platform/migrations/0067-places-of-down-pools';
 import type { Migration } from '#platform/migrations/locks';
 
 /** In their order. */
@@ -105,5 +108,8 @@ export const MIGRATIONS = [
   TakeoversTold1797210000360,
   ClusterConnectors1797210000370,
   SessionsOfClusters1797210000380,
-  PlacesOfDownPools1797210000397,
+  TallyPasses1797210000396,
+  DueSchedules1797210000397,
+  TalliesOfBins1797210000398,
+  PlacesOfDownPools1797210000400,
 ] satisfies readonly (new () => Migration)[];

@@ -8,6 +8,10 @@ export const SCHEMA_NOTES: Readonly<Record<string, Readonly<Record<string, strin
     tenant_quota: 'Limits of a tenant; no row, no limit. Rule: quotas. Kept by the triggers keep_quotas.',
     tally:
       'Rule: tallies. How many volumes, snapshots, buckets and stored steps there are, and what they hold. Kept by the triggers count_*.',
+    tally_pass:
+      'Rule: tally passes. When the rows of a tenant and kind were last compared with their tallies, or that they are.',
+    tally_portion: 'Portions of a comparison under way: what each counted, and which transactions it saw.',
+    tally_change: 'What changed while a comparison was under way.',
     tenant_user: 'People and drivers that log in.',
     session_token: 'Logins over CSP, by the hash of their tokens.',
     admin_token: 'Logins at the dashboard, and tokens of automation.',

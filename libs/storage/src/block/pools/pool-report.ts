@@ -27,9 +27,9 @@ const POOLS = sql(
           coalesce((SELECT ratio FROM trivet.pool_thin_ratio(b.shared_from, p.name)), p.thin_ratio) AS "thinRatio",
           (${GROWTH}) AS growth, p.checked_at AS "checkedAt",
           extract(epoch FROM now() - p.checked_at)::float8 AS "ageSeconds",
-          (SELECT count(*)::int FROM trivet.volume v
-            WHERE v.tenant_id = p.tenant_id AND v.backend_id = p.backend_id AND v.pool = p.name
-              AND v.state NOT IN ('binned', 'gone')) AS volumes,
+          (SELECT coalesce(sum(CASE y.kind WHEN 'binned' THEN -y.things ELSE y.things END), 0)::int FROM trivet.tally y
+            WHERE y.tenant_id = p.tenant_id AND y.kind IN ('volume', 'binned') AND y.backend_id = p.backend_id
+              AND y.pool = p.name) AS volumes,
           ${PROMISED_OF_POOL}::text AS "promisedBytes"
      FROM trivet.pool p JOIN trivet.backend b ON b.tenant_id = p.tenant_id AND b.id = p.backend_id
     WHERE p.tenant_id = $1 ORDER BY p.backend_id, p.position`,

@@ -35,9 +35,9 @@ const LIMITS = sql('meter_limits', 'SELECT tenant_id AS "tenantId", value::text 
 const ELSEWHERE = sql(
   'meter_elsewhere',
   `SELECT b.id AS "backendId", coalesce(b.shared_from, b.id) AS store,
-          coalesce((SELECT sum(o.used_bytes) FROM trivet.bucket o
-                     WHERE o.tenant_id = $1 AND o.state <> 'gone'
-                       AND (o.backend_id <> b.id OR o.origin = 'registered')), 0)::text AS bytes,
+          coalesce((SELECT sum(y.bytes) FROM trivet.tally y
+                     WHERE y.tenant_id = $1 AND y.kind = CASE WHEN y.backend_id = b.id THEN 'registered' ELSE 'bucket' END), 0)::text
+            AS bytes,
           told_limit::text AS told, told_at > now() - $2 * interval '1 ms' AS fresh
      FROM trivet.backend b WHERE b.tenant_id = $1 AND ${answers('b.id')}`,
 );
