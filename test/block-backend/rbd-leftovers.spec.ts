@@ -4,11 +4,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { ImageRef } from '#backends/block-backend';
 import { BlockBackendBench, MIB } from '#backends/conformance/block-backend.conformance';
 import { imageName } from '#backends/rbd/rbd-names';
 import { unleased } from '#platform/lease-signal';
+import { hearApplianceTime } from '#platform/process/appliance-time';
 import { hookFailpoints } from '#platform/process/failpoint';
 import { type RbdHarness, rbdHarness, rbdParts } from '#test/block-backend/rbd-harness';
 
@@ -71,6 +72,23 @@ describe.skipIf(!rbd)('what a call of librbd leaves that was cut off', () => {
     await expect(rados('stat', `rbd_id.${made[0]}`)).rejects.toThrow(/No such file/);
     for (const name of made.slice(1))
       await run('rbd', ['-c', rbd!.configuration, 'rm', `${harness.cephPool}/${name}`, '--no-progress']);
+  });
+
+  it('is judged by the time of the appliance, whatever the clock of the host says that looks', async () => {
+    const young = randomUUID();
+    const name = temporaryOf(young);
+    await create(name);
+    await rados('rm', `rbd_header.${await idOf(name)}`);
+    await enteredBefore(young, HOUR_MS / 2);
+    hearApplianceTime(Date.now());
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 10 * HOUR_MS });
+    try {
+      await audit();
+    } finally {
+      vi.useRealTimers();
+    }
+    expect(await names()).toContain(name);
+    await run('rbd', ['-c', rbd!.configuration, 'rm', `${harness.cephPool}/${name}`, '--no-progress']);
   });
 
   it('of a move to the trash before its name is off the list, is removed with it and after it', async () => {

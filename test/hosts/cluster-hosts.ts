@@ -24,6 +24,9 @@ const FIRST = 11;
 /** Of the portal that moves. */
 const MOVING = 50;
 const LONG_MS = 40_000;
+/** Of their clocks, in turn: the clocks of hosts decide nothing (ADR 40), so none of them is right anywhere here. */
+const OFFSETS_MS = [36_000_000, -36_000_000];
+const OTHER_CLOCK = join(PACKAGE_ROOT, 'dist', 'test', 'hosts', 'other-clock.js');
 const NODE: DriverNode = {
   name: 'writer',
   uuid: '41302701-0196-420f-b319-834a79891db1',
@@ -37,6 +40,7 @@ export interface StorageNode {
   host: NetworkHost;
   /** To PostgreSQL. */
   relay: Relay;
+  clockOffsetMs: number;
 }
 
 /** How a pool's portals find who serves it: one address that moves with it, or one of each host. */
@@ -137,14 +141,15 @@ export class ClusterHosts {
     mkdirSync(tgt, { mode: 0o700 });
     const host = await this.network.host(name, last, { [this.appliance.tgtPath]: tgt });
     const { port } = new URL(this.appliance.env.TRIVET_DATABASE_URL!);
-    this.nodes.set(name, { name, host, relay: await this.network.relay(Number(port)) });
+    const relay = await this.network.relay(Number(port));
+    this.nodes.set(name, { name, host, relay, clockOffsetMs: OFFSETS_MS[this.nodes.size % OFFSETS_MS.length]! });
     await this.work(name);
     await until(`${name} is known`, () => this.seen(name), LONG_MS);
   }
 
   /** A worker there, which is not waited for. */
   async work(name: string) {
-    const { host, relay } = this.node(name);
+    const { host, relay, clockOffsetMs } = this.node(name);
     const through = (url: string | undefined) => Object.assign(new URL(url!), { host: relay.address }).href;
     const { TRIVET_DATABASE_URL: app, TRIVET_DATABASE_ENGINE_URL: engine } = this.appliance.env;
     const env = {
@@ -152,6 +157,8 @@ export class ClusterHosts {
       TRIVET_DATABASE_URL: through(app),
       TRIVET_DATABASE_ENGINE_URL: through(engine),
       PATH: '/usr/sbin:/sbin:/usr/bin:/bin',
+      NODE_OPTIONS: `--import=${OTHER_CLOCK}`,
+      CLOCK_OFFSET_MS: `${clockOffsetMs}`,
     };
     const worker = await this.appliance.startingWorker(env, host.inside);
     this.workers.set(name, worker);
@@ -217,6 +224,15 @@ export class ClusterHosts {
 
   async letIn(name: string): Promise<void> {
     await this.ceph.ask('osd', 'blocklist', 'rm', `${this.node(name).host.address}:0/0`);
+  }
+
+  /** By the time of what its worker said last, in ms since 1970. */
+  clockOf(name: string): number {
+    return Date.parse(
+      this.logOf(name)
+        .match(/(?<="time":")[^"]+/g)!
+        .at(-1)!,
+    );
   }
 
   /** What its worker said. */

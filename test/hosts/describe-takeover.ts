@@ -77,6 +77,7 @@ export const PARTITIONS: Loss[] = [
   },
 ];
 
+const HOURS_MS = 5 * 3_600_000;
 /** Of the run: with --long each way many times, in turn. */
 const ROUNDS = process.env.TRIVET_TEST_LONG ? 9 : 1;
 
@@ -101,6 +102,13 @@ export function describeTakeover(losses: readonly Loss[], { inOrder }: { inOrder
       for (const other of house.nodes.keys()) if (other !== name) await house.standsBy(other);
       return { name, fence };
     }
+
+    it('has hosts whose clocks are hours apart, and wrong', () => {
+      const [one, other] = [...house.nodes.keys()].map(name => house.clockOf(name));
+      const now = Date.now();
+      for (const clock of [one!, other!]) expect(Math.abs(clock - now)).toBeGreaterThan(HOURS_MS);
+      expect(Math.abs(one! - other!)).toBeGreaterThan(HOURS_MS);
+    });
 
     it.each(Array.from({ length: ROUNDS }, () => losses).flat())(
       '$how, is served by another one, with every acknowledged write',

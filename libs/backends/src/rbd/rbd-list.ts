@@ -3,6 +3,7 @@ import { type ImageShare, isInShare, isLastShare } from '#backends/image-share';
 import type { RbdImages } from '#backends/rbd/rbd-images';
 import { parseName, pathIn } from '#backends/rbd/rbd-names';
 import { type LeaseSignal, mayChange, unleased } from '#platform/lease-signal';
+import { applianceTime } from '#platform/process/appliance-time';
 
 /** Images that are looked at at once. */
 const AT_ONCE = 8;
@@ -14,7 +15,7 @@ const LEFT_MS = 3_600_000;
 /** A name of a creation or a deletion that was cut off. Only where this appliance has begun something, and never an image. */
 async function dropName({ ceph, cephPool, records }: RbdImages, name: string, signal: LeaseSignal): Promise<void> {
   const entered = await records.enteredAt(parseName(name)!.id, signal);
-  if (entered === undefined || entered > Date.now() - LEFT_MS) return;
+  if (entered === undefined || entered > applianceTime() - LEFT_MS) return;
   const id = await ceph.call(signal, 'listedId', cephPool, name);
   if (id === undefined || (await ceph.call(signal, 'look', cephPool, { name }))) return;
   const isInTrash = (await ceph.call(signal, 'trashed', cephPool)).some(one => one.id === id);

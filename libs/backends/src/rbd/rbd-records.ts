@@ -15,6 +15,7 @@ import { type ImageShare, isInShare } from '#backends/image-share';
 import type { CephProcess } from '#backends/rbd/ceph-process';
 import { HostFenceOvertaken, StorageError } from '#platform/errors';
 import { type LeaseSignal, mayChange } from '#platform/lease-signal';
+import { applianceTime } from '#platform/process/appliance-time';
 
 /** A decimal bigint that sorts as text. */
 const DIGITS = 20;
@@ -50,7 +51,7 @@ export class RbdRecords {
   ): Promise<void> {
     const own = padded(fence);
     const under = (keys: readonly string[]) => keys.map(key => `${imageId}/${key}`);
-    const values = { [imageId]: `${own} ${new Date().toISOString()}` };
+    const values = { [imageId]: `${own} ${new Date(applianceTime()).toISOString()}` };
     for (const [key, value] of Object.entries(set)) values[`${imageId}/${key}`] = value;
     const condition = { key: imageId, is: 'below', value: `${own}${END}` } as const;
     mayChange(signal);
@@ -87,7 +88,7 @@ export class RbdRecords {
 
   /** Forgets fences that nobody entered for so long, of images of which nothing else is noted. */
   async prune(olderThanMs: number, signal: LeaseSignal): Promise<void> {
-    const before = Date.now() - olderThanMs;
+    const before = applianceTime() - olderThanMs;
     const last = new Map<string, string>();
     for await (const [key, value] of this.#all(signal)) {
       if (key.startsWith(TRASH)) continue;

@@ -4,13 +4,15 @@ import type { TaskHost } from '#operations/workers/task-claims';
 import type { Reach } from '#operations/workers/worker-directory';
 import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
+import { hearApplianceTime } from '#platform/process/appliance-time';
 
-const JOIN = sql('storage_host_join', 'SELECT trivet.join_storage_host($1, $2, $3, $4) AS name');
+const TIME = 'extract(epoch FROM clock_timestamp())::float8 * 1000 AS time';
+const JOIN = sql('storage_host_join', `SELECT trivet.join_storage_host($1, $2, $3, $4) AS name, ${TIME}`);
 /** Losing one in a crash of the database is no matter: the next one comes. */
 const BEAT = sql(
   'storage_host_beat',
   `WITH relaxed AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
-   SELECT trivet.storage_host_beat($1, $2, $3, $4, $5, $6) AS several FROM relaxed`,
+   SELECT trivet.storage_host_beat($1, $2, $3, $4, $5, $6) AS several, ${TIME} FROM relaxed`,
 );
 
 /**
@@ -37,7 +39,8 @@ export class StorageHost implements TaskHost {
     release: string,
   ): Promise<StorageHost> {
     const asked = [named ?? hostname(), named !== undefined, machine(), release];
-    const [row] = await database.engine<{ name: string }>(JOIN, asked);
+    const [row] = await database.engine<{ name: string; time: number }>(JOIN, asked);
+    hearApplianceTime(row!.time);
     return new StorageHost(database, row!.name, named !== undefined, release);
   }
 
@@ -45,7 +48,8 @@ export class StorageHost implements TaskHost {
   async beat(): Promise<void> {
     const { name, named, release, reach } = this;
     const beat = [name, named, machine(), release, reach ? JSON.stringify(reach) : null, freemem()];
-    const [row] = await this.database.engine<{ several: boolean }>(BEAT, beat);
+    const [row] = await this.database.engine<{ several: boolean; time: number }>(BEAT, beat);
+    hearApplianceTime(row!.time);
     this.isOneOfSeveral = row!.several;
   }
 }
