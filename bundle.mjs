@@ -24,7 +24,7 @@ const SHIPPED = {
 const OF_TESTS = { 'test-gateway': 'test/entry/gateway.js', 'test-worker': 'test/entry/worker.js' };
 
 /** Packages that are loaded late (LOADED_LATE in .dependency-cruiser.mjs) and are no native library: in the bundle, they still run late. */
-const LATE = /createRequire\(import\.meta\.url\)\('(bullmq|ioredis)'\)/g;
+const LATE = /createRequire\(import\.meta\.url\)\('(bullmq|ioredis|@azure\/storage-blob)'\)/g;
 
 const ours = {
   name: 'ours',

@@ -1,10 +1,12 @@
 import { defineOperation } from '#operations/definitions/define-operation';
 import { failureOf, type Handling, type Step } from '#operations/definitions/handler';
 import type { LeasedOperation } from '#operations/operation';
+import { encodeSealed } from '#platform/crypto/secrets';
 import type { Tx } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import { StorageError } from '#platform/errors';
 import { type AccessAtBackend } from '#storage/object/accesses/access-at-backend';
+import { credentialsPlace } from '#storage/object/accesses/access-store';
 import {
   type AccessNeeds,
   type AccessRequest,
@@ -33,6 +35,11 @@ const END = sql(
   'access_end',
   `UPDATE trivet.access SET state = 'ready', stale = false, active_operation = NULL, updated_at = now()
     WHERE tenant_id = $1 AND id = $2 AND active_operation = $3`,
+);
+const RESEAL = sql(
+  'access_reseal',
+  `UPDATE trivet.secret SET sealed = $3
+    WHERE tenant_id = $1 AND owner_table = 'access' AND owner_id = $2 AND name = 'credentials'`,
 );
 /** The grants that a failed heal would have added, and those on what is gone; what else was there before it stays. */
 const NOT_HEALED = sql(
@@ -85,13 +92,14 @@ function makeAccess(needs: AccessNeeds): Handling<AccessAtBackend, GrantAccessRe
       }
       return readAccessOf(tx, needs.secrets, operation);
     },
-    steps: [putPrincipal(needs), putPolicies(needs, { grants: true })],
+    steps: [putPrincipal(needs), putPolicies(needs, { grants: true }), keepToken(needs)],
     undo: [
       unlessHealing(removeKey(needs)),
       putPolicies(needs, { grants: true }),
       unlessHealing(removePrincipal(needs)),
     ],
-    succeed: (writer, operation) => {
+    succeed: (writer, operation, { resealed }) => {
+      if (resealed) writer.write(RESEAL, [...rowOf(operation), resealed]);
       writer.write(END, [...rowOf(operation), operation.id]);
       return undefined;
     },
@@ -107,6 +115,24 @@ function makeAccess(needs: AccessNeeds): Handling<AccessAtBackend, GrantAccessRe
         if (healing(operation)) writer.write(HEAL_GIVEN_UP, [...rowOf(operation), operation.id, added]);
         else writer.write(REMOVE, rowOf(operation));
       },
+    },
+  };
+}
+
+/** A token says the same each time, so a crash before it is kept loses nothing. */
+function keepToken({ backends, secrets }: AccessNeeds): Step<AccessAtBackend, AccessRequest> {
+  return {
+    name: 'token',
+    run: async (work, { operation }) => {
+      const { uid, credentials, policies } = work;
+      const [policy] = policies;
+      if (!credentials || !policy) return undefined;
+      const backend = await backends.open(operation.tenantId, operation.backendId);
+      const token = backend.signAccess(policy.name, uid);
+      if (token === credentials.token) return undefined;
+      const place = credentialsPlace(operation.tenantId, operation.resourceId);
+      work.resealed = encodeSealed(secrets.seal(JSON.stringify({ ...credentials, token }), place));
+      return undefined;
     },
   };
 }
