@@ -23,6 +23,8 @@ export interface TestParts {
   } | null;
   redis: { url: string } | null;
   rgw: { endpoint: string; region: string; accessKeyFile: string; secretKeyFile: string } | null;
+  /** Azurite, where it is installed: Microsoft's emulator of the Blob service. */
+  azurite: { endpoint: string; account: string; accountKey: string } | null;
   /** The Ceph of this run, where librbd is installed: its configuration, with the administrator's key. */
   rbd: { configuration: string } | null;
   /** An XFS with reflink; each test file takes folders of its own below it as pools. */
@@ -69,6 +71,9 @@ export async function testParts(home: Home, env: Readonly<Record<string, string 
           accessKeyFile: env.TRIVET_RGW_ACCESS_KEY_FILE ?? '',
           secretKeyFile: env.TRIVET_RGW_SECRET_KEY_FILE ?? '',
         }
+      : null,
+    azurite: env.TRIVET_TEST_AZURITE
+      ? (JSON.parse(env.TRIVET_TEST_AZURITE) as NonNullable<TestParts['azurite']>)
       : null,
     rbd: endpoint && findProgram('rbd') !== undefined && existsSync(configuration) ? { configuration } : null,
     xfs: mounts ? { path: home.file('pool') } : null,

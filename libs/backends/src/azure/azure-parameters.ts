@@ -4,7 +4,6 @@ import { invalid } from '#platform/errors';
 
 /** Metadata of a container travels in headers, whose names are those of variables and are compared without case. */
 const METADATA_NAME = /^[a-z_][a-z0-9_]{0,127}$/;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: what a header may not carry
 const NOT_IN_HEADER = /[^\x20-\x7e]/;
 const MAX_METADATA_BYTES = 6_000;
 

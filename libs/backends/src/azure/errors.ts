@@ -70,7 +70,14 @@ export function translate(error: unknown, call: CallContext): StorageError {
 
 /** The service's own code, or the network's. */
 export function errorCode(error: unknown): string {
-  const { details, code, name } = (error ?? {}) as { details?: { errorCode?: string }; code?: string; name?: string };
+  const { details, code, name, message } = (error ?? {}) as {
+    details?: { errorCode?: string };
+    code?: string;
+    name?: string;
+    message?: string;
+  };
+  // Azurite's code for a wrong key is Azure's for a network rule; the words are those of Azure.
+  if (code === 'AuthorizationFailure' && message?.startsWith('Server failed to authenticate')) return 'AuthenticationFailed';
   return details?.errorCode ?? code ?? name ?? 'UnknownError';
 }
 
