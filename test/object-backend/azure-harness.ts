@@ -23,10 +23,14 @@ export async function openAzureHarness({ endpoint, account, accountKey }: AzureP
   const run = randomUUID().slice(0, 8);
   const prefix = `parts-${run}-`;
   const open = (tenantId: string, at = endpoint, key = accountKey) =>
-    azureKind.open(azureKind.parseConfig({ account, endpoint: at }), { accountKey: key }, {
-      applianceId: `appliance-${run}`,
-      tenantId,
-    });
+    azureKind.open(
+      azureKind.parseConfig({ account, endpoint: at }),
+      { accountKey: key },
+      {
+        applianceId: `appliance-${run}`,
+        tenantId,
+      },
+    );
   const service = new BlobServiceClient(endpoint, new StorageSharedKeyCredential(account, accountKey), {
     retryOptions: { maxTries: 1 },
   });

@@ -175,15 +175,10 @@ export class TestAppliance {
     const secrets = new SecretBox(parseKeyring(kek, kekFile));
     const owner = { ...env, TRIVET_DATABASE_OWNER_URL: database.ownerUrl };
     const config = loadConfig(['TRIVET_DATABASE_OWNER_URL'], owner);
-    await setUp(
-      config,
-      secrets,
-      kind => objectBackendKinds().some(known => known.kind === kind),
-      [
-        ...withFakes(backendsOf(config), { object: fakeFile, block: block?.fakeFile }),
-        ...(options.backend === 'azure' ? [azureBackend(options.azureEndpoint)] : []),
-      ],
-    );
+    await setUp(config, secrets, kind => objectBackendKinds().some(known => known.kind === kind), [
+      ...withFakes(backendsOf(config), { object: fakeFile, block: block?.fakeFile }),
+      ...(options.backend === 'azure' ? [azureBackend(options.azureEndpoint)] : []),
+    ]);
     const fake = options.backend === 'fake' ? new FakeControl(fakeFile) : undefined;
     const fakeBlock = block?.fakeFile === undefined ? undefined : new FakeBlockControl(block.fakeFile);
     return new TestAppliance(folder, database, env, redisPrefix, fakeFile, fake, socketPath, secrets, block, fakeBlock);

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { bareEnvironment, environment, surroundings } from '../environment.js';
+import { type Home, writeWhole } from '../home.js';
 import { findFreePort } from '../ports.js';
 import { listensAt } from '../processes/listeners.js';
 import { findProgram, runCommand } from './command.js';
@@ -16,6 +17,11 @@ const UNTESTED = 'buckets on Azure Blob are not tested';
 const ACCOUNT = 'trivettests';
 
 const isInstalled = (): boolean => existsSync(keptFolder(SORT, VERSION));
+/** Where it listens, and with which key; there is none while it is not started. */
+export const azuriteOf = (home: Home): string | undefined =>
+  existsSync(placeFile(home)) ? readFileSync(placeFile(home), 'utf8') : undefined;
+
+const placeFile = (home: Home): string => home.file('secrets', 'azurite.json');
 const isAskedFor = (): boolean => (environment.TRIVET_REQUIRE ?? '').split(',').includes('azurite');
 
 /** Microsoft's emulator of the Blob service. Every start is a new, empty account with a key of its own. */
@@ -52,7 +58,8 @@ export const azuritePart: Part = {
       ready: async pid => listensAt(pid, port),
     });
     const endpoint = `http://127.0.0.1:${port}/${ACCOUNT}`;
-    return { TRIVET_TEST_AZURITE: JSON.stringify({ endpoint, account: ACCOUNT, accountKey }) };
+    writeWhole(placeFile(home), JSON.stringify({ endpoint, account: ACCOUNT, accountKey }));
+    return {};
   },
 };
 

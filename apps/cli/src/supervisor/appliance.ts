@@ -33,7 +33,15 @@ import { remedyOf } from './remedy.js';
 
 export const PARTS: readonly Part[] = [postgresPart, redisPart, cephRgwPart, xfsPart, tgtPart];
 /** What only tests use. */
-const TEST_PARTS: readonly Part[] = [rbdTestPart, btrfsPart, libiscsiPart, chromiumPart, debianPart, guestPart, azuritePart];
+const TEST_PARTS: readonly Part[] = [
+  rbdTestPart,
+  btrfsPart,
+  libiscsiPart,
+  chromiumPart,
+  debianPart,
+  guestPart,
+  azuritePart,
+];
 /** Of all homes of this host, each with a folder of its own in it. */
 const SHARED_FOLDERS = ['/run/trivet', '/var/lib/trivet'];
 const ROTATE_MS = 60_000;
@@ -124,7 +132,7 @@ export class Appliance {
     clearInterval(this.#rotation);
     this.#state.state = 'stopping';
     this.#save();
-    for (const name of ['gateway', 'worker', 'radosgw', 'ceph-osd.0', 'ceph-mon.a', 'redis', 'postgres']) {
+    for (const name of ['gateway', 'worker', 'radosgw', 'ceph-osd.0', 'ceph-mon.a', 'redis', 'azurite', 'postgres']) {
       await this.#processes.find(({ spec }) => spec.name === name)?.stop();
     }
     // A command of an interrupted start, such as initdb, and what it started.

@@ -77,7 +77,8 @@ export function errorCode(error: unknown): string {
     message?: string;
   };
   // Azurite's code for a wrong key is Azure's for a network rule; the words are those of Azure.
-  if (code === 'AuthorizationFailure' && message?.startsWith('Server failed to authenticate')) return 'AuthenticationFailed';
+  if (code === 'AuthorizationFailure' && message?.startsWith('Server failed to authenticate'))
+    return 'AuthenticationFailed';
   return details?.errorCode ?? code ?? name ?? 'UnknownError';
 }
 

@@ -255,10 +255,13 @@ export function describeObjectBackend(
         for (const bytes of [10_000_000n, 10_000_000n, undefined, undefined]) await backend.limitTenant(bytes, none());
       });
 
-      it.runIf(traits.plainBuckets)('says that it has no limit for a tenant, and takes that there is none', async () => {
-        await failsWith(backend.limitTenant(10_000_000n, none()), 'unimplemented');
-        await backend.limitTenant(undefined, none());
-      });
+      it.runIf(traits.plainBuckets)(
+        'says that it has no limit for a tenant, and takes that there is none',
+        async () => {
+          await failsWith(backend.limitTenant(10_000_000n, none()), 'unimplemented');
+          await backend.limitTenant(undefined, none());
+        },
+      );
 
       it('touches nothing under another incarnation of the name', async () => {
         const ref = await make();
