@@ -92,7 +92,7 @@ function makeAccess(needs: AccessNeeds): Handling<AccessAtBackend, GrantAccessRe
       }
       return readAccessOf(tx, needs.secrets, operation);
     },
-    steps: [putPrincipal(needs), putPolicies(needs, { grants: true }), keepToken(needs)],
+    steps: [putPrincipal(needs), thenSigned(needs, putPolicies(needs, { grants: true }))],
     undo: [
       unlessHealing(removeKey(needs)),
       putPolicies(needs, { grants: true }),
@@ -119,22 +119,24 @@ function makeAccess(needs: AccessNeeds): Handling<AccessAtBackend, GrantAccessRe
   };
 }
 
-/** A token says the same each time, so a crash before it is kept loses nothing. */
-function keepToken({ backends, secrets }: AccessNeeds): Step<AccessAtBackend, AccessRequest> {
-  return {
-    name: 'token',
-    run: async (work, { operation }) => {
-      const { uid, credentials, policies } = work;
-      const [policy] = policies;
-      if (!credentials || !policy) return undefined;
-      const backend = await backends.open(operation.tenantId, operation.backendId);
-      const token = backend.signAccess(policy.name, uid);
-      if (token === credentials.token) return undefined;
-      const place = credentialsPlace(operation.tenantId, operation.resourceId);
-      work.resealed = encodeSealed(secrets.seal(JSON.stringify({ ...credentials, token }), place));
-      return undefined;
-    },
+/** What the store signs for an access says the same each time, so a crash before it is kept loses nothing. */
+function thenSigned(
+  { backends, secrets }: AccessNeeds,
+  step: Step<AccessAtBackend, AccessRequest>,
+): Step<AccessAtBackend, AccessRequest> {
+  const run: typeof step.run = async (work, context) => {
+    const again = await step.run(work, context);
+    const { tenantId, backendId, resourceId } = context.operation;
+    const { uid, credentials, policies } = work;
+    const [policy] = policies;
+    if (!credentials || !policy) return again;
+    const token = (await backends.open(tenantId, backendId)).signAccess(policy.name, uid);
+    if (token === credentials.token) return again;
+    const place = credentialsPlace(tenantId, resourceId);
+    work.resealed = encodeSealed(secrets.seal(JSON.stringify({ ...credentials, token }), place));
+    return again;
   };
+  return { ...step, run };
 }
 
 /** Buckets that the access has not had yet. */
