@@ -54,7 +54,7 @@ it.each([
   [
     'ObjectBackend',
     'object-backend.ts',
-    'health diagnose inspectBucket holdsPrincipal holdsGrants measureBucket close',
+    'health diagnose inspectBucket holdsPrincipal holdsGrants signAccess measureBucket close',
   ],
   ['BlockBackend', 'block-backend.ts', 'health inspectPools inspectImage predictCut listImages pathOf close'],
   ['Exporter', 'exporter.ts', 'health daemonInstance listTargets writers suspectTargets close'],

@@ -25,10 +25,13 @@ describe('the backends of an appliance of tests', () => {
 
   it('are of kinds that a process knows only from tests', async () => {
     const known = () => [objectBackendKinds(), blockBackendKinds()].map(kinds => kinds.map(({ kind }) => kind));
-    expect(known()).toEqual([['rgw'], ['reflink', 'rbd']]);
+    expect(known()).toEqual([
+      ['rgw', 'azure'],
+      ['reflink', 'rbd'],
+    ]);
     await import('#test/fakes/kinds');
     expect(known()).toEqual([
-      ['rgw', 'fake'],
+      ['rgw', 'azure', 'fake'],
       ['reflink', 'rbd', 'fake-block'],
     ]);
   });

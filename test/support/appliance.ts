@@ -26,7 +26,7 @@ import { type Parts, parts, until } from '#test/support/parts';
 export type Role = 'gateway' | 'worker';
 
 export interface ApplianceOptions {
-  backend: 'fake' | 'rgw';
+  backend: 'fake' | 'rgw' | 'azure';
   /** Block volumes too: in a folder of the run's XFS over tgt, or on files behind the fake's faults, without root. */
   block?: BlockKind;
   /** The configuration of a Ceph of the test's own. */
@@ -38,6 +38,14 @@ export interface ApplianceOptions {
   env?: Record<string, string>;
   /** Where RGW is reached, e.g. a relay before the real one. */
   rgwEndpoint?: string;
+  /** Where Azurite is reached. */
+  azureEndpoint?: string;
+}
+
+function azureBackend(through: string | undefined) {
+  const { endpoint, account, accountKey } = parts().azurite!;
+  const config = { account, endpoint: through ?? endpoint, publicEndpoint: endpoint };
+  return { name: 'azure', kind: 'azure', config, credentials: { accountKey } };
 }
 
 /** One gateway or worker as it runs in production, beside what test/entry gives it: from dist, with an environment. */
@@ -167,12 +175,10 @@ export class TestAppliance {
     const secrets = new SecretBox(parseKeyring(kek, kekFile));
     const owner = { ...env, TRIVET_DATABASE_OWNER_URL: database.ownerUrl };
     const config = loadConfig(['TRIVET_DATABASE_OWNER_URL'], owner);
-    await setUp(
-      config,
-      secrets,
-      kind => objectBackendKinds().some(known => known.kind === kind),
-      withFakes(backendsOf(config), { object: fakeFile, block: block?.fakeFile }),
-    );
+    await setUp(config, secrets, kind => objectBackendKinds().some(known => known.kind === kind), [
+      ...withFakes(backendsOf(config), { object: fakeFile, block: block?.fakeFile }),
+      ...(options.backend === 'azure' ? [azureBackend(options.azureEndpoint)] : []),
+    ]);
     const fake = options.backend === 'fake' ? new FakeControl(fakeFile) : undefined;
     const fakeBlock = block?.fakeFile === undefined ? undefined : new FakeBlockControl(block.fakeFile);
     return new TestAppliance(folder, database, env, redisPrefix, fakeFile, fake, socketPath, secrets, block, fakeBlock);

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { azureConfig, azureCredentials } from '#backends/azure/azure-config';
 import { rbdConfig, rbdCredentials } from '#backends/rbd/rbd-config';
 import { reflinkConfig, reflinkCredentials } from '#backends/reflink/reflink-config';
 import { rgwConfig, rgwCredentials } from '#backends/rgw/rgw-config';
@@ -9,6 +10,7 @@ import { rgwConfig, rgwCredentials } from '#backends/rgw/rgw-config';
  */
 export const KIND_FORMS = {
   rgw: { config: rgwConfig, credentials: rgwCredentials },
+  azure: { config: azureConfig, credentials: azureCredentials },
   reflink: { config: reflinkConfig, credentials: reflinkCredentials },
   rbd: { config: rbdConfig, credentials: rbdCredentials },
 } as const satisfies Record<string, { config: z.ZodType; credentials: z.ZodType<Record<string, string>> }>;

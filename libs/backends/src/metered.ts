@@ -23,6 +23,7 @@ const OBJECT_METHODS = {
   removePrincipal: 'counted',
   putGrants: 'counted',
   holdsGrants: 'counted',
+  signAccess: 'plain',
   measureBucket: 'counted',
   limitTenant: 'counted',
   forgetTenant: 'counted',

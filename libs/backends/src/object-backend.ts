@@ -65,6 +65,12 @@ export interface ObjectBackend {
   holdsGrants(bucket: GrantTarget, grants: readonly Grant[], signal: AbortSignal): Promise<boolean>;
 
   /**
+   * What opens this bucket for the principal where the store has no keys of principals: the same whenever it is asked, and
+   * worth nothing before `putGrants`. Nobody is asked. Undefined: the principal's key does.
+   */
+  signAccess(bucketName: string, uid: string): string | undefined;
+
+  /**
    * Bytes of all that the bucket holds; undefined: there is none of this name. Without effect. A store that does not count
    * (capability `tenantQuota`): `unimplemented`.
    */
@@ -101,8 +107,8 @@ export type BucketInspection =
   | { state: 'ours'; incarnation: string }
   /** Owned by our user, without our tag: ours only if we know that we were about to create it. */
   | { state: 'untagged'; empty: boolean; identity: string }
-  /** `byTrivet`: it carries the tag of another tenant or appliance. */
-  | { state: 'foreign'; byTrivet: boolean; identity: string };
+  /** `byTrivet`: it carries the tag of another tenant or appliance. Undefined: the store has no such name for a bucket. */
+  | { state: 'foreign'; byTrivet: boolean; identity: string | undefined };
 
 /** What a bucket is asked to be, protocol-neutral and canonical: it is stored, and compared on every repeat. */
 export interface BucketSpec {
@@ -155,6 +161,8 @@ export interface PrincipalRef {
 
 export interface Principal extends PrincipalRef {
   secretAccessKey: string;
+  /** What `signAccess` gave when it was granted. */
+  token?: string;
   /** For people who look at the store's own list of users. */
   displayName: string;
 }
@@ -164,6 +172,8 @@ export interface ObjectAccessPoint {
   endpoint: string;
   region: string;
   addressing: 'path' | 'virtual';
+  /** Of Azure alone. */
+  storageAccount?: string;
 }
 
 /**
@@ -179,6 +189,10 @@ export interface ObjectBackendKind<Config = unknown> {
   /** Bytes of the policy that `putGrants` would write for so many principals of each mode. */
   policyBytes(bucketName: string, counts: Readonly<Record<Grant['mode'], number>>): number;
   readonly maxPolicyBytes: number;
+  /** What both of these count, where it is not bytes. */
+  readonly policyUnit?: string;
+  /** How many buckets one credential can open at most; absent: as many as are asked for. */
+  readonly bucketsPerAccess?: number;
   /** Reads the registry's row; throws `internal` when it does not fit. */
   parseConfig(config: unknown): Config;
   accessPoint(config: Config): ObjectAccessPoint;

@@ -1,3 +1,4 @@
+import { azureKind } from '#backends/azure/azure-kind';
 import type { BlockBackendKind, BlockStore } from '#backends/block-backend';
 import { meteredBlockStore, meteredObjectBackend } from '#backends/metered';
 import type { ApplianceIdentity, BackendCredentials, ObjectBackend, ObjectBackendKind } from '#backends/object-backend';
@@ -8,7 +9,7 @@ import { StorageError } from '#platform/errors';
 
 export type { BackendCheck, Registration, Share } from '#backends/registration';
 
-const objectKinds: ObjectBackendKind[] = [rgwKind as ObjectBackendKind];
+const objectKinds: ObjectBackendKind[] = [rgwKind as ObjectBackendKind, azureKind as ObjectBackendKind];
 const blockKinds: BlockBackendKind[] = [reflinkKind as BlockBackendKind, rbdKind as BlockBackendKind];
 
 /** Kinds of object store that this process knows. */

@@ -1,4 +1,4 @@
-import type { AccessMode } from '#backends/object-backend';
+import type { AccessMode, ObjectProtocol } from '#backends/object-backend';
 import { checkId, checkMap, checkName } from '#cosi/request-checks';
 import {
   AUTHENTICATION_NUMBERS,
@@ -16,7 +16,7 @@ import type { AccessView, BucketRequest, BucketView, GrantRequest } from '#stora
 
 /**
  * cosi.v1alpha1 to and from the domain. The package has one bucket per grant, no protocols in its requests and no
- * access mode; here it is S3, and the mode is a parameter of the access class.
+ * access mode; here it is what the endpoint's backend offers, and the mode is a parameter of the access class.
  */
 const ACCESS_MODES = new Map<string, AccessMode>([
   ['ReadWrite', 'read_write'],
@@ -25,15 +25,15 @@ const ACCESS_MODES = new Map<string, AccessMode>([
 ]);
 const ACCESS_MODE_PARAMETER = 'accessMode';
 const GRANT_FIELDS: GrantRequest['fields'] = {
-  protocol: 'the protocol, which is always S3 here',
+  protocol: 'the protocol, which is that of the endpoint',
   buckets: 'bucket_id',
   modes: `parameters[${ACCESS_MODE_PARAMETER}]`,
 };
 
-export function toBucketRequest(request: CreateBucketRequest): BucketRequest {
+export function toBucketRequest(request: CreateBucketRequest, endpoint: Endpoint): BucketRequest {
   checkName('name', request.name);
   checkMap('parameters', request.parameters);
-  return { name: request.name, protocols: ['s3'], parameters: request.parameters };
+  return { name: request.name, protocols: [protocolOf(endpoint)], parameters: request.parameters };
 }
 
 /** `delete_context` decides nothing: what the bucket was created with does. */
@@ -43,17 +43,22 @@ export function toDeletedBucketId(request: DeleteBucketRequest): string {
   return request.bucketId;
 }
 
-export function toGrantRequest(request: GrantBucketAccessRequest): GrantRequest {
+export function toGrantRequest(request: GrantBucketAccessRequest, endpoint: Endpoint): GrantRequest {
   checkId('bucket_id', request.bucketId);
   checkName('name', request.name);
   checkAuthentication(request.authenticationType);
   checkMap('parameters', request.parameters);
   return {
     name: request.name,
-    protocol: 's3',
+    protocol: protocolOf(endpoint),
     buckets: [{ bucketId: request.bucketId, mode: accessMode(request.parameters) }],
     fields: GRANT_FIELDS,
   };
+}
+
+function protocolOf({ protocols: [first] }: Endpoint): ObjectProtocol {
+  if (first === undefined) throw new StorageError('internal', 'an endpoint without a protocol');
+  return first;
 }
 
 function checkAuthentication(number: number): void {
@@ -97,7 +102,12 @@ export function toRevocation(request: RevokeBucketAccessRequest): { accountId: s
   return { accountId: request.accountId, bucketId: request.bucketId };
 }
 
+/** In the layout that sidecars parse; what they cannot parse looks to them as if it had ended long ago. */
+const NO_END = '9999-12-31 00:00:00 +0000 UTC';
+
 export function toCreateReply({ bucketId, accessPoint }: BucketView): CreateBucketReply {
+  const { storageAccount } = accessPoint;
+  if (storageAccount !== undefined) return { bucketId, bucketInfo: { azureBlob: { storageAccount } } };
   return { bucketId, bucketInfo: { s3: { region: accessPoint.region, signatureVersion: SIGNATURE_S3V4 } } };
 }
 
@@ -105,7 +115,9 @@ export function toGrantReply({ accountId, buckets, credentials }: AccessView): G
   const [bucket] = buckets;
   if (!bucket) throw new StorageError('internal', `account ${accountId} came back without its bucket`);
   const { endpoint, region } = bucket.accessPoint;
-  const { accessKeyId, secretAccessKey } = credentials;
+  const { accessKeyId, secretAccessKey, token } = credentials;
+  if (token !== undefined)
+    return { accountId, credentials: { azure: { secrets: { accessToken: token, expiryTs: NO_END } } } };
   const secrets = { accessKeyID: accessKeyId, accessSecretKey: secretAccessKey, endpoint, region };
   return { accountId, credentials: { s3: { secrets } } };
 }

@@ -34,13 +34,19 @@ export interface GetInfoReply {
 
 export interface CreateBucketReply {
   bucketId: string;
-  bucketInfo: { s3: { region: string; signatureVersion: number } };
+  bucketInfo: { s3: { region: string; signatureVersion: number } } | { azureBlob: { storageAccount: string } };
 }
 
 export interface GrantBucketAccessReply {
   accountId: string;
   /** Sidecars want exactly one entry. */
-  credentials: { s3: { secrets: S3Secrets } };
+  credentials: { s3: { secrets: S3Secrets } } | { azure: { secrets: AzureSecrets } };
+}
+
+export interface AzureSecrets {
+  /** The container's address with the signature. */
+  accessToken: string;
+  expiryTs: string;
 }
 
 /** The spelling that users find in their Secret. */

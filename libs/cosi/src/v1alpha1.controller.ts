@@ -36,7 +36,9 @@ export class V1alpha1Controller {
     @Payload() request: messages.CreateBucketRequest,
     @Ctx() call: CosiCall,
   ): Promise<messages.CreateBucketReply> {
-    return toCreateReply(call.answerOf(await this.storage.buckets.create(call.caller, toBucketRequest(request))));
+    return toCreateReply(
+      call.answerOf(await this.storage.buckets.create(call.caller, toBucketRequest(request, call.caller.endpoint))),
+    );
   }
 
   @GrpcMethod(PROVISIONER, 'DriverDeleteBucket')
@@ -50,7 +52,7 @@ export class V1alpha1Controller {
     @Payload() request: messages.GrantBucketAccessRequest,
     @Ctx() call: CosiCall,
   ): Promise<messages.GrantBucketAccessReply> {
-    const grant = toGrantRequest(request);
+    const grant = toGrantRequest(request, call.caller.endpoint);
     try {
       return toGrantReply(call.answerOf(await this.storage.accesses.grant(call.caller, grant)));
     } catch (error) {

@@ -142,18 +142,23 @@ export function toBucketReply({ bucketId, protocols, accessPoint }: BucketView):
 
 /** Sidecars refuse the info of any other protocol than the granted one. */
 export function toGrantReply(view: AccessView, protocol: ObjectProtocol): GrantBucketAccessReply {
-  const { accessKeyId, secretAccessKey } = view.credentials;
+  const { accessKeyId, secretAccessKey, token } = view.credentials;
   return {
     accountId: view.accountId,
     buckets: view.buckets.map(({ bucketId, accessPoint }) => ({
       bucketId,
       bucketInfo: bucketInfo(protocol, bucketId, accessPoint),
     })),
-    credentials: { s3: { accessKeyId, accessSecretKey: secretAccessKey } },
+    credentials:
+      token === undefined
+        ? { s3: { accessKeyId, accessSecretKey: secretAccessKey } }
+        : { azure: { accessToken: token, expiryTimestamp: '' } },
   };
 }
 
 function bucketInfo(protocol: ObjectProtocol, bucketId: string, accessPoint: ObjectAccessPoint): BucketInfo {
+  const { storageAccount } = accessPoint;
+  if (protocol === 'azure' && storageAccount !== undefined) return { azure: { storageAccount } };
   if (protocol !== 's3') throw new StorageError('internal', `no reply is defined for protocol ${protocol}`);
   const { endpoint, region, addressing } = accessPoint;
   return { s3: { bucketId, endpoint, region, addressingStyle: { style: ADDRESSING_NUMBERS[addressing] } } };

@@ -72,9 +72,10 @@ export interface S3BucketInfo {
   addressingStyle: { style: number };
 }
 
-/** Azure and GCS join when a backend offers them. */
+/** GCS joins when a backend offers it. */
 export interface BucketInfo {
   s3?: S3BucketInfo;
+  azure?: { storageAccount: string };
 }
 
 export interface BucketReply {
@@ -85,5 +86,7 @@ export interface BucketReply {
 export interface GrantBucketAccessReply {
   accountId: string;
   buckets: { bucketId: string; bucketInfo: BucketInfo }[];
-  credentials: { s3: { accessKeyId: string; accessSecretKey: string } };
+  credentials:
+    | { s3: { accessKeyId: string; accessSecretKey: string } }
+    | { azure: { accessToken: string; expiryTimestamp: string } };
 }

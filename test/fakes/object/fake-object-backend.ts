@@ -214,6 +214,8 @@ export class FakeObjectBackend implements ObjectBackend {
     });
   }
 
+  signAccess(): undefined {}
+
   measureBucket(name: string, signal: AbortSignal): Promise<bigint | undefined> {
     const plan = () => {
       const row = this.#row(name);

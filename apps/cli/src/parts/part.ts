@@ -48,7 +48,8 @@ export interface Part {
     | 'libiscsi'
     | 'chromium'
     | 'debian'
-    | 'guest';
+    | 'guest'
+    | 'azurite';
   /** It begins when that one is ready, and is skipped without it. */
   readonly after?: Part['name'];
   /** The setting which says that this part is somewhere else. */

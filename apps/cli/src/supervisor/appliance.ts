@@ -6,6 +6,7 @@ import { loadKeyring } from '#platform/crypto/kek';
 import { programFile } from '#platform/package-root';
 import { ensurePassword } from '../credentials.js';
 import { type Home, LauncherError, writeWhole } from '../home.js';
+import { azuritePart } from '../parts/azurite.js';
 import { btrfsPart } from '../parts/btrfs.js';
 import { rbdTestPart } from '../parts/ceph-rbd.js';
 import { cephRgwPart } from '../parts/ceph-rgw.js';
@@ -32,7 +33,15 @@ import { remedyOf } from './remedy.js';
 
 export const PARTS: readonly Part[] = [postgresPart, redisPart, cephRgwPart, xfsPart, tgtPart];
 /** What only tests use. */
-const TEST_PARTS: readonly Part[] = [rbdTestPart, btrfsPart, libiscsiPart, chromiumPart, debianPart, guestPart];
+const TEST_PARTS: readonly Part[] = [
+  rbdTestPart,
+  btrfsPart,
+  libiscsiPart,
+  chromiumPart,
+  debianPart,
+  guestPart,
+  azuritePart,
+];
 /** Of all homes of this host, each with a folder of its own in it. */
 const SHARED_FOLDERS = ['/run/trivet', '/var/lib/trivet'];
 const ROTATE_MS = 60_000;
@@ -123,7 +132,7 @@ export class Appliance {
     clearInterval(this.#rotation);
     this.#state.state = 'stopping';
     this.#save();
-    for (const name of ['gateway', 'worker', 'radosgw', 'ceph-osd.0', 'ceph-mon.a', 'redis', 'postgres']) {
+    for (const name of ['gateway', 'worker', 'radosgw', 'ceph-osd.0', 'ceph-mon.a', 'redis', 'azurite', 'postgres']) {
       await this.#processes.find(({ spec }) => spec.name === name)?.stop();
     }
     // A command of an interrupted start, such as initdb, and what it started.

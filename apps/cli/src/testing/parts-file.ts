@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { type Home, writeWhole } from '../home.js';
+import { azuriteOf } from '../parts/azurite.js';
 import { btrfsPart } from '../parts/btrfs.js';
 import { chromiumPath } from '../parts/chromium.js';
 import { findProgram } from '../parts/command.js';
@@ -23,6 +24,8 @@ export interface TestParts {
   } | null;
   redis: { url: string } | null;
   rgw: { endpoint: string; region: string; accessKeyFile: string; secretKeyFile: string } | null;
+  /** Azurite, where it is installed: Microsoft's emulator of the Blob service. */
+  azurite: { endpoint: string; account: string; accountKey: string } | null;
   /** The Ceph of this run, where librbd is installed: its configuration, with the administrator's key. */
   rbd: { configuration: string } | null;
   /** An XFS with reflink; each test file takes folders of its own below it as pools. */
@@ -54,6 +57,7 @@ export async function testParts(home: Home, env: Readonly<Record<string, string 
   const port = appUrl === undefined ? 0 : Number(new URL(appUrl).port);
   const chromium = chromiumPath();
   const guest = guestImage();
+  const azurite = azuriteOf(home);
   const configuration = home.file('ceph', 'ceph.conf');
   const mounts = isMounted(home.file('pool'));
   return {
@@ -70,6 +74,7 @@ export async function testParts(home: Home, env: Readonly<Record<string, string 
           secretKeyFile: env.TRIVET_RGW_SECRET_KEY_FILE ?? '',
         }
       : null,
+    azurite: azurite === undefined ? null : (JSON.parse(azurite) as TestParts['azurite']),
     rbd: endpoint && findProgram('rbd') !== undefined && existsSync(configuration) ? { configuration } : null,
     xfs: mounts ? { path: home.file('pool') } : null,
     // Where the pool could be mounted, so can an image of a test's own.

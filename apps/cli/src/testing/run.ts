@@ -157,6 +157,7 @@ export class TestRun {
       'chromium',
       'debian',
       'guest',
+      'azurite',
     ] as const;
     const present = known.filter(name => parts[name] !== null);
     for (const line of missingParts(required, present, appliance.skipped)) this.#fail(`required part ${line}`);

@@ -178,6 +178,8 @@ export class RgwObjectBackend implements ObjectBackend {
     });
   }
 
+  signAccess(): undefined {}
+
   measureBucket(name: string, signal: AbortSignal): Promise<bigint | undefined> {
     return this.#onBucket('inspect', name, signal, () =>
       this.#admin.bucketBytes(qualifiedBucket(this.config.rgwTenant, name), signal),

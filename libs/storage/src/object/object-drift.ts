@@ -152,7 +152,12 @@ export class ObjectDriftCheck implements PeriodicTask {
       bucket.origin === 'registered'
         ? 'identity' in found && (bucket.identity ?? found.identity) === found.identity
         : found.state === 'ours' && found.incarnation === bucket.id;
-    if (bucket.origin === 'registered' && bucket.identity === null && 'identity' in found) {
+    if (
+      bucket.origin === 'registered' &&
+      bucket.identity === null &&
+      'identity' in found &&
+      found.identity !== undefined
+    ) {
       const { identity } = found;
       await this.database.withTenant(tenantId, tx => tx.query(SET_IDENTITY, [tenantId, bucket.id, identity]));
     }

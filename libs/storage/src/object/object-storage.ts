@@ -62,5 +62,5 @@ export interface GrantRequest {
 export interface AccessView {
   accountId: string;
   buckets: readonly BucketView[];
-  credentials: { accessKeyId: string; secretAccessKey: string };
+  credentials: { accessKeyId: string; secretAccessKey: string; token?: string };
 }

@@ -10,6 +10,8 @@ export type AccessState = 'granting' | 'ready' | 'revoking' | 'gone';
 export interface AccessCredentials {
   accessKeyId: string;
   secretAccessKey: string;
+  /** In place of the key, where the store signs for each bucket: kept once its policy stands. */
+  token?: string;
 }
 
 /** Where the key is sealed. */

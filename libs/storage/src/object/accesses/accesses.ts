@@ -44,6 +44,13 @@ export class Accesses implements AccessCalls {
     const kind = this.parts.kindOf(endpoint);
     supported(kind, [request.protocol]);
     const desired = desiredAccess(request.protocol, distinct(request.buckets));
+    const most = kind.bucketsPerAccess ?? Number.POSITIVE_INFINITY;
+    if (desired.buckets.length > most)
+      throw new StorageError(
+        'out_of_range',
+        `one credential of this backend opens ${most} bucket and not ${desired.buckets.length}: ask for an access for each`,
+        { field: 'buckets' },
+      );
     const print = fingerprint(desired);
 
     const found = await findAccess(this.parts.database, endpoint, request.name);
@@ -189,7 +196,7 @@ export class Accesses implements AccessCalls {
       if (bytes > kind.maxPolicyBytes)
         throw new StorageError(
           'resource_exhausted',
-          `the policy of bucket ${name} would take ${bytes} bytes of ${kind.maxPolicyBytes}: revoke accesses first`,
+          `the policy of bucket ${name} would take ${bytes} ${kind.policyUnit ?? 'bytes'} of ${kind.maxPolicyBytes}: revoke accesses first`,
           { resource: `bucket ${name}` },
         );
     }

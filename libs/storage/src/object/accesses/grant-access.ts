@@ -1,10 +1,12 @@
 import { defineOperation } from '#operations/definitions/define-operation';
 import { failureOf, type Handling, type Step } from '#operations/definitions/handler';
 import type { LeasedOperation } from '#operations/operation';
+import { encodeSealed } from '#platform/crypto/secrets';
 import type { Tx } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import { StorageError } from '#platform/errors';
 import { type AccessAtBackend } from '#storage/object/accesses/access-at-backend';
+import { credentialsPlace } from '#storage/object/accesses/access-store';
 import {
   type AccessNeeds,
   type AccessRequest,
@@ -33,6 +35,11 @@ const END = sql(
   'access_end',
   `UPDATE trivet.access SET state = 'ready', stale = false, active_operation = NULL, updated_at = now()
     WHERE tenant_id = $1 AND id = $2 AND active_operation = $3`,
+);
+const RESEAL = sql(
+  'access_reseal',
+  `UPDATE trivet.secret SET sealed = $3
+    WHERE tenant_id = $1 AND owner_table = 'access' AND owner_id = $2 AND name = 'credentials'`,
 );
 /** The grants that a failed heal would have added, and those on what is gone; what else was there before it stays. */
 const NOT_HEALED = sql(
@@ -85,13 +92,14 @@ function makeAccess(needs: AccessNeeds): Handling<AccessAtBackend, GrantAccessRe
       }
       return readAccessOf(tx, needs.secrets, operation);
     },
-    steps: [putPrincipal(needs), putPolicies(needs, { grants: true })],
+    steps: [putPrincipal(needs), thenSigned(needs, putPolicies(needs, { grants: true }))],
     undo: [
       unlessHealing(removeKey(needs)),
       putPolicies(needs, { grants: true }),
       unlessHealing(removePrincipal(needs)),
     ],
-    succeed: (writer, operation) => {
+    succeed: (writer, operation, { resealed }) => {
+      if (resealed) writer.write(RESEAL, [...rowOf(operation), resealed]);
       writer.write(END, [...rowOf(operation), operation.id]);
       return undefined;
     },
@@ -109,6 +117,26 @@ function makeAccess(needs: AccessNeeds): Handling<AccessAtBackend, GrantAccessRe
       },
     },
   };
+}
+
+/** What the store signs for an access says the same each time, so a crash before it is kept loses nothing. */
+function thenSigned(
+  { backends, secrets }: AccessNeeds,
+  step: Step<AccessAtBackend, AccessRequest>,
+): Step<AccessAtBackend, AccessRequest> {
+  const run: typeof step.run = async (work, context) => {
+    const again = await step.run(work, context);
+    const { tenantId, backendId, resourceId } = context.operation;
+    const { uid, credentials, policies } = work;
+    const [policy] = policies;
+    if (!credentials || !policy) return again;
+    const token = (await backends.open(tenantId, backendId)).signAccess(policy.name, uid);
+    if (token === credentials.token) return again;
+    const place = credentialsPlace(tenantId, resourceId);
+    work.resealed = encodeSealed(secrets.seal(JSON.stringify({ ...credentials, token }), place));
+    return again;
+  };
+  return { ...step, run };
 }
 
 /** Buckets that the access has not had yet. */

@@ -93,10 +93,13 @@ export async function registerBucket(
       await tx.commit(...noting(observer, { kind: 'bucket.register', resourceId: id, resourceName: name }));
       return { id, outcome: 'registered' };
     }
-    const [row] = await tx.query<{ id: string; origin: string; identity: string }>(KNOWN, [...place, found.identity]);
+    const [row] = await tx.query<{ id: string; origin: string; identity: string | null }>(KNOWN, [
+      ...place,
+      found.identity,
+    ]);
     if (row?.origin === 'registered') {
       // Accesses that were granted on the one that is gone must not come to hold for this one.
-      if (row.identity !== found.identity) throw new ReplacedBucket(name);
+      if (row.identity !== (found.identity ?? null)) throw new ReplacedBucket(name);
       return { id: row.id, outcome: 'known' };
     }
     throw new StorageError('already_exists', `${resource} is being made or deleted by this appliance`, { resource });
