@@ -37,9 +37,6 @@ export default defineConfig({
           env,
           include: ['libs/**/*.parts.spec.ts', 'test/**/*.spec.ts'],
           exclude: ofTools,
-          // On two processors: a file waits for leases and renewals for half of its time. Unit tests only compute.
-          maxWorkers: 3,
-          sequence: { groupOrder: 1 },
           testTimeout: 60_000,
           hookTimeout: 120_000,
         },
