@@ -1,9 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PACKAGE_ROOT } from '#platform/package-root';
-import { DriverError } from '#test/csp/driver-client';
 import type { NodeDevice } from '#test/guest/hpe-node';
 import { GUEST_MS, hasGuest, MIB, NodeStage } from '#test/guest/node-stage';
 
@@ -24,25 +22,14 @@ describe.skipIf(!hasGuest())(`${VOLUMES} claims on a Linux node`, () => {
   }, GUEST_MS);
   afterAll(() => stage?.close());
 
-  /** As the attacher does: a 503 is asked again, and a busy machine gives one. */
-  async function publish(id: string): ReturnType<typeof stage.driver.publish> {
-    for (;;)
-      try {
-        return await stage.driver.publish(id, stage.identity);
-      } catch (error) {
-        if (!(error instanceof DriverError) || error.status !== 503) throw error;
-        await delay(200);
-      }
-  }
-
   it(
     'are each on a disk of their own',
     async () => {
-      const { guest, node, driver } = stage;
+      const { guest, node, driver, identity } = stage;
       await driver.login();
       const names = Array.from({ length: VOLUMES }, (_, n) => `pvc-${n}`);
       const volumes = await Promise.all(names.map(name => driver.createVolume(name, 16 * MIB)));
-      const publications = await Promise.all(volumes.map(({ id }) => publish(id)));
+      const publications = await Promise.all(volumes.map(({ id }) => driver.publish(id, identity)));
       // One login after the other, as under the driver's own lock; their devices come meanwhile.
       for (const publication of publications) await node.login(publication);
       const devices: NodeDevice[] = [];
