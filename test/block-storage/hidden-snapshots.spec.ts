@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { uuidv7 } from '#platform/uuid';
 import { HiddenSnapshotReaper } from '#storage/block/snapshots/hidden-snapshot-reaper';
 import { BlockHouse } from '#test/block-storage/block-house';
 import { ImageContent } from '#test/block-storage/image-content';
@@ -124,6 +125,36 @@ describe('a snapshot for a clone', () => {
     await clone('tidy-clone', id);
     await house.snapshots.delete(house.caller(), id);
     expect(await lives(id)).toBe(false);
+  });
+
+  it('is looked for of every tenant, of some of them in a round', async () => {
+    await hide(await source('turn'));
+    // Ids follow the time: its turn comes after that of the house's tenant, which uses up the round.
+    const [tenant, backend, volume, snapshot] = [uuidv7(), uuidv7(), uuidv7(), uuidv7()];
+    await query("INSERT INTO trivet.tenant (id, name) VALUES ($1, 'later')", [tenant]);
+    await query(
+      `INSERT INTO trivet.backend (tenant_id, id, name, kind, config)
+       SELECT $1, $2, name, kind, config FROM trivet.backend WHERE tenant_id = $3`,
+      [tenant, backend, house.tenantId],
+    );
+    await query(
+      `INSERT INTO trivet.volume (tenant_id, id, backend_id, name, state, desired, fingerprint, pool, folder, size_bytes,
+              thick, destroy_on_delete, description, config)
+       VALUES ($1, $2, $3, 'of-later', 'gone', '{}', '', 'default', '', 1024, false, true, '', '{}')`,
+      [tenant, volume, backend],
+    );
+    await query(
+      `INSERT INTO trivet.snapshot (tenant_id, id, backend_id, volume_id, name, state, hidden, description, config, pool, folder)
+       VALUES ($1, $2, $3, $4, 'for-a-clone', 'ready', true, '', '{}', 'default', '')`,
+      [tenant, snapshot, backend, volume],
+    );
+    const reaper = new HiddenSnapshotReaper(house.parts.database, 1);
+    const asked = () => query('SELECT kind FROM trivet.operation WHERE resource_id = $1', [snapshot]);
+    expect(await reaper.run(AbortSignal.timeout(10_000))).toBeUndefined();
+    expect(await asked()).toEqual([]);
+    await reaper.run(AbortSignal.timeout(10_000));
+    expect(await asked()).toEqual([{ kind: 'snapshot.delete' }]);
+    await house.settled();
   });
 
   it('is reaped once by two workers', async () => {

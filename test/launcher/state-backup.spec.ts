@@ -1,6 +1,7 @@
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
+import { DumpWriter, readDump } from '#platform/dump/dump-file';
 import { parts } from '#test/support/parts';
 import { TestHomes } from './cli.js';
 
@@ -25,6 +26,14 @@ const PATIENCE_MS = 180_000;
 const up = () => home.must('up', '--detach', '--no-install');
 const tenants = () => home.must('tenant', 'list');
 
+/** The backup with a row that no table takes. */
+async function writeWrong(path: string): Promise<void> {
+  const writer = new DumpWriter(path);
+  for await (const { name, bytes } of readDump(file))
+    await writer.add(name, name.startsWith('data/tenant/') ? Buffer.from('no row\n') : bytes);
+  await writer.finish();
+}
+
 it(
   'a home is backed up while it runs, and put back into itself: what was there is kept aside',
   async () => {
@@ -39,16 +48,26 @@ it(
       stderr: expect.stringContaining('./trivet down, then restore'),
     });
     await home.must('down');
-    expect(await home.run('appliance', 'restore', file)).toMatchObject({
-      code: 78,
-      stderr: expect.stringMatching(
-        /has a database already: --replace moves it to .*data\.before-\w+ before the restore/,
-      ),
-    });
+    const refused = await home.run('appliance', 'restore', file);
+    const [, data] =
+      /has a database already: --replace moves it to (.*data)\.before-\w+ before the restore/.exec(refused.stderr) ??
+      [];
+    expect({ ...refused, data }).toMatchObject({ code: 78, data: expect.any(String) });
     const damaged = join(homes.folder, 'damaged.dump');
     writeFileSync(damaged, readFileSync(file).subarray(0, -5_000));
     const { code, stdout, stderr } = await home.run('appliance', 'restore', damaged, '--replace');
     expect({ code, said: stdout + stderr }).toEqual({ code: 65, said: expect.not.stringContaining('is kept in') });
+
+    // Whole and of our own making, and PostgreSQL refuses its rows when the database that was there is aside already.
+    const wrong = join(homes.folder, 'wrong.dump');
+    await writeWrong(wrong);
+    const before = statSync(data!).ino;
+    const failed = await home.run('appliance', 'restore', wrong, '--replace');
+    expect(failed.stdout).toContain('nothing was restored: the database that was there is back');
+    expect(failed.code).not.toBe(0);
+    expect(statSync(data!).ino).toBe(before);
+    expect(readdirSync(dirname(data!)).filter(name => name.includes('.before-'))).toEqual([]);
+
     const said = await home.must('appliance', 'restore', file, '--replace');
     expect(said).toMatch(/is kept in .*data\.before-/);
     expect(said).toContain('./trivet up starts it');

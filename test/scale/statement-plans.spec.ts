@@ -7,7 +7,7 @@ import { ALLOWED } from '#test/scale/allowed-scans';
 import { loadLibraries, type ProductStatement } from '#test/scale/product-statements';
 import { createDatabase, type TestDatabase } from '#test/support/database';
 import { OwnPostgres } from '#test/support/postgres-server';
-import type { PlanNode } from '#test/support/statement-plans';
+import { nodesOf, type PlanNode } from '#test/support/statement-plans';
 
 const statements = vi.hoisted(() => new Map<string, { name: string; text: string }>());
 vi.mock('#platform/database/sql', async original => {
@@ -84,7 +84,7 @@ async function planOf({ text }: ProductStatement): Promise<PlanNode> {
 }
 
 /** Partial, and of nearly all rows all the same: what lives, what is ready, what has ended. */
-const NEARLY_ALL = /_(live|named|audit|finished|measured|applied)$/;
+const NEARLY_ALL = /_(live|named|audit|in_pool|finished|measured|applied)$/;
 
 /**
  * What reads a table from end to end, or all that a tenant has of it: by itself, or by an index that nothing but the tenant is
@@ -140,6 +140,16 @@ describe('every statement of the product', () => {
     // What is not needed any more would hide what comes.
     expect(Object.keys(ALLOWED).filter(one => !found.includes(one))).toEqual([]);
   }, 120_000);
+
+  it.each([
+    ['block_audit_images', 'volume_in_pool'],
+    ['block_audit_snapshots', 'snapshot_in_pool'],
+    ['hidden_find', 'snapshot_hidden_order'],
+  ])('%s reads a portion in the order of %s', async (name, index) => {
+    const nodes = nodesOf(await planOf(statements.get(name)!));
+    expect(nodes.map(node => node['Node Type'])).not.toContain('Sort');
+    expect(nodes.map(node => node['Index Name'])).toContain(index);
+  });
 
   it('would be refused without its index', async () => {
     await fill.query('DROP INDEX trivet.volume_applied');

@@ -76,6 +76,12 @@ const NEW_SNAPSHOTS = `INSERT INTO trivet.snapshot (tenant_id, id, backend_id, v
 const NEW_BUCKETS = `INSERT INTO trivet.bucket (tenant_id, id, backend_id, name, origin, state, desired, fingerprint, used_bytes)
   SELECT $1, gen_random_uuid(), $2, gen_random_uuid(), 'created', 'creating', '{}', '', CASE WHEN n > 1 THEN n * 10 END
     FROM generate_series(1, $3::int) AS n`;
+const REFUSE_PORTIONS = (of: string) => `
+  CREATE FUNCTION trivet.refuse_portion() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'as asked'; END $$;
+  CREATE TRIGGER refuse_portion BEFORE INSERT ON trivet.tally_portion FOR EACH ROW
+    WHEN (NEW.tenant_id = '${of}') EXECUTE FUNCTION trivet.refuse_portion()`;
+/** Of all kinds of both tenants, each in several steps. */
+const MANY_RUNS = 1_000;
 /** Of some rows that nobody else holds. */
 const some = (table: string, count: number): string =>
   `tenant_id = $1 AND id IN (SELECT id FROM trivet.${table} WHERE tenant_id = $1 ORDER BY random() LIMIT ${count} FOR UPDATE SKIP LOCKED)`;
@@ -225,6 +231,32 @@ describe('tallies', () => {
     expect(await wrongTallies(testDatabase)).toHaveLength(1);
     await small.run(signal);
     expect(await wrongTallies(testDatabase)).toEqual([]);
+  });
+
+  it('that cannot be counted keep no others waiting, and are told no changes meanwhile', async () => {
+    const { signal } = new AbortController();
+    await new TallyCheck(database, ALL).run(signal);
+    // What is open comes first, and a run has one step.
+    const short = new TallyCheck(database, { portion: 3, rows: 1_000_000, steps: 1, againMs: 0 });
+    await testDatabase.query(REFUSE_PORTIONS(tenant));
+    try {
+      await testDatabase.query(NEW_VOLUMES, [tenant, backend, second, 12]);
+      await testDatabase.query(
+        "INSERT INTO trivet.tally (tenant_id, kind, backend_id, pool, things, bytes) VALUES ($1, 'bucket', $2, '', 3, 0)",
+        [other, others],
+      );
+      let failures = 0;
+      const isLeft = async () => failures < 2 || (await wrongTallies(testDatabase)).length > 0;
+      for (let run = 0; run < MANY_RUNS && (await isLeft()); run++) await short.run(signal).catch(() => failures++);
+      expect(failures).toBeGreaterThanOrEqual(2);
+      expect(await wrongTallies(testDatabase)).toEqual([]);
+      const refused = 'SELECT kind, open FROM trivet.tally_pass WHERE tenant_id = $1 AND failed_at > ended_at';
+      expect(await testDatabase.query(refused, [tenant])).toContainEqual({ kind: 'volume', open: false });
+    } finally {
+      await testDatabase.query('DROP FUNCTION trivet.refuse_portion() CASCADE');
+    }
+    await new TallyCheck(database, ALL).run(signal);
+    expect(await testDatabase.query('SELECT FROM trivet.tally_change')).toHaveLength(0);
   });
 
   it('do not have one that changes them wait for another that stands still', async () => {

@@ -53,6 +53,8 @@ import { DueSchedules1797210000397 } from '#platform/migrations/0066-due-schedul
 import { TalliesOfBins1797210000398 } from '#platform/migrations/0066-tallies-of-bins';
 import { TallyPasses1797210000396 } from '#platform/migrations/0066-tally-passes';
 import { PlacesOfDownPools1797210000400 } from '#platform/migrations/0067-places-of-down-pools';
+import { PortionsInOrder1797210000401 } from '#platform/migrations/0068-portions-in-order';
+import { TalliesNotCounted1797210000402 } from '#platform/migrations/0069-tallies-not-counted';
 import type { Migration } from '#platform/migrations/locks';
 
 /** In their order. */
@@ -112,4 +114,6 @@ export const MIGRATIONS = [
   DueSchedules1797210000397,
   TalliesOfBins1797210000398,
   PlacesOfDownPools1797210000400,
+  PortionsInOrder1797210000401,
+  TalliesNotCounted1797210000402,
 ] satisfies readonly (new () => Migration)[];

@@ -24,6 +24,8 @@ const STEP = sql(
      FROM trivet.tally_step($1, $2, $3)`,
 );
 
+const FAILED = sql('tally_failed', 'SELECT FROM trivet.tally_failed($1, $2)');
+
 /** The step's end, or what a tally lacked, and has now. */
 interface Told {
   progress: 'done' | 'open' | 'waits' | 'portion' | null;
@@ -65,8 +67,9 @@ export class TallyCheck {
           left -= looked;
           goesOn = progress === 'open' || progress === 'portion';
         } catch (error) {
-          // One that cannot be counted does not keep the others waiting.
+          // One that cannot be counted does not keep the others waiting, in the next runs neither.
           errors.push(error);
+          await this.database.engine(FAILED, [tenantId, kind]);
           goesOn = false;
         }
       }

@@ -11,8 +11,9 @@ import { Sweep } from '#storage/shared/sweep';
 
 const log = createLogger('snapshots');
 
-/** Looked at of each tenant in a round. */
+/** Looked at of a tenant in a round, and of all: then the next round goes on with the other tenants. */
 const PORTION = 100;
+const ROWS = 1_000;
 /** Before every other. */
 const START = { updatedAt: '-infinity', id: '00000000-0000-0000-0000-000000000000' };
 /** So long it waits for its first clone: who takes longer has given up. */
@@ -20,12 +21,13 @@ export const UNUSED_MS = 3_600_000;
 /** So long it stays in any case: clones of one second share it, and the second may come when the first has failed. */
 export const SETTLED_MS = 60_000;
 
-const TENANTS = sql('hidden_tenants', 'SELECT tenant_id AS "tenantId" FROM trivet.list_tenants()');
+const TENANTS = sql('hidden_tenants', 'SELECT tenant_id AS "tenantId" FROM trivet.list_tenants() ORDER BY tenant_id');
+const HIDDEN = "s.tenant_id = $1 AND s.hidden AND s.state = 'ready'";
 /**
  * Nobody can want it any more. $2 and $3: ms since it was made, with and without a clone that came and went. A clone in
  * the recycle bin has come and gone: it can be restored without the snapshot.
  */
-const USELESS = `s.tenant_id = $1 AND s.hidden AND s.state = 'ready' AND v.tenant_id = $1 AND v.id = s.volume_id
+const USELESS = `v.tenant_id = $1 AND v.id = s.volume_id
   AND (v.state IN ('binned', 'gone')
     OR NOT EXISTS (SELECT FROM trivet.volume c
                     WHERE c.tenant_id = $1 AND c.base_snapshot_id = s.id AND c.state IN ('creating', 'ready', 'deleting'))
@@ -35,14 +37,16 @@ const USELESS = `s.tenant_id = $1 AND s.hidden AND s.state = 'ready' AND v.tenan
 /** Some of them at a time: most are there for as long as their clones. */
 const FIND = sql(
   'hidden_find',
-  `SELECT h.id, h.backend_id AS "backendId", h.updated_at::text AS "updatedAt",
-          EXISTS (SELECT FROM trivet.snapshot s, trivet.volume v WHERE ${USELESS} AND s.id = h.id) AS useless
-     FROM trivet.snapshot h
-    WHERE h.tenant_id = $1 AND h.hidden AND h.state = 'ready' AND h.updated_at >= $4::timestamptz
-      AND (h.updated_at, h.id) > ($4::timestamptz, $5::uuid)
-    ORDER BY h.updated_at, h.id LIMIT $6`,
+  `SELECT s.id, s.backend_id AS "backendId", s.updated_at::text AS "updatedAt",
+          EXISTS (SELECT FROM trivet.volume v WHERE ${USELESS}) AS useless
+     FROM trivet.snapshot s
+    WHERE ${HIDDEN} AND (s.updated_at, s.id) > ($4::timestamptz, $5::uuid)
+    ORDER BY s.updated_at, s.id LIMIT $6`,
 );
-const STILL = sql('hidden_still', `SELECT FROM trivet.snapshot s, trivet.volume v WHERE ${USELESS} AND s.id = $4`);
+const STILL = sql(
+  'hidden_still',
+  `SELECT FROM trivet.snapshot s, trivet.volume v WHERE ${HIDDEN} AND s.id = $4 AND ${USELESS}`,
+);
 
 interface Hidden {
   id: string;
@@ -64,17 +68,32 @@ export class HiddenSnapshotReaper implements PeriodicTask {
 
   private readonly sweep = new Sweep<Pick<Hidden, 'updatedAt' | 'id'>>(PORTION);
 
-  constructor(private readonly database: Database) {}
+  /** Whose turn is next, when a round had looked at enough; undefined: everybody had a turn. */
+  private next: string | undefined;
+
+  constructor(
+    private readonly database: Database,
+    private readonly rows = ROWS,
+  ) {}
 
   /** `signal` ends it between two of them. */
   async run(signal: AbortSignal): Promise<'calm' | undefined> {
-    let isCalm = true;
+    let isCalm = this.next === undefined;
+    let left = this.rows;
+    const from = this.next ?? '';
+    this.next = undefined;
     for (const { tenantId } of await this.database.engine<{ tenantId: string }>(TENANTS)) {
+      if (tenantId < from) continue;
+      if (left <= 0) {
+        this.next = tenantId;
+        return undefined;
+      }
       const { updatedAt, id: after } = this.sweep.placeOf(tenantId, START);
       const found = await this.database.withTenant(tenantId, tx =>
         tx.query<Hidden>(FIND, [tenantId, SETTLED_MS, UNUSED_MS, updatedAt, after, PORTION]),
       );
       this.sweep.wentOn(tenantId, found.length, found.at(-1));
+      left -= found.length;
       if (found.length === PORTION) isCalm = false;
       const useless = found.filter(row => row.useless);
       for (const { id, backendId } of useless) {
