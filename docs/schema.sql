@@ -86,7 +86,7 @@ CREATE POLICY tenant ON trivet.tally TO trivet_app USING ((tenant_id = trivet.cu
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.tally TO trivet_app;
 
 -- tally_pass: Rule: tally passes. When the rows of a tenant and kind were last compared with their tallies, or that they are.
--- Migrations: 0066-tally-passes
+-- Migrations: 0066-tally-passes, 0069-tallies-not-counted
 CREATE TABLE trivet.tally_pass (
   tenant_id uuid NOT NULL,
   kind text NOT NULL,
@@ -94,6 +94,7 @@ CREATE TABLE trivet.tally_pass (
   made_in text NOT NULL,
   settled xid8,
   ended_at timestamptz,
+  failed_at timestamptz,
   CONSTRAINT tally_pass_pkey PRIMARY KEY (tenant_id, kind),
   CONSTRAINT tally_pass_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES trivet.tenant(id) ON DELETE CASCADE
 );
@@ -930,12 +931,12 @@ CREATE TABLE trivet.volume (
   CONSTRAINT volume_state_check CHECK ((state = ANY (ARRAY['creating', 'ready', 'deleting', 'binned', 'gone'])))
 );
 CREATE INDEX volume_applied ON trivet.volume (tenant_id, backend_id, pool, applied_instance) WHERE (tid IS NOT NULL);
-CREATE INDEX volume_audit ON trivet.volume (tenant_id, audited_at) WHERE (state = ANY (ARRAY['ready', 'binned']));
 CREATE INDEX volume_binned ON trivet.volume (tenant_id, binned_until) WHERE (state = 'binned');
 CREATE INDEX volume_by_name ON trivet.volume (tenant_id, name, id) WHERE (state <> 'gone');
 CREATE INDEX volume_by_size ON trivet.volume (tenant_id, size_bytes, id) WHERE (state <> 'gone');
 CREATE INDEX volume_copying ON trivet.volume (tenant_id, parent_volume_id) WHERE (state = 'creating');
 CREATE INDEX volume_gone ON trivet.volume (tenant_id, updated_at) WHERE (state = 'gone');
+CREATE INDEX volume_in_pool ON trivet.volume (tenant_id, backend_id, pool, id) WHERE (state = ANY (ARRAY['ready', 'binned']));
 CREATE UNIQUE INDEX volume_live ON trivet.volume (tenant_id, backend_id, name) WHERE (state <> ALL (ARRAY['binned', 'gone']));
 CREATE INDEX volume_of_group ON trivet.volume (tenant_id, volume_group_id) WHERE (volume_group_id IS NOT NULL);
 CREATE INDEX volume_of_snapshot ON trivet.volume (tenant_id, base_snapshot_id) WHERE (base_snapshot_id IS NOT NULL);
@@ -1047,10 +1048,10 @@ CREATE TABLE trivet.snapshot (
   CONSTRAINT snapshot_index_state_check CHECK ((index_state = ANY (ARRAY['pending', 'indexed', 'broken']))),
   CONSTRAINT snapshot_state_check CHECK ((state = ANY (ARRAY['creating', 'ready', 'deleting', 'gone'])))
 );
-CREATE INDEX snapshot_audit ON trivet.snapshot (tenant_id, audited_at) WHERE (state = 'ready');
 CREATE UNIQUE INDEX snapshot_cut ON trivet.snapshot (tenant_id, volume_id, cut) WHERE (cut IS NOT NULL);
 CREATE INDEX snapshot_gone ON trivet.snapshot (tenant_id, updated_at) WHERE (state = 'gone');
-CREATE INDEX snapshot_hidden ON trivet.snapshot (tenant_id, updated_at) WHERE (hidden AND (state = 'ready'));
+CREATE INDEX snapshot_hidden_order ON trivet.snapshot (tenant_id, updated_at, id) WHERE (hidden AND (state = 'ready'));
+CREATE INDEX snapshot_in_pool ON trivet.snapshot (tenant_id, backend_id, pool, id) WHERE (state = 'ready');
 CREATE INDEX snapshot_kept_image ON trivet.snapshot (tenant_id, volume_id, cut) WHERE ((state = 'gone') AND (cut IS NOT NULL) AND (image_gone_at IS NULL));
 CREATE UNIQUE INDEX snapshot_live ON trivet.snapshot (tenant_id, volume_id, name) WHERE (state <> 'gone');
 CREATE INDEX snapshot_named ON trivet.snapshot (tenant_id, backend_id, name) WHERE (state <> 'gone');
@@ -3895,8 +3896,8 @@ BEGIN
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.takes_new(text,text) TO trivet_app;
 
--- tallies_to_compare: 0066-tally-passes
--- What is to be compared next: what is open, and then what was not for the longest time.
+-- tallies_to_compare: 0069-tallies-not-counted
+-- What is to be compared next: what is open, and then what had no turn for the longest time.
 CREATE OR REPLACE FUNCTION trivet.tallies_to_compare(p_again_ms double precision, p_most integer)
  RETURNS TABLE(tenant_id uuid, kind text)
  LANGUAGE sql
@@ -3906,10 +3907,24 @@ AS $function$
   SELECT t.id, k.kind
     FROM trivet.tenant t CROSS JOIN unnest('{volume,snapshot,bucket,binned,registered,change_step}'::text[]) AS k (kind)
     LEFT JOIN trivet.tally_pass p ON p.tenant_id = t.id AND p.kind = k.kind
-   WHERE p.tenant_id IS NULL OR p.open OR p.ended_at <= now() - p_again_ms * interval '1 ms'
-   ORDER BY coalesce(p.open, false) DESC, p.ended_at NULLS FIRST, t.id, k.kind LIMIT p_most;
+   WHERE p.tenant_id IS NULL OR p.open OR greatest(p.ended_at, p.failed_at) <= now() - p_again_ms * interval '1 ms'
+   ORDER BY coalesce(p.open, false) DESC, greatest(p.ended_at, p.failed_at) NULLS FIRST, t.id, k.kind LIMIT p_most;
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.tallies_to_compare(double precision,integer) TO trivet_engine;
+
+-- tally_failed: 0069-tallies-not-counted
+-- It has had its turn, and begins anew at its next one.
+CREATE OR REPLACE FUNCTION trivet.tally_failed(p_tenant uuid, p_kind text)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  INSERT INTO trivet.tally_pass AS p (tenant_id, kind, open, made_in, failed_at)
+  SELECT t.id, p_kind, false, '', now() FROM trivet.tenant t WHERE t.id = p_tenant
+  ON CONFLICT (tenant_id, kind) DO UPDATE SET open = false, settled = NULL, failed_at = now();
+$function$;
+GRANT EXECUTE ON FUNCTION trivet.tally_failed(uuid,text) TO trivet_engine;
 
 -- tally_step: 0066-tally-passes
 -- One step of the comparison: of a few rows at once, of many by portions in the order of their ids. A portion keeps what it

@@ -43,7 +43,12 @@ export async function benchScale({ quick, volumes }: BenchOptions): Promise<Figu
         return taken;
       };
       const ms = await measureAll(house, fill, told);
-      const pages = await measureAll(house, fill, inPages(plans));
+      const touched = inPages(plans);
+      const pages = await measureAll(house, fill, async one => {
+        const count = await touched(one);
+        say(`${size.toLocaleString('en')} volumes: ${one.name}, ${count} pages`);
+        return count;
+      });
       say(`${size.toLocaleString('en')} volumes: measured`);
       measured.push({ filled, ms, pages });
     }

@@ -7,8 +7,8 @@ ALTER TABLE trivet.tally_pass ADD COLUMN failed_at timestamptz;
 `;
 
 /** @param last when it was compared, or tried to be, of the pass P */
-const next = (says: string, last: string): string => `
--- What is to be compared next: what is open, and then what ${says} for the longest time.
+const next = (last: string): string => `
+-- What is to be compared next: what is open, and then what had no turn for the longest time.
 CREATE OR REPLACE FUNCTION trivet.tallies_to_compare(p_again_ms float8, p_most integer) RETURNS TABLE (tenant_id uuid, kind text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT t.id, k.kind
@@ -38,13 +38,13 @@ export class TalliesNotCounted1797210000402 implements Migration {
 
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(COLUMN);
-    await runner.query(next('was not tried', 'greatest(p.ended_at, p.failed_at)'));
+    await runner.query(next('greatest(p.ended_at, p.failed_at)'));
     await runner.query(FAILED);
   }
 
   async down(runner: QueryRunner): Promise<void> {
     await runner.query('DROP FUNCTION trivet.tally_failed(uuid, text)');
-    await runner.query(next('was not', 'p.ended_at'));
+    await runner.query(next('p.ended_at'));
     await runner.query('ALTER TABLE trivet.tally_pass DROP COLUMN failed_at');
   }
 }
