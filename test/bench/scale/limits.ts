@@ -3,7 +3,6 @@ const LIMIT = 2;
 /** Of what touches a handful. */
 const LEVELS = 24;
 
-const COMPARED = { limit: 100, because: 'once an hour all that is counted is compared with what counts it' };
 const ASKED = { limit: 20, because: 'buckets that are due are asked for, a portion of each tenant' };
 const FEW = { limit: 4, because: 'all that have a condition are read, which are few' };
 /** Of a tenant with 10,000 volumes 21 ms, at 1,000,000 volumes; an index of all parts of names would cost each creation. */
@@ -12,9 +11,11 @@ const ENDED = {
   limit: 100,
   because: 'index entries of operations that ended a moment ago are walked through until a vacuum',
 };
+const COMPARED = { limit: 5, because: 'up to 2,500 rows are compared, and a tenant of the smallest appliance has 200' };
+const BOUNDED = { limit: 20, because: 'up to 1,000 rows are gone through, and the smallest appliance has 100' };
 const SWEPT = {
   limit: 100,
-  because: 'a portion of each tenant is gone through: up to 100 rows, however many there are',
+  because: 'a portion is gone through: up to 100 rows of each tenant, or 500 of a pool, however many there are',
 };
 
 /** What may cost more than that with more volumes, and why. */
@@ -28,7 +29,7 @@ const JUSTIFIED: Readonly<Record<string, { limit: number; because: string }>> = 
   'round of tally-check': COMPARED,
   'round of bucket-usage': ASKED,
   'volumes: with a condition': FEW,
-  'round of hidden-snapshots': SWEPT,
+  'round of hidden-snapshots': BOUNDED,
   'round of kept-images': SWEPT,
   'portion of block-drift': SWEPT,
   'round of change-index': SWEPT,
