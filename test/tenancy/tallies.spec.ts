@@ -81,7 +81,7 @@ const REFUSE_PORTIONS = (of: string) => `
   CREATE TRIGGER refuse_portion BEFORE INSERT ON trivet.tally_portion FOR EACH ROW
     WHEN (NEW.tenant_id = '${of}') EXECUTE FUNCTION trivet.refuse_portion()`;
 /** Of all kinds of both tenants, each in several steps. */
-const MANY_RUNS = 1_000;
+const MANY_RUNS = 300;
 /** Of some rows that nobody else holds. */
 const some = (table: string, count: number): string =>
   `tenant_id = $1 AND id IN (SELECT id FROM trivet.${table} WHERE tenant_id = $1 ORDER BY random() LIMIT ${count} FOR UPDATE SKIP LOCKED)`;
