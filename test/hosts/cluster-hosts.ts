@@ -394,6 +394,13 @@ export class ClusterHosts {
     return this.writer;
   }
 
+  /** Of operations that wait to be tried again. */
+  lastErrors() {
+    return this.appliance.database.query<{ kind: string; message: string }>(
+      "SELECT kind, error ->> 'message' AS message FROM trivet.operation WHERE error IS NOT NULL ORDER BY created_at DESC LIMIT 5",
+    );
+  }
+
   logs(): string {
     return this.appliance.processes.map(one => one.log()).join('\n');
   }

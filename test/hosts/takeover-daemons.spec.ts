@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { DriverNode } from '#test/csp/driver-client';
+import { DriverError, type DriverNode } from '#test/csp/driver-client';
 import { hasTgtRbd } from '#test/exporter/rbd-images';
 import { ClusterHosts, type LogWriter } from '#test/hosts/cluster-hosts';
 import { numberOf, RECORD_BYTES, recordOf } from '#test/hosts/log-writer';
@@ -22,7 +22,14 @@ describe.runIf(hasTgtRbd())('a pool of a cluster with two daemons', () => {
     house = await ClusterHosts.start(['a', 'b'], 'moving', { daemons: 2 });
     writer = await house.write();
     const { id } = await house.driver.createVolume('other', 16 * MIB);
-    const publication = await house.driver.publish(id, NODE);
+    // As attachers do; what kept it is told.
+    const publication = await until('it is published', () =>
+      house.driver.publish(id, NODE).catch(async error => {
+        if (!(error instanceof DriverError) || error.status !== 503) throw error;
+        console.log('refused for now:', await house.lastErrors());
+        return undefined;
+      }),
+    );
     expect(publication.discovery_ips).toEqual([house.furtherAddress]);
     target = publication.target_names[0]!;
   }, 120_000);

@@ -35,14 +35,22 @@ const ONE_AT_A_TIME = sql(
   'pool_daemon_lock',
   `SELECT pg_advisory_xact_lock(hashtextextended(concat_ws('/', 'daemon', $1::uuid, $2::uuid, $3::text), 0))`,
 );
+/** No host has it, says the empty name (NOWHERE); from now on it counts as one that is to be applied. */
+const TAKES_PART = sql(
+  'pool_daemon_takes_part',
+  "UPDATE trivet.volume SET applied_instance = NULL WHERE tenant_id = $1 AND id = $2 AND applied_instance = ''",
+);
 /** Those that are just being withdrawn count: their units are open. */
+const SERVED = ['IS NULL', "> ''"]
+  .map(
+    applied => `SELECT v.id, ${daemonIn('$4')} AS nth FROM trivet.volume v
+     WHERE v.tenant_id = $1 AND v.backend_id = $2 AND v.pool = $3 AND v.tid IS NOT NULL AND v.applied_instance ${applied}
+       AND v.id <> $5 AND (SELECT p.state FROM trivet.publication p WHERE p.tenant_id = $1 AND p.volume_id = v.id LIMIT 1) IS NOT NULL`,
+  )
+  .join(' UNION ALL ');
 const FEWEST = sql(
   'pool_daemon_fewest',
-  `SELECT d.nth FROM generate_series(0, $4::int - 1) AS d (nth)
-     LEFT JOIN (SELECT DISTINCT v.id, ${daemonIn('$4')} AS nth
-                  FROM trivet.publication p
-                  JOIN trivet.volume v ON v.tenant_id = p.tenant_id AND v.id = p.volume_id AND v.backend_id = $2 AND v.pool = $3
-                 WHERE p.tenant_id = $1 AND v.id <> $5) AS served USING (nth)
+  `SELECT d.nth FROM generate_series(0, $4::int - 1) AS d (nth) LEFT JOIN (${SERVED}) AS served USING (nth)
     GROUP BY d.nth ORDER BY count(served.id), d.nth LIMIT 1`,
 );
 
@@ -55,6 +63,7 @@ export async function emptiestDaemon(
 ): Promise<number> {
   if (portalSets.length === 0) return 0;
   await tx.query(ONE_AT_A_TIME, [tenantId, backendId, name]);
+  await tx.query(TAKES_PART, [tenantId, volumeId]);
   const [row] = await tx.query<{ nth: number }>(FEWEST, [tenantId, backendId, name, portalSets.length, volumeId]);
   return row!.nth;
 }
