@@ -128,14 +128,18 @@ export function describeTakeover(losses: readonly Loss[], { inOrder }: { inOrder
         const other = [...house.nodes.keys()].find(one => one !== name)!;
         const counted = await house.takenBy(other, why);
         await lose(house, name);
-        const next = await house.isTakenFrom(name, fence);
-        expect(await house.takenBy(next, why)).toBe(counted + 1);
-        expect(await house.isRefused(name)).toBe(!handsOver);
-        expect(await house.lastTakeover()).toMatchObject({ from: name, to: next, why });
-        if (believesInItself) expect(await house.tryToWrite(name)).toMatch(/blocklist|blacklist|ESHUTDOWN|\(108\)/i);
-        await writer.acknowledges();
-        expect(await house.node(next).host.addresses()).toContain(house.movingAddress);
-        await mend(house, name);
+        // Whatever is found: the next one begins with two hosts.
+        try {
+          const next = await house.isTakenFrom(name, fence);
+          expect(await house.takenBy(next, why)).toBe(counted + 1);
+          expect(await house.isRefused(name)).toBe(!handsOver);
+          expect(await house.lastTakeover()).toMatchObject({ from: name, to: next, why });
+          if (believesInItself) expect(await house.tryToWrite(name)).toMatch(/blocklist|blacklist|ESHUTDOWN|\(108\)/i);
+          await writer.acknowledges();
+          expect(await house.node(next).host.addresses()).toContain(house.movingAddress);
+        } finally {
+          await mend(house, name);
+        }
         await house.standsBy(name);
         const { host } = house.node(name);
         expect(host.programs()).not.toContain('tgtd');
