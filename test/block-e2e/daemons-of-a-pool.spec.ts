@@ -116,12 +116,12 @@ describe.skipIf(!hasTgtRbd())(
         const [row] = await appliance.database.query<{ at: Date | null }>('SELECT audited_at AS at FROM trivet.pool');
         return row!.at?.getTime() ?? 0;
       };
-      const applied = () => appliance.process('worker').log().split('targets are applied again').length;
-      const [before, were] = [await audits(), applied()];
+      const log = () => appliance.process('worker').log();
+      // The daemon that died was audited while its target was applied.
+      const [before, said] = [await audits(), log().length];
       await until('rounds and passes have ended', async () => (await audits()) > before + ROUNDS_MS);
-      expect(applied()).toBe(were);
+      expect(log().slice(said)).not.toMatch(/targets are applied again|its target is missing|its target differs/);
       expect(await appliance.database.query('SELECT kind, subject FROM trivet.finding')).toEqual([]);
-      expect(appliance.process('worker').log()).not.toMatch(/its target is missing|its target differs/);
     });
 
     it('serves all at the first one when the other set is taken away, and ends the other daemon', async () => {
