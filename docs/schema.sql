@@ -440,7 +440,7 @@ CREATE POLICY tenant ON trivet.cluster_join_token TO trivet_app USING ((tenant_i
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.cluster_join_token TO trivet_app;
 
 -- pool: What a worker last saw of each pool of a block backend.
--- Migrations: 0002-block-volumes, 0044-audit-places
+-- Migrations: 0002-block-volumes, 0044-audit-places, 0070-portal-sets
 CREATE TABLE trivet.pool (
   tenant_id uuid NOT NULL,
   backend_id uuid NOT NULL,
@@ -458,6 +458,7 @@ CREATE TABLE trivet.pool (
   checked_at timestamptz NOT NULL DEFAULT now(),
   audit_place jsonb,
   audited_at timestamptz,
+  portal_sets jsonb NOT NULL DEFAULT '[]'::jsonb,
   CONSTRAINT pool_pkey PRIMARY KEY (tenant_id, backend_id, name),
   CONSTRAINT pool_tenant_id_backend_id_fkey FOREIGN KEY (tenant_id, backend_id) REFERENCES trivet.backend(tenant_id, id) ON DELETE CASCADE,
   CONSTRAINT pool_clone_check CHECK ((clone = ANY (ARRAY['reflink', 'copy']))),

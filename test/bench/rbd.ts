@@ -4,6 +4,7 @@ import { crowdFigures } from '#test/bench/rbd-crowd';
 import { BackendImages } from '#test/bench/rbd-images';
 import { RbdProgram } from '#test/bench/rbd-program';
 import { stepFigures } from '#test/bench/rbd-step';
+import { throughputFigures } from '#test/bench/rbd-throughput';
 import { rbdHarness, rbdParts } from '#test/block-backend/rbd-harness';
 import { createDatabase, type TestDatabase } from '#test/support/database';
 
@@ -25,6 +26,7 @@ export async function benchRbd(options: BenchOptions): Promise<Figure[]> {
     return [
       ...(await imageFigures(images, program, harness.cephPool, median(commits), options)),
       ...(await stepFigures({ harness, images, program, database, options })),
+      ...(await throughputFigures(program, options)),
       ...(await crowdFigures(options)),
     ];
   } finally {

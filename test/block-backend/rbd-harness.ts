@@ -70,6 +70,7 @@ export const poolOf = (name: string, cephPool: string): RbdPoolConfig => ({
   cephPool,
   capacityBytes: CAPACITY,
   portals: [],
+  furtherPortals: [],
   withoutChap: false,
 });
 

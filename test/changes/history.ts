@@ -1,16 +1,6 @@
 import { BLOCK, type ChangesHouse, collect, type Taken } from '#test/changes/changes-house';
 import { armFailpoints, disarmFailpoints } from '#test/failpoints/failpoints';
-
-/** A random number below n; the same for the same seed (mulberry32). */
-export function randomOf(seed: number): (below: number) => number {
-  let state = seed >>> 0;
-  return below => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) % below;
-  };
-}
+import { randomOf } from '#test/support/random';
 
 const CRASHES = [
   'changes.index:claimed',

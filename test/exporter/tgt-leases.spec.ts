@@ -29,7 +29,7 @@ describe.runIf(hasTgt())('a host that may have a pool for a while', () => {
   beforeEach(async () => {
     demandLeases();
     folder = mkdtempSync(join(tmpdir(), 'trivet-lease-'));
-    const cluster = { moving: () => [], all: () => daemon.portals };
+    const cluster = { moving: () => [], sets: () => [daemon.portals] };
     leases = new TgtLeases(folder, cluster);
     const none = { pathOf: () => '', inspectImage: async () => ({ state: 'absent' }) as const };
     exporter = new TgtExporter({ folder, volumes: none, fences: new HostFences(join(folder, 'fences')), cluster });

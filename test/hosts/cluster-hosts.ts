@@ -21,8 +21,9 @@ export const PORTALS = 1;
 const SLOTS = 64;
 /** Of the storage hosts' addresses. */
 const FIRST = 11;
-/** Of the portal that moves. */
+/** Of the portal that moves, and of the one of a second daemon. */
 const MOVING = 50;
+const FURTHER = 51;
 const LONG_MS = 40_000;
 /** Of their clocks, in turn: the clocks of hosts decide nothing (ADR 40), so none of them is right anywhere here. */
 const OFFSETS_MS = [36_000_000, -36_000_000];
@@ -63,9 +64,15 @@ export class ClusterHosts {
     private readonly ceph: OwnCeph,
     readonly portals: readonly string[],
     private readonly way: PortalWay,
+    private readonly daemons: 1 | 2,
   ) {}
 
-  static async start(names: readonly string[], way: PortalWay = 'moving'): Promise<ClusterHosts> {
+  /** @param daemons of the pool */
+  static async start(
+    names: readonly string[],
+    way: PortalWay = 'moving',
+    { daemons = 1 }: { daemons?: 1 | 2 } = {},
+  ): Promise<ClusterHosts> {
     const network = await Network.make();
     let appliance: TestAppliance | undefined;
     let ceph: OwnCeph | undefined;
@@ -76,7 +83,7 @@ export class ClusterHosts {
         network.address(last, PORTALS),
       );
       const portals = addresses.map(address => `${address}:${PORT}`);
-      const house = new ClusterHosts(appliance, network, ceph, portals, way);
+      const house = new ClusterHosts(appliance, network, ceph, portals, way, daemons);
       await house.#register();
       await appliance.gateway();
       for (const [at, name] of names.entries()) await house.#add(name, FIRST + at);
@@ -99,6 +106,10 @@ export class ClusterHosts {
 
   get movingAddress(): string {
     return this.network.address(MOVING, PORTALS);
+  }
+
+  get furtherAddress(): string {
+    return this.network.address(FURTHER, PORTALS);
   }
 
   /** Between a host and initiators; its other link stays. */
@@ -131,6 +142,7 @@ export class ClusterHosts {
       TRIVET_RBD_KEY_FILE: keyFile,
       TRIVET_RBD_POOL: cephPool,
       TRIVET_RBD_PORTALS: portals.join(','),
+      ...(this.daemons === 2 ? { TRIVET_RBD_FURTHER_PORTALS: `${this.furtherAddress}:${PORT}` } : {}),
       ...(this.way === 'moving' ? { TRIVET_RBD_MOVING_PORTALS: `eth${PORTALS}/24` } : {}),
       TRIVET_ISCSI_WITHOUT_CHAP: '1',
     });
@@ -380,6 +392,13 @@ export class ClusterHosts {
     this.writer = new LogWriter(client, [this.portals[0]!, this.target, NODE.iqns[0]!, `${SLOTS}`]);
     await this.writer.acknowledges();
     return this.writer;
+  }
+
+  /** Of operations that wait to be tried again. */
+  lastErrors() {
+    return this.appliance.database.query<{ kind: string; message: string }>(
+      "SELECT kind, error ->> 'message' AS message FROM trivet.operation WHERE error IS NOT NULL ORDER BY created_at DESC LIMIT 5",
+    );
   }
 
   logs(): string {

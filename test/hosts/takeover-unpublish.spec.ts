@@ -122,12 +122,14 @@ describe.runIf(hasTgtRbd())('an unpublish of a volume whose storage host', () =>
       expect([writes.last!.number, writes.last!.number + 1]).toContain(found);
       await expect(login()).rejects.toThrow();
 
+      const before = writes.last!.number;
       await mend(house, name);
       await house.standsBy(name);
       expect(await house.isRefused(name)).toBe(false);
       expect(await read()).toBe(found);
       // Who stood still may acknowledge now what had come through before, and nothing else.
-      expect(writes.last!.number).toBeLessThanOrEqual(found);
+      const said = `${before} acknowledged before it went on, ${writes.last!.number} then, and ${found} on the disk`;
+      expect(writes.last!.number, said).toBeLessThanOrEqual(found);
       expect(house.node(name).host.programs()).not.toContain('tgtd');
       await writer.acknowledges();
       session.session.destroy();

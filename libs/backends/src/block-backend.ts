@@ -151,6 +151,8 @@ export interface PoolConfig {
   path: string;
   /** `address:port` at which its targets are served; empty: nothing is exported. */
   portals: readonly string[];
+  /** The same by daemon, where the pool has several; absent: it has one. */
+  portalSets?: readonly (readonly string[])[];
   /** Hosts without CHAP are served at portals beyond loopback (invariant I4). */
   withoutChap: boolean;
   /** Which storage host takes it into use, where there are several; absent: the first one that finds its marker. */
@@ -183,8 +185,8 @@ export interface BlockBackendKind<Config = unknown> {
   /** Reads the registry's row; throws `internal` when it does not fit. */
   parseConfig(config: unknown): Config;
   pools(config: Config): readonly PoolConfig[];
-  /** Volumes of one pool that can be published at once; absent: no bound. */
-  mostPublished?(config: Config): number | undefined;
+  /** Volumes of the pool that can be published at once; absent: no bound. */
+  mostPublished?(config: Config, pool: string): number | undefined;
   /** Throws `invalid_argument` with `field` as given; '' is the root. */
   checkFolder(folder: string, field: string): void;
   open(config: Config, credentials: BackendCredentials, owner: ApplianceIdentity): BlockStore;

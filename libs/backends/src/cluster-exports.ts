@@ -55,8 +55,8 @@ export interface ClusterExports {
 export interface PoolGuide {
   /** Portals of the host that serves the pool now; none: nobody does. */
   servedAt(): Promise<readonly string[]>;
-  /** The names of targets that the initiator has in the pool. */
-  targetsOf(initiator: string): Promise<readonly string[]>;
+  /** The names of targets that the initiator has at that daemon of the pool. */
+  targetsOf(initiator: string, daemon: { nth: number; of: number }): Promise<readonly string[]>;
 }
 
 export interface ClusterPool {

@@ -56,12 +56,16 @@ export interface Exporter {
   close(): void;
 }
 
-/** One daemon for each tenant and pool (invariant I4). */
+/** One daemon for each tenant and set of portals of a pool (invariant I4): mostly the pool has one. */
 export interface DaemonRef {
   tenantId: string;
   pool: string;
   /** `address:port` each. */
   portals: readonly string[];
+  /** Which of the pool's daemons; absent: the first. */
+  nth?: number;
+  /** How many the pool has; absent: one. Those beyond are ended before the first one is started, or asked for. */
+  of?: number;
 }
 
 export interface TargetRef {

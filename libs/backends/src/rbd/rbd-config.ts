@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { noExporterConfig, otherNames, poolConfig, tgtConfig } from '#backends/reflink/reflink-config';
+import { noExporterConfig, otherNames, poolConfig, portal, tgtConfig } from '#backends/reflink/reflink-config';
 
 const cephPool = z
   .string()
@@ -19,6 +19,15 @@ export const rbdPoolConfig = poolConfig.omit({ path: true, within: true, sharePo
     title: 'Data pool',
     description: 'Where the data go when they are erasure-coded; with allow_ec_overwrites',
   }),
+  furtherPortals: z
+    .array(z.array(portal).min(1))
+    .default([])
+    .meta({
+      title: 'Portals of further daemons',
+      description:
+        'For each set of portals one more tgtd serves the pool, with maxUnits volumes of its own. A volume goes to the one that serves the fewest',
+      examples: [[['10.0.0.6:3260']]],
+    }),
   moving: z
     .strictObject({
       device: z
@@ -45,6 +54,12 @@ export const rbdPoolConfig = poolConfig.omit({ path: true, within: true, sharePo
 });
 export type RbdPoolConfig = z.output<typeof rbdPoolConfig>;
 
+/** By daemon: one serves each set. */
+export const portalSetsOf = ({
+  portals,
+  furtherPortals,
+}: Pick<RbdPoolConfig, 'portals' | 'furtherPortals'>): readonly (readonly string[])[] => [portals, ...furtherPortals];
+
 /** Its Ceph pools: the first has images and their headers, another one the data. */
 export const cephPoolsOf = ({ cephPool, dataPool }: Pick<RbdPoolConfig, 'cephPool' | 'dataPool'>): string[] =>
   dataPool === undefined ? [cephPool] : [cephPool, dataPool];
@@ -61,8 +76,9 @@ const isMonitor = (monitor: string): boolean =>
 
 const rbdTgtConfig = tgtConfig.extend({
   maxUnits: z.int().min(1).max(1_000).default(100).meta({
-    title: 'Most volumes of a pool',
-    description: 'Published at once: each takes 31 threads and 2 MB of tgtd',
+    title: 'Most volumes of a tgtd',
+    description:
+      'Published at once: each takes 31 threads and 2 MB. A pool has one tgtd, and one more for each set of furtherPortals',
   }),
 });
 
@@ -80,6 +96,14 @@ export const rbdConfig = z
       .array(rbdPoolConfig)
       .refine(pools => unique(pools.map(({ name }) => name)), 'two pools have one name')
       .refine(pools => unique(pools.map(({ cephPool: pool }) => pool)), 'two pools are one pool of Ceph')
+      .refine(
+        pools => pools.every(pool => pool.furtherPortals.length === 0 || unique(portalSetsOf(pool).flat())),
+        'two daemons of a pool have one portal',
+      )
+      .refine(
+        pools => pools.every(pool => pool.furtherPortals.length === 0 || pool.portals.length > 0),
+        'furtherPortals without portals: those of the first daemon come first',
+      )
       .meta({ title: 'Pools' }),
     addresses: otherNames,
     exporter: z.discriminatedUnion('kind', [rbdTgtConfig, noExporterConfig]).meta({ title: 'Exporter' }),

@@ -8,7 +8,7 @@ import { HostFences } from '#backends/host-fence';
 import { bootClock } from '#backends/linux/boot-clock';
 import { NoExporter } from '#backends/no-exporter';
 import { RbdBackend } from '#backends/rbd/rbd-backend';
-import { type RbdConfig, rbdConfig, rbdCredentials } from '#backends/rbd/rbd-config';
+import { portalSetsOf, type RbdConfig, rbdConfig, rbdCredentials } from '#backends/rbd/rbd-config';
 import { RbdExtents } from '#backends/rbd/rbd-extents';
 import { RBD_CAPABILITIES, rbdRegistration } from '#backends/rbd/rbd-registration';
 import { rbdUnits } from '#backends/rbd/rbd-units';
@@ -27,8 +27,16 @@ export const rbdKind: BlockBackendKind<RbdConfig> = {
   capabilities: RBD_CAPABILITIES,
   parseConfig: row => parsed(rbdConfig, row, 'configuration'),
   // Where they lie: the recycle bins of one place give way together.
-  pools: ({ monitors, pools }) => pools.map(pool => ({ ...pool, path: `${monitors.join(',')}/${pool.cephPool}` })),
-  mostPublished: ({ exporter }) => (exporter.kind === 'none' ? undefined : exporter.maxUnits),
+  pools: ({ monitors, pools }) =>
+    pools.map(pool => {
+      const sets = portalSetsOf(pool);
+      const path = `${monitors.join(',')}/${pool.cephPool}`;
+      return { ...pool, path, portals: sets.flat(), ...(sets.length > 1 ? { portalSets: sets } : {}) };
+    }),
+  mostPublished({ exporter, pools }, name) {
+    const pool = pools.find(one => one.name === name);
+    return exporter.kind === 'none' || !pool ? undefined : exporter.maxUnits * portalSetsOf(pool).length;
+  },
   checkFolder,
   registration: rbdRegistration,
   open(config, credentials, owner) {
@@ -63,7 +71,11 @@ function clusterOf(config: RbdConfig, { cluster }: RbdBackend): ClusterExports |
     look: signal => cluster.look(signal),
     shutOut: (addresses, signal) => cluster.shutOut(addresses, signal),
     letIn: (address, signal) => cluster.letIn(address, signal),
-    lacksLink: name => lackingLink(config.pools.find(pool => pool.name === name)?.portals ?? [], portals.moving(name)),
+    lacksLink: name =>
+      portals
+        .sets(name)
+        .map((set, nth) => lackingLink(set, portals.moving(name, nth)))
+        .find(reason => reason !== undefined),
     hasLeftovers: () => cluster.hasLeftovers(),
     now: bootClock,
     hold: (pool, untilMs) => leases.hold(pool, untilMs),
@@ -74,16 +86,23 @@ function clusterOf(config: RbdConfig, { cluster }: RbdBackend): ClusterExports |
   };
 }
 
-const portalsOf = ({ pools }: RbdConfig): ClusterPortals => ({
-  moving(name) {
-    const pool = pools.find(one => one.name === name);
-    if (!pool?.moving) return [];
-    const { device, prefixLength } = pool.moving;
-    const addresses = new Set(pool.portals.map(portal => splitPortal(portal).address));
-    return [...addresses].map(address => ({ address, device, prefixLength }));
-  },
-  all: name => pools.find(one => one.name === name)?.portals ?? [],
-});
+function portalsOf({ pools }: RbdConfig): ClusterPortals {
+  const poolOf = (name: string) => pools.find(one => one.name === name);
+  const sets = (name: string) => {
+    const pool = poolOf(name);
+    return pool ? portalSetsOf(pool) : [[]];
+  };
+  return {
+    sets,
+    moving(name, nth) {
+      const moving = poolOf(name)?.moving;
+      if (!moving) return [];
+      const { device, prefixLength } = moving;
+      const addresses = new Set(sets(name)[nth]?.map(portal => splitPortal(portal).address));
+      return [...addresses].map(address => ({ address, device, prefixLength }));
+    },
+  };
+}
 
 /** Says what is wrong by its place alone: what was given may be a key. */
 function parsed<T>(schema: z.ZodType<T>, given: unknown, what: string): T {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-const portal = z.string().regex(/^(\[[0-9a-fA-F:.]+\]|[^:\s]+):\d{1,5}$/, 'expected address:port');
+export const portal = z.string().regex(/^(\[[0-9a-fA-F:.]+\]|[^:\s]+):\d{1,5}$/, 'expected address:port');
 const absolute = z.string().regex(/^\//, 'expected an absolute path');
 
 export const poolConfig = z

@@ -108,7 +108,7 @@ async function addUnit({ daemon, client, target, path, store, signal }: Applicat
     if (units >= maxUnits)
       throw new StorageError(
         'resource_exhausted',
-        `tgtd of pool ${target.daemon.pool} serves ${units} volumes, and ${maxUnits} at most (maxUnits): unpublish some, or make new ones in another pool`,
+        `tgtd of pool ${target.daemon.pool} serves ${units} volumes, and ${maxUnits} at most (maxUnits): unpublish some, give the pool furtherPortals, or make new ones in another pool`,
       );
     await add();
   });

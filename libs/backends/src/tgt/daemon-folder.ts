@@ -37,9 +37,9 @@ export class DaemonFolder {
     readonly pool: string,
   ) {}
 
-  static of(root: string, { tenantId, pool }: Pick<DaemonRef, 'tenantId' | 'pool'>): DaemonFolder {
+  static of(root: string, { tenantId, pool, nth = 0 }: Pick<DaemonRef, 'tenantId' | 'pool' | 'nth'>): DaemonFolder {
     const name = createHash('sha256')
-      .update(JSON.stringify([tenantId, pool]))
+      .update(JSON.stringify(nth === 0 ? [tenantId, pool] : [tenantId, pool, nth]))
       .digest('hex')
       .slice(0, 12);
     return new DaemonFolder(join(root, name), pool);

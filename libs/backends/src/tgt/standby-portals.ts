@@ -28,6 +28,8 @@ const MAX_BYTES = 65_536;
 interface Open {
   server: Server;
   sockets: Set<Socket>;
+  /** As it was named last. */
+  guide: StandbyGuide;
 }
 
 /** Of this process, by portal: whoever opens a backend once more must find them. */
@@ -36,7 +38,9 @@ const open = new Map<string, Open>();
 /** Those of `portals` that are this host's addresses, and free, from now on. A repeat opens what was taken before. */
 export async function openStandbyPortals(portals: readonly string[], guide: StandbyGuide): Promise<void> {
   for (const portal of portals.map(canonicalPortal)) {
-    if (open.has(portal) || !isHostAddress(splitPortal(portal).address)) continue;
+    const known = open.get(portal);
+    if (known) known.guide = guide;
+    if (known || !isHostAddress(splitPortal(portal).address)) continue;
     const sockets = new Set<Socket>();
     const server = createServer(socket => {
       const { remoteAddress } = socket;
@@ -44,10 +48,10 @@ export async function openStandbyPortals(portals: readonly string[], guide: Stan
       if (ofAddress.length >= MAX_OF_ADDRESS) return void socket.destroy();
       sockets.add(socket);
       socket.once('close', () => sockets.delete(socket));
-      serve(socket, new StandbySession(portal, guide));
+      serve(socket, new StandbySession(portal, one.guide));
     });
     server.maxConnections = MAX_CONNECTIONS;
-    const one = { server, sockets };
+    const one: Open = { server, sockets, guide };
     open.set(portal, one);
     try {
       await listening(server, splitPortal(portal));

@@ -1,5 +1,5 @@
 /**
- * tgtd as a process: one for each tenant and pool (invariant I4), since CHAP accounts and portals belong to a tgtd.
+ * tgtd as a process: one for each tenant and set of portals of a pool (invariant I4), since CHAP accounts and portals belong to a tgtd.
  *
  * It is started in a session of its own and outlives this process: the data path must not notice that a gateway or
  * worker restarts. Whoever comes next finds it by the record in its folder, or, when the starter was killed before it
@@ -11,7 +11,7 @@
  * of being acknowledged. It ignores SIGTERM (I5).
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { accessSync, constants } from 'node:fs';
+import { accessSync, constants, existsSync } from 'node:fs';
 import { type FileHandle, mkdir, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -62,9 +62,10 @@ export interface RunningDaemon {
 
 /** Of pools that any host may serve, one at a time. */
 export interface ClusterPortals {
-  /** Those of the pool's portals that move with it; the others are addresses of hosts, each of which opens its own. */
-  moving(pool: string): readonly MovingAddress[];
-  all(pool: string): readonly string[];
+  /** By daemon. */
+  sets(pool: string): readonly (readonly string[])[];
+  /** Those of the daemon's portals that move with the pool; the others are addresses of hosts, each of which opens its own. */
+  moving(pool: string, nth: number): readonly MovingAddress[];
 }
 
 export class TgtDaemons {
@@ -79,8 +80,16 @@ export class TgtDaemons {
     if (this.cluster) new DaemonLease(folder).require();
   }
 
-  folder(ref: Pick<DaemonRef, 'tenantId' | 'pool'>): DaemonFolder {
+  folder(ref: Pick<DaemonRef, 'tenantId' | 'pool' | 'nth'>): DaemonFolder {
     return DaemonFolder.of(this.root, ref);
+  }
+
+  /** Those that the pool had before it was given fewer sets of portals. */
+  beyond({ tenantId, pool, of = 1 }: Pick<DaemonRef, 'tenantId' | 'pool' | 'of'>): DaemonRef[] {
+    const found: DaemonRef[] = [];
+    for (let nth = of; existsSync(this.folder({ tenantId, pool, nth }).path); nth++)
+      found.push({ tenantId, pool, nth, portals: [] });
+    return found;
   }
 
   /** Whether daemons can be started here at all. */
@@ -104,6 +113,8 @@ export class TgtDaemons {
 
   async ensure(ref: DaemonRef, signal: LeaseSignal): Promise<RunningDaemon> {
     const folder = this.folder(ref);
+    // What they serve the first one serves from now on.
+    if (!ref.nth) for (const one of this.beyond(ref)) await this.stop(one, signal);
     await folder.prepare();
     return locked(folder, signal, async () => {
       await folder.boundLog();
@@ -123,7 +134,7 @@ export class TgtDaemons {
 
   async #portalsHere(ref: DaemonRef): Promise<readonly string[]> {
     if (!this.cluster) return ref.portals;
-    const moving = this.cluster.moving(ref.pool);
+    const moving = this.cluster.moving(ref.pool, ref.nth ?? 0);
     for (const address of moving) {
       this.requireLease(this.folder(ref));
       await addAddress(address);

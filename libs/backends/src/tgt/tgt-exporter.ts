@@ -170,7 +170,10 @@ export class TgtExporter implements Exporter {
   }
 
   async stopDaemon(daemon: DaemonRef, signal: LeaseSignal): Promise<void> {
-    await translated('stop tgtd', signal, () => this.#daemons.stop(daemon, signal));
+    await translated('stop tgtd', signal, async () => {
+      if (!daemon.nth) for (const one of this.#daemons.beyond(daemon)) await this.#daemons.stop(one, signal);
+      await this.#daemons.stop(daemon, signal);
+    });
   }
 
   /** Daemons go on: they are the data path. */

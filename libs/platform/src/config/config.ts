@@ -218,6 +218,12 @@ export const configSchema = z.strictObject({
     .transform(text => text.split(',').map(portal => portal.trim()))
     .pipe(z.array(z.string().regex(/^(\[[0-9a-fA-F:.]+\]|[^:\s]+):\d{1,5}$/, 'expected address:port')))
     .optional(),
+  /** Sets of portals, separated by semicolons: one more tgtd for each. */
+  TRIVET_RBD_FURTHER_PORTALS: z
+    .string()
+    .transform(text => text.split(';').map(set => set.split(',').map(portal => portal.trim())))
+    .pipe(z.array(z.array(z.string().regex(/^(\[[0-9a-fA-F:.]+\]|[^:\s]+):\d{1,5}$/, 'expected address:port'))))
+    .optional(),
   /** `bond0/24`: the portals' addresses move with the pool, from one storage host's interface of that name to another's. */
   TRIVET_RBD_MOVING_PORTALS: z
     .string()

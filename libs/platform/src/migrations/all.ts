@@ -55,6 +55,7 @@ import { TallyPasses1797210000396 } from '#platform/migrations/0066-tally-passes
 import { PlacesOfDownPools1797210000400 } from '#platform/migrations/0067-places-of-down-pools';
 import { PortionsInOrder1797210000401 } from '#platform/migrations/0068-portions-in-order';
 import { TalliesNotCounted1797210000402 } from '#platform/migrations/0069-tallies-not-counted';
+import { PortalSets1797210000403 } from '#platform/migrations/0070-portal-sets';
 import type { Migration } from '#platform/migrations/locks';
 
 /** In their order. */
@@ -116,4 +117,5 @@ export const MIGRATIONS = [
   PlacesOfDownPools1797210000400,
   PortionsInOrder1797210000401,
   TalliesNotCounted1797210000402,
+  PortalSets1797210000403,
 ] satisfies readonly (new () => Migration)[];

@@ -3,7 +3,8 @@ import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import { isStorageError } from '#platform/errors';
 import { type LeaseSignal, unleased } from '#platform/lease-signal';
-import { daemonOf, readPools } from '#storage/block/pools/pool-store';
+import { daemonsOfPool } from '#storage/block/pools/pool-daemons';
+import { readPools } from '#storage/block/pools/pool-store';
 import type { BackendEnd } from '#storage/drain/tenant-drain';
 import type { BackendDirectory } from '#storage/shared/backend-directory';
 
@@ -45,12 +46,8 @@ export class BackendEnds implements BackendEnd {
   }
 
   private async stopDaemons(tenantId: string, backendId: string, signal: LeaseSignal): Promise<void> {
-    const daemons = await this.database.withTenant(tenantId, async tx => {
-      const found = [];
-      for (const { name } of await readPools(tx, tenantId, backendId))
-        found.push(await daemonOf(tx, tenantId, backendId, name));
-      return found;
-    });
+    const pools = await this.database.withTenant(tenantId, tx => readPools(tx, tenantId, backendId));
+    const daemons = pools.flatMap(pool => daemonsOfPool(tenantId, { ...pool, pool: pool.name }));
     const { exporter } = await this.blocks.open(tenantId, backendId);
     for (const daemon of daemons) await exporter.stopDaemon(daemon, signal);
   }

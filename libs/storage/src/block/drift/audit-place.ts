@@ -1,5 +1,6 @@
 import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
+import type { PortalSets } from '#storage/block/pools/pool-daemons';
 
 /** Where the audit of a pool is: behind the image `after` in the order of their ids, or at what comes after the images. */
 export interface ImagePlace {
@@ -21,6 +22,7 @@ export const REST: ImagePlace = { ...FIRST_IMAGE, kind: 'rest' };
 export interface AuditedPool {
   name: string;
   portals: string[];
+  portalSets: PortalSets;
   /** Null: the next pass begins. */
   place: AuditPlace | null;
 }
@@ -33,7 +35,7 @@ interface Backend {
 /** A pool that is down says nothing about what it holds. */
 const POOLS = sql(
   'audit_pools',
-  `SELECT name, portals, audit_place AS place FROM trivet.pool
+  `SELECT name, portals, portal_sets AS "portalSets", audit_place AS place FROM trivet.pool
     WHERE tenant_id = $1 AND backend_id = $2 AND state <> 'down'
       AND (audit_place IS NOT NULL OR audited_at IS NULL OR audited_at < $3::timestamptz)
     ORDER BY position`,

@@ -1,4 +1,5 @@
 import type { BlockStore, ListedImage } from '#backends/block-backend';
+import type { DaemonRef } from '#backends/exporter';
 import type { ImageShare } from '#backends/image-share';
 import type { PeriodicTask } from '#operations/periodic/periodic-task';
 import type { Database } from '#platform/database/database';
@@ -19,6 +20,7 @@ import {
 import { Findings } from '#storage/block/drift/findings';
 import { AUDIT_PORTION, auditImages, bounded } from '#storage/block/drift/image-audit';
 import { eachBlockBackend, type RegisteredBlockBackend } from '#storage/block/pools/block-backends';
+import { daemonIn, daemonsOfPool } from '#storage/block/pools/pool-daemons';
 import { poolsElsewhere } from '#storage/block/pools/pool-homes';
 import { acceptReplay } from '#storage/block/publications/replay';
 import { KEPT } from '#storage/block/volumes/snapshot-conditions';
@@ -50,7 +52,7 @@ const EXPORTED = sql(
                      WHERE p.tenant_id = v.tenant_id AND p.volume_id = v.id), '{}') AS initiators
      FROM trivet.volume v
     WHERE v.tenant_id = $1 AND v.backend_id = $2 AND v.pool = $3 AND v.tid IS NOT NULL
-      AND v.state IN ('ready', 'deleting')`,
+      AND v.state IN ('ready', 'deleting') AND ${daemonIn('$5')} = $4`,
 );
 
 interface ExportedRow {
@@ -129,7 +131,7 @@ export class BlockDriftCheck implements PeriodicTask {
   private async audit(
     backend: RegisteredBlockBackend,
     store: BlockStore,
-    { name, portals, place: left }: AuditedPool,
+    { name, portals, portalSets, place: left }: AuditedPool,
     until: number,
     signal: AbortSignal,
   ): Promise<boolean> {
@@ -148,7 +150,9 @@ export class BlockDriftCheck implements PeriodicTask {
       await keepAuditPlace(this.database, backend, name, { ...REST, began: pass.began, share: nth + 1 });
       if (performance.now() >= until) return false;
     }
-    if (portals.length > 0) await this.targets(backend, store, { tenantId, pool: name, portals }, findings, signal);
+    if (portals.length > 0)
+      for (const daemon of daemonsOfPool(tenantId, { pool: name, portals, portalSets }))
+        await this.targets(backend, store, daemon, findings, signal);
     if (signal.aborted) return false;
     await findings.forgetOthers();
     await endAudit(this.database, backend, name, pass.began);
@@ -183,14 +187,14 @@ export class BlockDriftCheck implements PeriodicTask {
   private async targets(
     { tenantId, backendId }: RegisteredBlockBackend,
     { exporter }: BlockStore,
-    daemon: { tenantId: string; pool: string; portals: readonly string[] },
+    daemon: DaemonRef,
     findings: Findings,
     signal: AbortSignal,
   ): Promise<void> {
     const instance = await exporter.daemonInstance(daemon, bounded(signal));
     const observed = await exporter.listTargets(daemon, bounded(signal));
     const rows = await this.database.withTenant(tenantId, tx =>
-      tx.query<ExportedRow>(EXPORTED, [tenantId, backendId, daemon.pool]),
+      tx.query<ExportedRow>(EXPORTED, [tenantId, backendId, daemon.pool, daemon.nth, daemon.of]),
     );
     const byName = new Map(rows.map(row => [row.targetName, row]));
     const replay = ({ volumeId, name }: ExportedRow) =>

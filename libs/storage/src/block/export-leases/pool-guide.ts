@@ -1,6 +1,7 @@
 import type { PoolGuide } from '#backends/cluster-exports';
 import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
+import { daemonIn } from '#storage/block/pools/pool-daemons';
 
 /** A thousand volumes of a host that was lost come at once, and ask the same. */
 const FRESH_MS = 500;
@@ -19,7 +20,9 @@ const TARGETS = sql(
   `SELECT DISTINCT v.target ->> 'name' AS name FROM trivet.host h
      JOIN trivet.publication p ON p.tenant_id = h.tenant_id AND p.host_id = h.id AND p.state <> 'removing'
      JOIN trivet.volume v ON v.tenant_id = p.tenant_id AND v.id = p.volume_id AND v.backend_id = $2 AND v.pool = $3
-    WHERE h.tenant_id = $1 AND $4 = ANY (h.iqns) AND v.target IS NOT NULL ORDER BY 1`,
+    WHERE h.tenant_id = $1 AND $4 = ANY (h.iqns) AND v.target IS NOT NULL
+      AND ${daemonIn('$6')} = $5
+    ORDER BY 1`,
 );
 
 interface Place {
@@ -46,21 +49,22 @@ export class ServedPool implements PoolGuide {
     return portals;
   }
 
-  targetsOf(initiator: string): Promise<readonly string[]> {
+  targetsOf(initiator: string, { nth, of }: { nth: number; of: number }): Promise<readonly string[]> {
     const now = performance.now();
-    const known = this.targets.get(initiator);
+    const asked = `${nth}/${of}/${initiator}`;
+    const known = this.targets.get(asked);
     if (known && now - known.at < FRESH_MS) return known.names;
     if (this.targets.size >= MAX_REMEMBERED) this.targets.clear();
-    const names = bounded(this.readTargets(initiator));
+    const names = bounded(this.readTargets(initiator, nth, of));
     names.catch(() => {});
-    this.targets.set(initiator, { at: now, names });
+    this.targets.set(asked, { at: now, names });
     return names;
   }
 
-  private async readTargets(initiator: string): Promise<readonly string[]> {
+  private async readTargets(initiator: string, nth: number, of: number): Promise<readonly string[]> {
     const { tenantId, backendId, pool } = this.place;
     const rows = await this.database.withTenant(tenantId, tx =>
-      tx.query<{ name: string }>(TARGETS, [tenantId, backendId, pool, initiator]),
+      tx.query<{ name: string }>(TARGETS, [tenantId, backendId, pool, initiator, nth, of]),
     );
     return rows.map(({ name }) => name);
   }

@@ -17,7 +17,7 @@ const FINDINGS = sql(
 );
 const PUBLISHED = sql(
   'block_figures_published',
-  `SELECT b.kind, b.config, count(*)::int AS published
+  `SELECT b.kind, b.config, v.pool, count(*)::int AS published
      FROM trivet.backend b
      JOIN trivet.volume v ON v.tenant_id = b.tenant_id AND v.backend_id = b.id AND v.tid IS NOT NULL
     WHERE b.tenant_id = $1 AND b.kind = ANY ($2)
@@ -40,8 +40,8 @@ export async function readBlockFigures(database: Database, kinds: readonly Block
       sum.poolsDown += pools!.down;
       sum.fullestPool = Math.max(sum.fullestPool, pools!.fullest);
       sum.binnedVolumes += pools!.binned;
-      for (const { kind, config, published } of await publishedOf(tx, tenantId, bounded)) {
-        const most = kind.mostPublished?.(kind.parseConfig(config));
+      for (const { kind, config, pool, published } of await publishedOf(tx, tenantId, bounded)) {
+        const most = kind.mostPublished?.(kind.parseConfig(config), pool);
         if (most !== undefined) sum.mostPublished = Math.max(sum.mostPublished, published / most);
       }
       for (const { kind, found } of await tx.query<{ kind: string; found: number }>(FINDINGS, [tenantId]))
@@ -53,6 +53,9 @@ export async function readBlockFigures(database: Database, kinds: readonly Block
 
 async function publishedOf(tx: Tx, tenantId: string, kinds: readonly BlockBackendKind[]) {
   const names = kinds.map(({ kind }) => kind);
-  const rows = await tx.query<{ kind: string; config: unknown; published: number }>(PUBLISHED, [tenantId, names]);
+  const rows = await tx.query<{ kind: string; config: unknown; pool: string; published: number }>(PUBLISHED, [
+    tenantId,
+    names,
+  ]);
   return rows.map(row => ({ ...row, kind: kinds.find(({ kind }) => kind === row.kind)! }));
 }

@@ -20,10 +20,10 @@ const INSPECT_MS = 5_000;
 const PUT = sql(
   'pool_put',
   `INSERT INTO trivet.pool (tenant_id, backend_id, name, position, uuid, portals, without_chap, state, reason, clone,
-                            total_bytes, used_bytes, checked_at)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, now())
+                            total_bytes, used_bytes, portal_sets, checked_at)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, now())
    ON CONFLICT (tenant_id, backend_id, name) DO UPDATE
-      SET position = excluded.position, uuid = coalesce(pool.uuid, excluded.uuid), portals = excluded.portals,
+      SET position = excluded.position, uuid = coalesce(pool.uuid, excluded.uuid), portals = excluded.portals, portal_sets = excluded.portal_sets,
           without_chap = excluded.without_chap, state = excluded.state, reason = excluded.reason,
           clone = CASE excluded.state WHEN 'up' THEN excluded.clone ELSE pool.clone END,
           total_bytes = CASE excluded.state WHEN 'up' THEN excluded.total_bytes ELSE pool.total_bytes END,
@@ -208,6 +208,7 @@ export class PoolMonitor implements PeriodicTask {
       status.clone,
       status.totalBytes,
       status.usedBytes,
+      JSON.stringify(pool.portalSets ?? []),
     ];
     const [before] = await this.database.withTenant(tenantId, tx => tx.query<{ before: string | null }>(PUT, row));
     if (before?.before === status.state) return;

@@ -3,6 +3,7 @@ import type { Tx } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import { invalid, StorageError } from '#platform/errors';
 import type { BlockCaller } from '#storage/block/block-storage';
+import { daemonAt, type PortalSets } from '#storage/block/pools/pool-daemons';
 
 /** A pool as the worker last saw it. */
 export interface PoolRow {
@@ -10,13 +11,15 @@ export interface PoolRow {
   state: 'up' | 'down';
   reason: string | null;
   clone: 'reflink' | 'copy';
+  /** Of all daemons. */
   portals: string[];
+  portalSets: PortalSets;
   withoutChap: boolean;
 }
 
 const POOLS = sql(
   'pool_list',
-  `SELECT name, state, reason, clone, portals, without_chap AS "withoutChap"
+  `SELECT name, state, reason, clone, portals, portal_sets AS "portalSets", without_chap AS "withoutChap"
      FROM trivet.pool WHERE tenant_id = $1 AND backend_id = $2 ORDER BY position`,
 );
 
@@ -35,8 +38,14 @@ export async function choosePool(tx: Tx, caller: BlockCaller, name: string | und
   return pool.name;
 }
 
-/** Who exports the volumes of a pool (invariant I4). */
-export async function daemonOf(tx: Tx, tenantId: string, backendId: string, name: string): Promise<DaemonRef> {
+/** Who exports a volume of the pool (invariant I4). @param place the daemon that the volume was given */
+export async function daemonOf(
+  tx: Tx,
+  tenantId: string,
+  backendId: string,
+  name: string,
+  place: number | undefined,
+): Promise<DaemonRef> {
   const pool = (await readPools(tx, tenantId, backendId)).find(candidate => candidate.name === name);
-  return { tenantId, pool: name, portals: pool?.portals ?? [] };
+  return daemonAt(tenantId, { pool: name, portals: pool?.portals ?? [], portalSets: pool?.portalSets ?? [] }, place);
 }

@@ -51,6 +51,12 @@ const REMOVED = sql(
     WHERE tenant_id = $1 AND id = $2`,
 );
 
+/** A daemon that comes into being later does not get it back: this one would keep the target. */
+const MOVED = sql(
+  'target_moved',
+  "UPDATE trivet.volume SET target = target - 'daemon' WHERE tenant_id = $1 AND id = $2",
+);
+
 interface Applied {
   serialNumber?: string;
   instance?: string;
@@ -98,9 +104,11 @@ export const applyTarget = (
 });
 
 /** What became of the target, for the end of the operation. */
-export const succeedTarget: Handling<TargetWork, TargetRequest>['succeed'] = (writer, operation, { exportVersion }) => {
+export const succeedTarget: Handling<TargetWork, TargetRequest>['succeed'] = (writer, operation, work) => {
   const { serialNumber, instance } = (operation.progress.applied ?? {}) as Applied;
+  const { exportVersion } = work;
   const volume = [operation.tenantId, operation.request.volumeId];
+  if (work.isMoved) writer.write(MOVED, volume);
   if (instance === undefined) writer.write(REMOVED, [...volume, operation.progress.lost ?? null, exportVersion]);
   else writer.write(APPLIED, [...volume, serialNumber, instance, exportVersion]);
   return undefined;

@@ -12,6 +12,7 @@ const rows: Record<string, unknown[]> = {
   replay_exporting_pools: [...Array.from({ length: 40 }, (_, n) => `hung-${n}`), 'dead', 'broken'].map(pool => ({
     pool,
     portals: [],
+    portalSets: [],
   })),
 };
 const database = {

@@ -6,6 +6,7 @@ import { StorageError } from '#platform/errors';
 import { type LeaseSignal, unleased } from '#platform/lease-signal';
 import { createLogger } from '#platform/logging/log';
 import { eachBlockBackend } from '#storage/block/pools/block-backends';
+import { daemonIn, daemonsOfPool, type PortalSets } from '#storage/block/pools/pool-daemons';
 import { NOWHERE } from '#storage/block/publications/apply-target';
 import { acceptReplay, type StaleTarget, TARGET_COLUMNS } from '#storage/block/publications/replay';
 import { replayTarget } from '#storage/block/publications/replay-target';
@@ -20,7 +21,8 @@ const log = createLogger('exports');
 const NOT_APPLIED = ['IS NULL', "> '' AND v.applied_instance < $4", '> $4']
   .map(
     which => `SELECT v.tenant_id, v.id, v.name, v.backend_id, v.applied_instance, v.state, v.condition FROM trivet.volume v
-     WHERE v.tenant_id = $1 AND v.backend_id = $2 AND v.pool = $3 AND v.tid IS NOT NULL AND v.applied_instance ${which}`,
+     WHERE v.tenant_id = $1 AND v.backend_id = $2 AND v.pool = $3 AND v.tid IS NOT NULL AND v.applied_instance ${which}
+       AND ($6::int = 1 OR ${daemonIn('$6')} = $7)`,
   )
   .join(' UNION ALL ');
 const STALE_OF_POOL = sql(
@@ -50,7 +52,7 @@ const NEEDS_NONE = sql(
 /** With and without publications: a portal that cannot be opened must be known before a host waits for it. */
 const EXPORTING_POOLS = sql(
   'replay_exporting_pools',
-  `SELECT name AS pool, portals FROM trivet.pool
+  `SELECT name AS pool, portals, portal_sets AS "portalSets" FROM trivet.pool
     WHERE tenant_id = $1 AND backend_id = $2 AND state = 'up' AND portals <> '{}'
       AND NOT EXISTS (SELECT FROM trivet.pool_home h
                        WHERE h.tenant_id = $1 AND h.backend_id = $2 AND h.pool = pool.name
@@ -71,12 +73,18 @@ const DAEMONS_AT_ONCE = 16;
 const PATIENCE_MS = 1_000;
 const PORTION = 2_000;
 
+interface ExportingPool {
+  pool: string;
+  portals: string[];
+  portalSets: PortalSets;
+}
+
 interface Kept {
   backendId: string;
   daemon: DaemonRef;
 }
 
-const keyOf = ({ backendId, daemon }: Kept): string => `${backendId}/${daemon.pool}`;
+const keyOf = ({ backendId, daemon }: Kept): string => `${backendId}/${daemon.pool}/${daemon.nth}`;
 
 /**
  * Keeps the daemons of all pools that have publications running, and their targets as Postgres says. A round ends although some
@@ -122,17 +130,15 @@ export class ExportSupervisor implements PeriodicTask {
 
   /** One that this host has just begun to serve: at once. */
   async serve(tenantId: string, backendId: string, pool: string): Promise<void> {
-    const pools = await this.pools(tenantId, backendId);
-    const daemon = pools.find(one => one.pool === pool);
-    if (!daemon) return;
-    const one = { backendId, daemon: { tenantId, ...daemon } };
-    if (!this.asked.has(keyOf(one))) await this.begin(one, () => {});
+    const found = (await this.daemons(tenantId, backendId)).filter(({ daemon }) => daemon.pool === pool);
+    await Promise.all(found.filter(one => !this.asked.has(keyOf(one))).map(one => this.begin(one, () => {})));
   }
 
-  private pools(tenantId: string, backendId: string): Promise<Omit<DaemonRef, 'tenantId'>[]> {
-    return this.database.withTenant(tenantId, tx =>
-      tx.query<Omit<DaemonRef, 'tenantId'>>(EXPORTING_POOLS, [tenantId, backendId, this.host ?? null]),
+  private async daemons(tenantId: string, backendId: string): Promise<Kept[]> {
+    const pools = await this.database.withTenant(tenantId, tx =>
+      tx.query<ExportingPool>(EXPORTING_POOLS, [tenantId, backendId, this.host ?? null]),
     );
+    return pools.flatMap(pool => daemonsOfPool(tenantId, pool).map(daemon => ({ backendId, daemon })));
   }
 
   private async all(): Promise<Kept[]> {
@@ -140,8 +146,7 @@ export class ExportSupervisor implements PeriodicTask {
     await eachBlockBackend(
       this.database,
       async ({ tenantId, backendId }) => {
-        const pools = await this.pools(tenantId, backendId);
-        found.push(...pools.map(pool => ({ backendId, daemon: { tenantId, ...pool } })));
+        found.push(...(await this.daemons(tenantId, backendId)));
       },
       { atOnce: BACKENDS_AT_ONCE },
     );
@@ -196,6 +201,8 @@ export class ExportSupervisor implements PeriodicTask {
         daemon.pool,
         instance,
         PORTION,
+        daemon.of,
+        daemon.nth,
       ]),
     );
     const stale = found.filter(({ published }) => published);

@@ -8,7 +8,8 @@ import type { BlockDependencies } from '#storage/block/block-dependencies';
 import type { BlockCaller, PublicationView, PublishRequest } from '#storage/block/block-storage';
 import { chapNeeded, servesWithoutChap } from '#storage/block/hosts/chap-rules';
 import { chapPlace, findHost, type HostRow } from '#storage/block/hosts/host-store';
-import { readPools } from '#storage/block/pools/pool-store';
+import { daemonAt, daemonsOfPool, emptiestDaemon, type PortalSets } from '#storage/block/pools/pool-daemons';
+import { type PoolRow, readPools } from '#storage/block/pools/pool-store';
 import { discoveryIps, isLocal, nodesCannotCome, SERVE_NODES, servesNodes } from '#storage/block/pools/portals';
 import { publishVolume } from '#storage/block/publications/publish-volume';
 import { LUN, newTargetIdentity } from '#storage/block/publications/target-identity';
@@ -48,7 +49,8 @@ const TARGET = sql(
 );
 const SERVED = sql(
   'publication_served',
-  `SELECT v.serial_number AS "serialNumber", v.target ->> 'name' AS "targetName", p.state, h.id AS "hostId", h.chap_user AS "chapUser", s.sealed, pool.portals
+  `SELECT v.serial_number AS "serialNumber", v.target ->> 'name' AS "targetName", p.state, h.id AS "hostId", h.chap_user AS "chapUser", s.sealed, pool.portals,
+          pool.name AS pool, pool.portal_sets AS "portalSets", (v.target ->> 'daemon')::int AS daemon
      FROM trivet.publication p
      JOIN trivet.volume v ON v.tenant_id = p.tenant_id AND v.id = p.volume_id
      JOIN trivet.host h ON h.tenant_id = p.tenant_id AND h.id = p.host_id
@@ -71,7 +73,10 @@ interface ServedRow {
   hostId: string;
   chapUser: string | null;
   sealed: Buffer | null;
+  pool: string;
   portals: string[];
+  portalSets: PortalSets;
+  daemon: number | null;
 }
 
 /** Which host may reach which volume. O(hosts of the volume); one after the other for each volume, and for it only. */
@@ -97,8 +102,8 @@ export class Publications {
           `volume ${volume.name} is being unpublished from host ${host.name}; try again`,
         );
       if (known) return { value: host, join: known.activeOperation ?? undefined };
-      await this.checkHost(tx, caller, volume, host);
-      await this.takeTarget(tx, tenantId, volume.id);
+      const pool = await this.checkHost(tx, caller, volume, host);
+      await this.takeTarget(tx, tenantId, volume.id, await emptiestDaemon(tx, caller, pool, volume.id));
       const id = uuidv7();
       await tx.query(INSERT, [tenantId, id, volume.id, host.id, request.accessProtocol, operationId]);
       await begin(publishVolume, {
@@ -136,10 +141,13 @@ export class Publications {
     return submitted;
   }
 
-  /** The target's id, which it keeps as long as it lives, and its identity, which it keeps while any host has it. */
-  private async takeTarget(tx: Tx, tenantId: string, volumeId: string): Promise<void> {
+  /** The target's id, which it keeps as long as it lives, and its identity and daemon, which it keeps while any host has it. */
+  private async takeTarget(tx: Tx, tenantId: string, volumeId: string, daemon = 0): Promise<void> {
     const { targetIds, scsiIdentity } = this.parts;
-    const identity = JSON.stringify(newTargetIdentity(volumeId, scsiIdentity));
+    const identity = JSON.stringify({
+      ...newTargetIdentity(volumeId, scsiIdentity),
+      ...(daemon > 0 ? { daemon } : {}),
+    });
     const [row] = await tx.query<{ tid: number | null }>(TARGET, [tenantId, volumeId, ...targetIds, identity]);
     if (row?.tid == null)
       throw new StorageError(
@@ -153,7 +161,7 @@ export class Publications {
     caller: BlockCaller,
     volume: Pick<VolumeRow, 'id' | 'name' | 'pool' | 'config'>,
     host: HostRow,
-  ): Promise<void> {
+  ): Promise<PoolRow> {
     const chap = host.chapUser !== null;
     if (host.iqns.length === 0)
       throw invalid(
@@ -167,10 +175,12 @@ export class Publications {
         `pool ${volume.pool} is exported nowhere: set TRIVET_ISCSI_PORTALS`,
       );
     // Else the node looks for its disk half a minute long, and nobody is told why there is none.
-    if (!servesNodes(pool.portals) && !isLocal(pool.portals))
+    const daemons = daemonsOfPool(caller.tenantId, { ...pool, pool: pool.name });
+    const lost = daemons.find(({ portals }) => !servesNodes(portals) && !isLocal(portals));
+    if (lost)
       throw new StorageError(
         'failed_precondition',
-        `pool ${pool.name} ${nodesCannotCome(pool.portals)}: ${SERVE_NODES}`,
+        `pool ${pool.name} ${nodesCannotCome(lost.portals)}: ${SERVE_NODES}`,
       );
     if (!chap && !servesWithoutChap(pool)) throw new StorageError('failed_precondition', chapNeeded(host.name));
     const others = await tx.query<OtherHost>(OTHERS, [caller.tenantId, volume.id, host.id]);
@@ -182,6 +192,7 @@ export class Publications {
         `volume ${volume.name} is published to host ${other.name} ${other.chap ? 'with' : 'without'} CHAP, ` +
           `and a target asks all of its hosts for it or none`,
       );
+    return pool;
   }
 
   private async view(
@@ -200,7 +211,7 @@ export class Publications {
       lun: LUN,
       serialNumber: row.serialNumber,
       targetName: row.targetName,
-      discoveryIps: discoveryIps(row.portals),
+      discoveryIps: discoveryIps(daemonAt(tenantId, row, row.daemon ?? 0).portals),
     };
     if (row.chapUser !== null && row.sealed !== null)
       view.chap = {

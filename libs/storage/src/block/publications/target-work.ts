@@ -14,6 +14,8 @@ export interface TargetWork {
   spec: TargetSpec | undefined;
   /** Goes into the end of the operation: a change since then makes the target stale again. */
   exportVersion: string;
+  /** The daemon that it was given is no more: another one has it from now on. */
+  isMoved: boolean;
 }
 
 const VOLUME = sql(
@@ -60,11 +62,13 @@ export async function readTarget(
 ): Promise<TargetWork> {
   const [row] = await tx.query<VolumeRow>(VOLUME, [tenantId, volumeId]);
   if (!row) throw new StorageError('internal', `volume ${volumeId} has no row`, { retry: 'person' });
-  if (row.tid === null || row.target === null) return { spec: undefined, exportVersion: row.exportVersion };
+  if (row.tid === null || row.target === null)
+    return { spec: undefined, exportVersion: row.exportVersion, isMoved: false };
   const hosts = await tx.query<HostRow>(HOSTS, [tenantId, volumeId, without ?? null]);
-  const { name, ...identity } = row.target;
+  const { name, daemon: place = 0, ...identity } = row.target;
+  const daemon = await daemonOf(tx, tenantId, backendId, row.pool, place);
   const spec: TargetSpec = {
-    daemon: await daemonOf(tx, tenantId, backendId, row.pool),
+    daemon,
     tid: row.tid,
     iqn: name,
     lun: LUN,
@@ -77,7 +81,7 @@ export async function readTarget(
     // Whose image is lost is served to nobody (invariant F2).
     initiators: row.lost ? [] : hosts.flatMap(host => initiatorsOf(host, secrets, tenantId)),
   };
-  return { spec, exportVersion: row.exportVersion };
+  return { spec, exportVersion: row.exportVersion, isMoved: daemon.nth !== place };
 }
 
 function initiatorsOf(host: HostRow, secrets: SecretBox, tenantId: string): Initiator[] {

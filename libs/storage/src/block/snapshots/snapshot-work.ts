@@ -5,6 +5,7 @@ import type { LeasedOperation } from '#operations/operation';
 import type { Tx } from '#platform/database/database';
 import { type Statement, sql } from '#platform/database/sql';
 import { StorageError } from '#platform/errors';
+import { daemonAt, type PortalSets } from '#storage/block/pools/pool-daemons';
 import { snapshotImage } from '#storage/block/snapshots/snapshot-store';
 import { volumeImage } from '#storage/block/volumes/volume-store';
 
@@ -30,6 +31,8 @@ interface CutRow {
   condition: { message: string } | null;
   published: boolean;
   portals: string[] | null;
+  portalSets: PortalSets | null;
+  daemon: number | null;
 }
 
 /** A statement about the operation's snapshot, or about those of its group. $1 tenant, $2 the resource. */
@@ -42,7 +45,7 @@ export const ofResource = (name: string, text: (which: string) => string) => {
 const READ = ofResource(
   'snapshot_cuts',
   which => `SELECT s.id, s.pool, s.folder, v.id AS "volumeId", v.name AS "volumeName", v.state AS "volumeState",
-          v.pool AS "volumePool", v.folder AS "volumeFolder", v.condition, p.portals,
+          v.pool AS "volumePool", v.folder AS "volumeFolder", v.condition, p.portals, p.portal_sets AS "portalSets", (v.target ->> 'daemon')::int AS daemon,
           EXISTS (SELECT FROM trivet.publication x WHERE x.tenant_id = $1 AND x.volume_id = v.id) AS published
      FROM trivet.snapshot s
      JOIN trivet.volume v ON v.tenant_id = s.tenant_id AND v.id = s.volume_id
@@ -65,7 +68,11 @@ export async function readCuts(tx: Tx, operation: LeasedOperation): Promise<Cut[
     source: volumeImage({ id: row.volumeId, pool: row.volumePool, folder: row.volumeFolder }),
     volumeName: row.volumeName,
     published: row.published,
-    daemon: { tenantId, pool: row.volumePool, portals: row.portals ?? [] },
+    daemon: daemonAt(
+      tenantId,
+      { pool: row.volumePool, portals: row.portals ?? [], portalSets: row.portalSets ?? [] },
+      row.daemon ?? 0,
+    ),
   }));
 }
 
@@ -84,7 +91,7 @@ export const stageOf = (operation: LeasedOperation, image: ImageRef): StageRef =
 
 /** Each daemon once. */
 export const daemonsOf = (cuts: readonly Cut[]): DaemonRef[] => [
-  ...new Map(cuts.map(({ daemon }) => [daemon.pool, daemon])).values(),
+  ...new Map(cuts.map(({ daemon }) => [`${daemon.pool}/${daemon.nth}`, daemon])).values(),
 ];
 
 /**

@@ -18,6 +18,8 @@ export interface VolumeCondition {
 export interface TargetIdentity extends UnitIdentity {
   /** RFC 3720 name. */
   name: string;
+  /** Which daemon of its pool serves it; absent: the first. */
+  daemon?: number;
 }
 
 export type VolumeKey = { id: string } | { name: string };

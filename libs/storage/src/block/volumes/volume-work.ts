@@ -55,7 +55,7 @@ export async function readVolume(tx: Tx, { tenantId, backendId, resourceId }: Le
     tenantId,
     resourceId,
   ]);
-  const daemon = row.tid === null ? undefined : await daemonOf(tx, tenantId, backendId, row.pool);
+  const daemon = row.tid === null ? undefined : await daemonOf(tx, tenantId, backendId, row.pool, row.target?.daemon);
   return {
     image: volumeImage(row),
     sizeBytes: BigInt(row.sizeBytes),
