@@ -53,6 +53,7 @@ import { DueSchedules1797210000397 } from '#platform/migrations/0066-due-schedul
 import { TalliesOfBins1797210000398 } from '#platform/migrations/0066-tallies-of-bins';
 import { TallyPasses1797210000396 } from '#platform/migrations/0066-tally-passes';
 import { PlacesOfDownPools1797210000400 } from '#platform/migrations/0067-places-of-down-pools';
+import { ApplianceBackups1797210000409 } from '#platform/migrations/0076-appliance-backups';
 import type { Migration } from '#platform/migrations/locks';
 
 /** In their order. */
@@ -112,4 +113,5 @@ export const MIGRATIONS = [
   DueSchedules1797210000397,
   TalliesOfBins1797210000398,
   PlacesOfDownPools1797210000400,
+  ApplianceBackups1797210000409,
 ] satisfies readonly (new () => Migration)[];
