@@ -50,10 +50,10 @@ export async function prepareUpgrade(
   for (const finding of findings) if (finding.level === 'warn') say(inLine(finding));
   const folder = folderOf(settings);
   if (folder === undefined || plan.pending.length === 0 || !plan.holds) return;
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
   const moment = new Date().toISOString().replaceAll(/[-:]|\.\d+/g, '');
   const path = join(folder, `before-${VERSION}-${moment}.dump`);
   try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
     say(`backup before the upgrade: ${await writeBackup(path, settings)}`);
   } catch (error) {
     throw new LauncherError(
