@@ -1,11 +1,12 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statfsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseClient, ofAddress } from '#platform/database/database-client';
+import { dump } from '#platform/dump/dump';
 import { load } from '#platform/dump/load';
-import { bareEnvironment, environment, settings, surroundings } from '../environment.js';
+import { bareEnvironment, surroundings } from '../environment.js';
 import { isRoot, LauncherError } from '../home.js';
 import { humanBytes } from '../human-bytes.js';
-import { writeBackup } from '../state-backup/back-up.js';
+import { VERSION } from '../version.js';
 import { findProgram, runCommand } from './command.js';
 import { keep, keptFolder } from './kept.js';
 import type { PartContext } from './part.js';
@@ -124,13 +125,8 @@ async function backUpOld(
   const ownerUrl = ownerOf(port, context);
   await whileItServes(old, port, context, async () => {
     await requireRoom(ownerUrl, dirname(old.data));
-    context.say(
-      await writeBackup(file, {
-        ...settings(),
-        TRIVET_DATABASE_OWNER_URL: ownerUrl,
-        TRIVET_KEK_FILE: environment.TRIVET_KEK_FILE ?? home.kekFile,
-      }),
-    );
+    const { rows } = await dump(ownerUrl, file, { release: VERSION, settings: {} });
+    context.say(`${file}: ${rows} rows`);
   });
   return file;
 }

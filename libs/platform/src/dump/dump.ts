@@ -4,14 +4,8 @@ import { resolve } from 'node:path';
 import { to as copyTo } from 'pg-copy-streams';
 import { DatabaseClient, ofAddress } from '#platform/database/database-client';
 import { DumpWriter } from '#platform/dump/dump-file';
-import {
-  appliedMigrations,
-  columnList,
-  type DumpedTable,
-  qualified,
-  sequencesOf,
-  tablesOf,
-} from '#platform/dump/tables';
+import { columnList, type DumpedTable, qualified, sequencesOf, tablesOf } from '#platform/dump/tables';
+import { appliedMigrations } from '#platform/schema/applied-migrations';
 import { MIGRATION_LOCK } from '#platform/schema/migrate';
 
 const PIECE_BYTES = 4 * 2 ** 20;

@@ -1,8 +1,8 @@
 import { setTimeout } from 'node:timers/promises';
 import type { DatabaseClient } from '#platform/database/database-client';
-import { appliedMigrations } from '#platform/dump/tables';
 import { MIGRATIONS } from '#platform/migrations/all';
 import type { Migration, TableLock } from '#platform/migrations/locks';
+import { appliedMigrations } from '#platform/schema/applied-migrations';
 
 /*
  * What a migration to this release will do to this database, before it does anything: migrations say what they lock and
