@@ -131,6 +131,7 @@ const FOLDERS = {
   'apps/cli/src': [
     ['main'],
     ['commands'],
+    ['upgrade'],
     ['doctor', 'state-backup'],
     ['backend-states', 'import', 'operator', 'testing'],
     ['backup', 'demo', 'supervisor'],

@@ -16,6 +16,18 @@ CREATE TABLE trivet.appliance (
 GRANT SELECT ON trivet.appliance TO trivet_app;
 GRANT SELECT ON trivet.appliance TO trivet_engine;
 
+-- appliance_backup: When the appliance was backed up, and to which file. Of the owner alone.
+-- Migrations: 0076-appliance-backups
+CREATE TABLE trivet.appliance_backup (
+  taken_at timestamptz NOT NULL DEFAULT now(),
+  release text NOT NULL,
+  host text NOT NULL,
+  file text NOT NULL,
+  rows bigint NOT NULL,
+  bytes bigint NOT NULL,
+  CONSTRAINT appliance_backup_pkey PRIMARY KEY (taken_at)
+);
+
 -- database_restore: Rule: declared database. The cluster that this database was made in, and each that it was put back into. Reached by functions only.
 -- Migrations: 0057-database-restores
 CREATE TABLE trivet.database_restore (

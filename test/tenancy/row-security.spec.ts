@@ -25,8 +25,8 @@ const ENGINE_SEES = [
   'storage_host',
   'worker',
 ];
-/** Of no tenant, and of no role: functions that run as their owner say what may be done with them. */
-const BY_FUNCTION_ONLY = ['database_restore', 'login_throttle', 'target_id'];
+/** Of no tenant, and of no role but the owner: functions that run as it, or commands, say what may be done with them. */
+const BY_FUNCTION_ONLY = ['appliance_backup', 'database_restore', 'login_throttle', 'target_id'];
 /** Of no tenant too: of the processes. Workers write them as the engine, gateways go through functions. */
 const OF_THE_ENGINE = ['cluster_fence', 'fair_cap', 'periodic_task', 'queue', 'storage_host', 'worker'];
 let tenantTables: string[];

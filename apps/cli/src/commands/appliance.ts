@@ -36,8 +36,14 @@ export const APPLIANCE = [
     'bring the database to this release, and register the backends that the environment names; needs no gateway',
     '',
     {
-      options: { restored: flag('the database was put back from a backup: it is the one that counts from now on') },
-      run: async given => (await import('./migrate.js')).migrateDatabase(given),
+      options: {
+        restored: flag('the database was put back from a backup: it is the one that counts from now on'),
+        check: flag('say what would be done to this database and whether it would be refused; changes nothing'),
+      },
+      run: async ({ check, restored }) => {
+        const { checkMigration, migrateDatabase } = await import('./migrate.js');
+        await (check ? checkMigration() : migrateDatabase({ restored }));
+      },
     },
   ),
   command(

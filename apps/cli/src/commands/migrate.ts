@@ -9,10 +9,19 @@ import { ADMIN_USER, APPLIANCE_TENANT, CSP_USER } from '#tenancy/credentials/log
 import { type SetUp, setUp } from '#tenancy/setup/setup';
 import { ensureLauncherToken } from '#tenancy/tokens/launcher-token';
 import { ADMIN_LOGIN, readCredentials, setAdminCredentials, setCspCredentials } from '../credentials.js';
+import { inLine } from '../doctor/check.js';
 import { Home } from '../home.js';
 import { currentSettings } from '../operator.js';
+import { lookAhead, prepareUpgrade } from '../upgrade/prepare.js';
 
 type OwnerConfig = Config & { TRIVET_DATABASE_OWNER_URL: string };
+
+/** Says what `migrate` would do here, and whether it would; changes nothing. */
+export async function checkMigration(): Promise<void> {
+  const { findings } = await lookAhead(currentSettings());
+  for (const finding of findings) process.stdout.write(`${inLine(finding)}\n`);
+  process.exitCode = findings.some(({ level }) => level === 'fail') ? 1 : 0;
+}
 
 /**
  * Runs with the owner role, before gateway and worker of a new release start.
@@ -27,8 +36,10 @@ export async function migrateDatabase({ restored }: { restored?: boolean | undef
     settings,
   );
   if (restored) config.TRIVET_DATABASE_OWNER_URL = await restoredAddress(config.TRIVET_DATABASE_OWNER_URL);
+  const complain = (text: string): void => void process.stderr.write(`${text}\n`);
+  if (!restored) await prepareUpgrade(settings, complain);
   const { applied } = await migrate(config.TRIVET_DATABASE_OWNER_URL, {
-    say: line => process.stderr.write(`${line}\n`),
+    say: complain,
   });
   if (restored) {
     await declareRestored(config.TRIVET_DATABASE_OWNER_URL);

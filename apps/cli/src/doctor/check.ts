@@ -6,6 +6,10 @@ export interface Finding {
   remedy?: string;
 }
 
+/** For people, as a line of its own. */
+export const inLine = ({ level, name, detail, remedy }: Finding): string =>
+  `${level.padEnd(4)}  ${name}: ${detail}${remedy === undefined ? '' : `; ${remedy}`}`;
+
 export const ok = (name: string, detail: string): Finding => ({ name, level: 'ok', detail });
 export const warn = (name: string, detail: string, remedy: string): Finding => ({
   name,

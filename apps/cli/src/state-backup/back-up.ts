@@ -14,8 +14,17 @@ import { CREDENTIALS, CREDENTIALS_PLACE, requireKeys } from './keys.js';
 
 export async function backUp({ file }: { file: string }): Promise<void> {
   const path = resolve(file);
-  if (existsSync(path)) throw new LauncherError(`${path} is there already; name another file`, EXIT.usage);
   const current = currentSettings();
+  const { TRIVET_KEK_FILE: keyFile } = loadConfig(['TRIVET_DATABASE_OWNER_URL', 'TRIVET_KEK_FILE'], current);
+  say(await writeBackup(path, current));
+  say(`of no use without the key file, which is not in it: keep a copy of ${resolve(keyFile)} in another place`);
+}
+
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
+
+/** @returns what it is, in a line for people */
+export async function writeBackup(path: string, current: Readonly<Record<string, string>>): Promise<string> {
+  if (existsSync(path)) throw new LauncherError(`${path} is there already; name another file`, EXIT.usage);
   const config = loadConfig(['TRIVET_DATABASE_OWNER_URL', 'TRIVET_KEK_FILE'], current);
   const keyring = loadKeyring(config.TRIVET_KEK_FILE);
   const home = Home.find();
@@ -29,10 +38,7 @@ export async function backUp({ file }: { file: string }): Promise<void> {
     mayWrite: about => requireKeys(about, keyring, home),
   });
   const seconds = ((performance.now() - begin) / 1000).toFixed(1);
-  process.stdout.write(
-    `${path}: ${rows} rows, ${humanBytes(statSync(path).size)}, in ${seconds} s\n` +
-      `of no use without the key file, which is not in it: keep a copy of ${resolve(config.TRIVET_KEK_FILE)} in another place\n`,
-  );
+  return `${path}: ${rows} rows, ${humanBytes(statSync(path).size)}, in ${seconds} s`;
 }
 
 /** Sealed as what is in the database: the file alone opens nothing. */

@@ -88,6 +88,11 @@ export const configSchema = z.strictObject({
   TRIVET_DATABASE_ENGINE_URL: postgresUrl.optional(),
   /** Owner role: migrations and setup only. */
   TRIVET_DATABASE_OWNER_URL: postgresUrl.optional(),
+  /**
+   * Where `migrate` writes a backup before it changes a database that volumes or buckets are in; absent: below TRIVET_HOME.
+   * none: it makes none and asks for none. recent: it makes none, and one of the last day has to be there.
+   */
+  TRIVET_UPGRADE_BACKUPS: z.string().min(1).optional(),
   TRIVET_DATABASE_POOL: wholeNumber('connections', 10),
   /** For how many standbys a commit must wait; it is PostgreSQL's own setting that makes it wait, and this is looked after. */
   TRIVET_DATABASE_STANDBYS: wholeNumber('standbys', 0, { min: 0, max: 10 }),

@@ -1,17 +1,15 @@
+import { statSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { resolve } from 'node:path';
 import { to as copyTo } from 'pg-copy-streams';
 import { DatabaseClient, ofAddress } from '#platform/database/database-client';
 import { DumpWriter } from '#platform/dump/dump-file';
-import {
-  appliedMigrations,
-  columnList,
-  type DumpedTable,
-  qualified,
-  sequencesOf,
-  tablesOf,
-} from '#platform/dump/tables';
+import { columnList, type DumpedTable, qualified, sequencesOf, tablesOf } from '#platform/dump/tables';
+import { appliedMigrations } from '#platform/schema/applied-migrations';
 import { MIGRATION_LOCK } from '#platform/schema/migrate';
 
 const PIECE_BYTES = 4 * 2 ** 20;
+const RECORDS_KEPT = 100;
 
 /** What a dump says of itself, in about.json. */
 export interface AboutDump {
@@ -66,11 +64,29 @@ export async function dump(ownerUrl: string, path: string, options: DumpOptions)
     await writer.add('sequences.json', json(await sequencesOf(client)));
     await client.query('COMMIT');
     await writer.finish();
+    await record(client, options.release, path, rows);
     return { rows };
   } finally {
     await writer.close();
     await client.end().catch(() => {});
   }
+}
+
+/** For who asks when the last one was taken. Releases from before it have no place for that. */
+async function record(client: DatabaseClient, release: string, path: string, rows: number): Promise<void> {
+  const { rows: found } = await client.query<{ made: boolean }>(
+    "SELECT to_regclass('trivet.appliance_backup') IS NOT NULL AS made",
+  );
+  if (!found[0]!.made) return;
+  await client.query(
+    'INSERT INTO trivet.appliance_backup (release, host, file, rows, bytes) VALUES ($1, $2, $3, $4, $5)',
+    [release, hostname(), resolve(path), rows, statSync(path).size],
+  );
+  await client.query(
+    `DELETE FROM trivet.appliance_backup
+      WHERE taken_at < (SELECT taken_at FROM trivet.appliance_backup ORDER BY taken_at DESC OFFSET $1 LIMIT 1)`,
+    [RECORDS_KEPT],
+  );
 }
 
 const json = (value: unknown): Buffer => Buffer.from(`${JSON.stringify(value, null, 2)}\n`);

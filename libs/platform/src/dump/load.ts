@@ -4,9 +4,10 @@ import { ConfigError } from '#platform/config/config';
 import { DatabaseClient, ofAddress } from '#platform/database/database-client';
 import type { AboutDump } from '#platform/dump/dump';
 import { type DumpEntry, jsonOf, readDump } from '#platform/dump/dump-file';
-import { appliedMigrations, columnList, type DumpedSequence, type DumpedTable, qualified } from '#platform/dump/tables';
+import { columnList, type DumpedSequence, type DumpedTable, qualified } from '#platform/dump/tables';
 import { StorageError } from '#platform/errors';
 import { MIGRATIONS } from '#platform/migrations/all';
+import { appliedMigrations } from '#platform/schema/applied-migrations';
 import { declareRestored } from '#platform/schema/declare-restored';
 import { migrate } from '#platform/schema/migrate';
 

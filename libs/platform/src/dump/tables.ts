@@ -40,11 +40,6 @@ export async function sequencesOf(client: DatabaseClient): Promise<DumpedSequenc
   return rows;
 }
 
-export async function appliedMigrations(client: DatabaseClient): Promise<string[]> {
-  const { rows } = await client.query<{ name: string }>('SELECT name FROM trivet.migration ORDER BY id');
-  return rows.map(({ name }) => name);
-}
-
 const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 export const qualified = (name: string): string => `trivet.${quoted(name)}`;
 export const columnList = ({ columns }: DumpedTable): string => columns.map(quoted).join(', ');

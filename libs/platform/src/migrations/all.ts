@@ -56,6 +56,7 @@ import { PlacesOfDownPools1797210000400 } from '#platform/migrations/0067-places
 import { PortionsInOrder1797210000401 } from '#platform/migrations/0068-portions-in-order';
 import { TalliesNotCounted1797210000402 } from '#platform/migrations/0069-tallies-not-counted';
 import { PortalSets1797210000403 } from '#platform/migrations/0070-portal-sets';
+import { ApplianceBackups1797210000409 } from '#platform/migrations/0076-appliance-backups';
 import type { Migration } from '#platform/migrations/locks';
 
 /** In their order. */
@@ -118,4 +119,5 @@ export const MIGRATIONS = [
   PortionsInOrder1797210000401,
   TalliesNotCounted1797210000402,
   PortalSets1797210000403,
+  ApplianceBackups1797210000409,
 ] satisfies readonly (new () => Migration)[];

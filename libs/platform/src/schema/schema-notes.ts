@@ -2,6 +2,7 @@
 export const SCHEMA_NOTES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'Tenants, their users and their limits': {
     appliance: 'One row: the id that goes into ownership tags at the backends.',
+    appliance_backup: 'When the appliance was backed up, and to which file. Of the owner alone.',
     database_restore:
       'Rule: declared database. The cluster that this database was made in, and each that it was put back into. Reached by functions only.',
     tenant: "Tenants, and the one that the appliance's own administrators belong to (kind appliance).",
