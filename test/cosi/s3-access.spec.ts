@@ -185,11 +185,7 @@ describe.skipIf(!parts)('COSI on S3 with IAM', () => {
     const holder = holderOf(await grant(`ba-${bucket}`, [bucket]));
     await settle('r1', 'DriverDeleteBucket', { bucket_id: bucket });
     expect(await store.grants(bucket)).toEqual([]);
-    await settle('r1', 'DriverCreateBucket', {
-      name: bucket,
-      protocols: [{ type: 'S3' }],
-      parameters: { tags: 'a=b' },
-    });
+    await store.seedRegistrable!(bucket);
     expect(await outcome(PROBES.put!(holder, bucket))).toBe('refused');
   });
 
