@@ -54,6 +54,7 @@ const LOADED_LATE = [
   'libs/platform/src/process/allocator.ts',
   'libs/operations/src/queue/bullmq.ts',
   'libs/backends/src/azure/storage-blob.ts',
+  'libs/backends/src/s3/aws-sdk.ts',
   'libs/backends/src/linux/libc.ts',
   'libs/backends/src/linux/file-lock.ts',
   'libs/backends/src/linux/foreign.ts',

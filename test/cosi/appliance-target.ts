@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { CreateBucketCommand, ListBucketsCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { AdminOps } from '#backends/rgw/admin-ops';
-import { HttpTransport } from '#backends/rgw/http-transport';
+import { HttpTransport } from '#backends/s3/http-transport';
 import { unleased } from '#platform/lease-signal';
 import { programFile } from '#platform/package-root';
 import { hashOfToken, newToken } from '#tenancy/credentials/secret-tokens';
@@ -92,7 +92,7 @@ export const openOnRgw: CosiSetup = async (settings = {}) => {
     env: { ...settingsEnv(settings), TRIVET_RGW_PUBLIC_ENDPOINT: rgw.endpoint },
     rgwEndpoint: endpoint,
   });
-  const transport = new HttpTransport(rgw.endpoint, rgw.region);
+  const transport = new HttpTransport({ endpoint: rgw.endpoint, region: rgw.region, name: 'rgw', expiring: true });
   const keys = {
     accessKeyId: readFileSync(rgw.accessKeyFile, 'utf8').trim(),
     secretAccessKey: readFileSync(rgw.secretKeyFile, 'utf8').trim(),

@@ -11,9 +11,10 @@ const having = (pattern: RegExp) =>
   sources.filter(file => pattern.test(readFileSync(join(PACKAGE_ROOT, file), 'utf8'))).sort();
 
 it('signs requests to an object store in one place, which asks the lease', () => {
-  expect(having(/\b(S3Client|NodeHttpHandler|SignatureV4)\b/)).toEqual([
-    'libs/backends/src/rgw/http-transport.ts',
-    'libs/backends/src/rgw/s3-user.ts',
+  expect(having(/\b(S3Client|IAMClient|STSClient|NodeHttpHandler|SignatureV4)\b/)).toEqual([
+    'libs/backends/src/s3/http-transport.ts',
+    'libs/backends/src/s3/iam.ts',
+    'libs/backends/src/s3/s3-user.ts',
   ]);
 });
 
@@ -54,7 +55,7 @@ it.each([
   [
     'ObjectBackend',
     'object-backend.ts',
-    'health diagnose inspectBucket holdsPrincipal holdsGrants signAccess measureBucket close',
+    'health diagnose inspectBucket traits holdsPrincipal holdsGrants signAccess measureBucket close',
   ],
   ['BlockBackend', 'block-backend.ts', 'health inspectPools inspectImage predictCut listImages pathOf close'],
   ['Exporter', 'exporter.ts', 'health daemonInstance listTargets writers suspectTargets close'],

@@ -4,15 +4,20 @@ import type { Handler, Step } from '#operations/definitions/handler';
 export const ACCEPT_FAILPOINT = 'accept:committed';
 
 /** Every place where a test may end a worker that runs this kind of operation: runner.ts and step-context.ts name them. */
-export function failpointsOf(handler: Handler): string[] {
+export function failpointsOf(handler: Handler, traits: readonly string[] = []): string[] {
   const steps = (list: readonly Step[]) =>
-    list.flatMap(step => [
-      ...(step.point || step.portioned ? [`${step.name}:point`] : []),
-      `${step.name}:before`,
-      ...(step.calls ?? []).flatMap(method => [`${method}:call`, `${method}:answered`]),
-      ...(step.portioned ? [`${step.name}:again`] : []),
-      `${step.name}:after`,
-    ]);
+    list.flatMap(step =>
+      step.where !== undefined && !traits.includes(step.where)
+        ? [`${step.name}:before`, `${step.name}:after`]
+        : pointsOf(step),
+    );
+  const pointsOf = (step: Step) => [
+    ...(step.point || step.portioned ? [`${step.name}:point`] : []),
+    `${step.name}:before`,
+    ...(step.calls ?? []).flatMap(method => [`${method}:call`, `${method}:answered`]),
+    ...(step.portioned ? [`${step.name}:again`] : []),
+    `${step.name}:after`,
+  ];
   const names = [
     'claimed',
     ...(handler.begin ? ['begin:point'] : []),

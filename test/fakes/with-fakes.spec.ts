@@ -26,12 +26,12 @@ describe('the backends of an appliance of tests', () => {
   it('are of kinds that a process knows only from tests', async () => {
     const known = () => [objectBackendKinds(), blockBackendKinds()].map(kinds => kinds.map(({ kind }) => kind));
     expect(known()).toEqual([
-      ['rgw', 'azure'],
+      ['rgw', 's3', 'azure'],
       ['reflink', 'rbd'],
     ]);
     await import('#test/fakes/kinds');
     expect(known()).toEqual([
-      ['rgw', 'azure', 'fake'],
+      ['rgw', 's3', 'azure', 'fake'],
       ['reflink', 'rbd', 'fake-block'],
     ]);
   });

@@ -33,8 +33,8 @@ import {
 } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { AccessMode, BucketRef, Grant, Principal } from '#backends/object-backend';
-import { errorCode } from '#backends/rgw/errors';
 import { rgwKind } from '#backends/rgw/rgw-kind';
+import { errorCode } from '#backends/s3/errors';
 import { unleased } from '#platform/lease-signal';
 import { openRgwHarness, type RgwHarness, rgwParts } from '#test/object-backend/rgw-harness';
 

@@ -17,14 +17,14 @@ import type { ObjectBackendHarness } from '#backends/conformance/object-backend.
 import type { ApplianceIdentity, ObjectBackend } from '#backends/object-backend';
 import { AdminOps } from '#backends/rgw/admin-ops';
 import { readPolicy } from '#backends/rgw/bucket-grants';
-import { emptyPortion } from '#backends/rgw/bucket-purge';
-import { errorCode } from '#backends/rgw/errors';
-import { HttpTransport } from '#backends/rgw/http-transport';
 import { qualifiedBucket, qualifiedUid } from '#backends/rgw/rgw-config';
 import { rgwKind } from '#backends/rgw/rgw-kind';
-import { S3User } from '#backends/rgw/s3-user';
 import { grantsOf } from '#backends/s3/bucket-policy';
+import { emptyPortion } from '#backends/s3/bucket-purge';
 import { TAG_PREFIX } from '#backends/s3/bucket-tags';
+import { errorCode } from '#backends/s3/errors';
+import { HttpTransport } from '#backends/s3/http-transport';
+import { S3User } from '#backends/s3/s3-user';
 import { unleased } from '#platform/lease-signal';
 import { type Parts, parts } from '#test/support/parts';
 
@@ -73,7 +73,7 @@ export async function openRgwHarness(rgw: RgwParts, rgwTenant = ''): Promise<Rgw
     return rgwKind.open(config, keys, { applianceId: `appliance-${run}`, tenantId });
   };
   const backend = open('default');
-  const transport = new HttpTransport(rgw.endpoint, rgw.region);
+  const transport = new HttpTransport({ endpoint: rgw.endpoint, region: rgw.region, name: 'rgw', expiring: true });
   const admin = new AdminOps(transport, credentials);
   const clients: S3Client[] = [];
   const clientFor = (keys: { accessKeyId: string; secretAccessKey: string }): S3Client => {

@@ -4,10 +4,10 @@ import { GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } fr
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ObjectBackend, Principal } from '#backends/object-backend';
 import { AdminOps } from '#backends/rgw/admin-ops';
-import type { RgwError } from '#backends/rgw/errors';
-import { HttpTransport } from '#backends/rgw/http-transport';
 import { rgwKind } from '#backends/rgw/rgw-kind';
 import { parseS3BucketParameters } from '#backends/s3/bucket-parameters';
+import type { RefusedRequest } from '#backends/s3/errors';
+import { HttpTransport } from '#backends/s3/http-transport';
 import { unleased } from '#platform/lease-signal';
 import { uuidv7 } from '#platform/uuid';
 import { rgwParts } from '#test/object-backend/rgw-harness';
@@ -61,12 +61,12 @@ describe.skipIf(!parts)('an RGW that two tenants share', () => {
         requestChecksumCalculation: 'WHEN_REQUIRED',
         responseChecksumValidation: 'WHEN_REQUIRED',
       });
-      const transport = new HttpTransport(endpoint, region);
+      const transport = new HttpTransport({ endpoint, region, name: 'rgw', expiring: true });
       const signed = new AdminOps(transport, { accessKeyId, secretAccessKey });
       const ask = (path: string) =>
         signed.read(path, {}, signal()).then(
           text => ({ status: 200, text }),
-          (error: RgwError) => ({ status: error.status, text: error.code }),
+          (error: RefusedRequest) => ({ status: error.status, text: error.code }),
         );
       sharers.push({ backend, incarnation: uuidv7(), principal, s3, rgwTenant: share.rgwTenant, ask });
     }

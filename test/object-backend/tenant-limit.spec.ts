@@ -2,8 +2,8 @@
 import { randomUUID } from 'node:crypto';
 import { PutObjectCommand } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { errorCode } from '#backends/rgw/errors';
 import { rgwKind } from '#backends/rgw/rgw-kind';
+import { errorCode } from '#backends/s3/errors';
 import { unleased } from '#platform/lease-signal';
 import { openRgwHarness, type RgwHarness, rgwParts } from '#test/object-backend/rgw-harness';
 import { until } from '#test/support/parts';

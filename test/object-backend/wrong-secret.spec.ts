@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AdminOps } from '#backends/rgw/admin-ops';
-import { HttpTransport } from '#backends/rgw/http-transport';
+import { HttpTransport } from '#backends/s3/http-transport';
 import { unleased } from '#platform/lease-signal';
 import { reportBackends } from '#storage/block/pools/pool-report';
 import { AdminHouse } from '#test/admin/admin-house';
@@ -23,7 +23,10 @@ describe.skipIf(rgw === undefined)('credentials that a real RGW refuses', () => 
   let admin: AdminOps;
   beforeAll(async () => {
     const keys = { accessKeyId: read(rgw!.accessKeyFile), secretAccessKey: read(rgw!.secretKeyFile) };
-    admin = new AdminOps(new HttpTransport(rgw!.endpoint, rgw!.region), keys);
+    admin = new AdminOps(
+      new HttpTransport({ endpoint: rgw!.endpoint, region: rgw!.region, name: 'rgw', expiring: true }),
+      keys,
+    );
     await storeHas('the-first-secret');
     house = await AdminHouse.create();
     await house.appliance.worker();

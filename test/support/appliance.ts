@@ -26,7 +26,7 @@ import { type Parts, parts, until } from '#test/support/parts';
 export type Role = 'gateway' | 'worker';
 
 export interface ApplianceOptions {
-  backend: 'fake' | 'rgw' | 'azure';
+  backend: 'fake' | 'rgw' | 'azure' | 's3';
   /** Block volumes too: in a folder of the run's XFS over tgt, or on files behind the fake's faults, without root. */
   block?: BlockKind;
   /** The configuration of a Ceph of the test's own. */
@@ -46,6 +46,11 @@ function azureBackend(through: string | undefined) {
   const { endpoint, account, accountKey } = parts().azurite!;
   const config = { account, endpoint: through ?? endpoint, publicEndpoint: endpoint };
   return { name: 'azure', kind: 'azure', config, credentials: { accountKey } };
+}
+
+function s3Backend() {
+  const { endpoint, ...credentials } = parts().moto!;
+  return { name: 's3', kind: 's3', config: { endpoint }, credentials };
 }
 
 /** One gateway or worker as it runs in production, beside what test/entry gives it: from dist, with an environment. */
@@ -178,6 +183,7 @@ export class TestAppliance {
     await setUp(config, secrets, kind => objectBackendKinds().some(known => known.kind === kind), [
       ...withFakes(backendsOf(config), { object: fakeFile, block: block?.fakeFile }),
       ...(options.backend === 'azure' ? [azureBackend(options.azureEndpoint)] : []),
+      ...(options.backend === 's3' ? [s3Backend()] : []),
     ]);
     const fake = options.backend === 'fake' ? new FakeControl(fakeFile) : undefined;
     const fakeBlock = block?.fakeFile === undefined ? undefined : new FakeBlockControl(block.fakeFile);

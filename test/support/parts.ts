@@ -7,6 +7,8 @@ export interface Parts {
   rgw: { endpoint: string; region: string; accessKeyFile: string; secretKeyFile: string } | null;
   /** Azurite, where it is installed: Microsoft's emulator of the Blob service. */
   azurite: { endpoint: string; account: string; accountKey: string } | null;
+  /** moto's server, where it is installed: S3 and IAM of AWS. */
+  moto: { endpoint: string; accessKeyId: string; secretAccessKey: string } | null;
   /** The same Ceph, for images: its configuration, with the administrator's key. */
   rbd: { configuration: string } | null;
   /** Where an XFS with reflink is mounted; each test file takes folders of its own below it as pools. */

@@ -3,6 +3,7 @@ import { azureConfig, azureCredentials } from '#backends/azure/azure-config';
 import { rbdConfig, rbdCredentials } from '#backends/rbd/rbd-config';
 import { reflinkConfig, reflinkCredentials } from '#backends/reflink/reflink-config';
 import { rgwConfig, rgwCredentials } from '#backends/rgw/rgw-config';
+import { s3Config, s3Credentials } from '#backends/s3/s3-config';
 
 /**
  * What each kind is configured by, with words for people: what its adapter parses, the admin API checks and documents, and
@@ -10,6 +11,7 @@ import { rgwConfig, rgwCredentials } from '#backends/rgw/rgw-config';
  */
 export const KIND_FORMS = {
   rgw: { config: rgwConfig, credentials: rgwCredentials },
+  s3: { config: s3Config, credentials: s3Credentials as unknown as z.ZodType<Record<string, string>> },
   azure: { config: azureConfig, credentials: azureCredentials },
   reflink: { config: reflinkConfig, credentials: reflinkCredentials },
   rbd: { config: rbdConfig, credentials: rbdCredentials },

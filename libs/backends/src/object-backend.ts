@@ -41,13 +41,34 @@ export interface ObjectBackend {
   /** Deletes an empty bucket of ours after checking its incarnation tag once more. */
   deleteBucket(bucket: BucketRef, signal: LeaseSignal): Promise<'deleted' | 'absent' | 'not_empty' | 'foreign'>;
 
-  /** Makes the principal and its one key exist exactly as given. A repeat is harmless. */
+  /** What is special about it; the same as its kind's. */
+  traits(): StoreTraits;
+
+  /**
+   * Makes the principal and its one key exist exactly as given. A repeat is harmless. A store that issues keys makes the
+   * principal alone.
+   */
   putPrincipal(principal: Principal, signal: LeaseSignal): Promise<void>;
 
-  /** Whether the principal and its one key exist exactly as given. Without effect; for the audit. */
+  /** Whether the principal and its one key exist exactly as given; of an issued one its id counts. Without effect. */
   holdsPrincipal(principal: Principal, signal: AbortSignal): Promise<boolean>;
 
-  /** Takes the key away, so that nothing new can be signed with it. A missing key or principal is not an error. */
+  /**
+   * Where keys are issued: takes away what keys the principal has, and has one made. Nobody hears its secret a second time, so
+   * one that was not kept goes with the repeat. Elsewhere `unimplemented`.
+   */
+  issueKey(uid: string, signal: LeaseSignal): Promise<IssuedKey>;
+
+  /**
+   * Where changes of rights are seen late: asks as the holder of the key whether the store goes by `rights`; with none, whether
+   * it has forgotten the key. What is asked has no effect. Elsewhere true, and nobody is asked.
+   */
+  isInForce(key: IssuedKey, rights: readonly Right[], signal: LeaseSignal): Promise<boolean>;
+
+  /**
+   * Takes the key away, so that nothing new can be signed with it; where keys are issued, all that the principal has. A
+   * missing key or principal is not an error.
+   */
   removeKey(principal: PrincipalRef, signal: LeaseSignal): Promise<void>;
 
   /** A missing principal is not an error. */
@@ -58,11 +79,24 @@ export interface ObjectBackend {
    * The caller holds the bucket's lock; a principal may not exist yet. A missing bucket: `not_found`. Another bucket under
    * the name of a registered one: ReplacedBucket. A policy that cannot be parsed, or that changed while we wrote:
    * `failed_precondition`. Too large: `resource_exhausted`.
+   *
+   * `whose`: those whose grants may be others than were written last; absent: nobody knows. A store that keeps rights with
+   * its principals writes theirs alone, needs to know them to take anything away, and takes it away from a bucket that is gone, too.
    */
-  putGrants(bucket: GrantTarget, grants: readonly Grant[], signal: LeaseSignal): Promise<void>;
+  putGrants(
+    bucket: GrantTarget,
+    grants: readonly Grant[],
+    signal: LeaseSignal,
+    whose?: readonly string[],
+  ): Promise<void>;
 
   /** Whether our statements in the bucket's policy say exactly `grants`. Without effect; a missing bucket: false. */
-  holdsGrants(bucket: GrantTarget, grants: readonly Grant[], signal: AbortSignal): Promise<boolean>;
+  holdsGrants(
+    bucket: GrantTarget,
+    grants: readonly Grant[],
+    signal: AbortSignal,
+    whose?: readonly string[],
+  ): Promise<boolean>;
 
   /**
    * What opens this bucket for the principal where the store has no keys of principals: the same whenever it is asked, and
@@ -106,7 +140,7 @@ export type BucketInspection =
   | { state: 'absent' }
   | { state: 'ours'; incarnation: string }
   /** Owned by our user, without our tag: ours only if we know that we were about to create it. */
-  | { state: 'untagged'; empty: boolean; identity: string }
+  | { state: 'untagged'; empty: boolean; identity: string | undefined }
   /** `byTrivet`: it carries the tag of another tenant or appliance. Undefined: the store has no such name for a bucket. */
   | { state: 'foreign'; byTrivet: boolean; identity: string | undefined };
 
@@ -123,6 +157,9 @@ export interface BucketSpec {
   tags: Record<string, string>;
   /** What Delete does with a bucket that holds objects; fixed at creation. */
   deletePolicy: 'retain' | 'purge';
+  /** Absent: as the store does by itself. */
+  encryption?: 'SSE-S3' | 'SSE-KMS';
+  kmsKey?: string;
 }
 
 /**
@@ -159,6 +196,27 @@ export interface PrincipalRef {
   accessKeyId: string;
 }
 
+export interface IssuedKey {
+  accessKeyId: string;
+  secretAccessKey: string;
+}
+
+/** What a principal may do at one bucket. */
+export interface Right {
+  bucket: string;
+  mode: Grant['mode'];
+}
+
+/** In what stores differ so much that who calls them must know it. */
+export interface StoreTraits {
+  /** Keys cannot be chosen, and are shown once: `issueKey`. */
+  issuesKeys?: true;
+  /** Rights belong to principals, and stay when a bucket goes. */
+  rightsOfPrincipals?: true;
+  /** A change of rights or keys is answered before it holds everywhere: `isInForce`. */
+  late?: true;
+}
+
 export interface Principal extends PrincipalRef {
   secretAccessKey: string;
   /** What `signAccess` gave when it was granted. */
@@ -193,6 +251,10 @@ export interface ObjectBackendKind<Config = unknown> {
   readonly policyUnit?: string;
   /** How many buckets one credential can open at most; absent: as many as are asked for. */
   readonly bucketsPerAccess?: number;
+  readonly traits?: StoreTraits;
+  /** Bytes of what one principal's rights take, where they belong to it, and how many there may be. */
+  readonly rightsBytes?: (rights: readonly Right[]) => number;
+  readonly maxRightsBytes?: number;
   /** Reads the registry's row; throws `internal` when it does not fit. */
   parseConfig(config: unknown): Config;
   accessPoint(config: Config): ObjectAccessPoint;

@@ -5,11 +5,16 @@ import type { ApplianceIdentity, BackendCredentials, ObjectBackend, ObjectBacken
 import { rbdKind } from '#backends/rbd/rbd-kind';
 import { reflinkKind } from '#backends/reflink/reflink-kind';
 import { rgwKind } from '#backends/rgw/rgw-kind';
+import { s3Kind } from '#backends/s3/s3-kind';
 import { StorageError } from '#platform/errors';
 
 export type { BackendCheck, Registration, Share } from '#backends/registration';
 
-const objectKinds: ObjectBackendKind[] = [rgwKind as ObjectBackendKind, azureKind as ObjectBackendKind];
+const objectKinds: ObjectBackendKind[] = [
+  rgwKind as ObjectBackendKind,
+  s3Kind as ObjectBackendKind,
+  azureKind as ObjectBackendKind,
+];
 const blockKinds: BlockBackendKind[] = [reflinkKind as BlockBackendKind, rbdKind as BlockBackendKind];
 
 /** Kinds of object store that this process knows. */

@@ -15,6 +15,7 @@ import {
   type Principal,
   type PrincipalRef,
   ReplacedBucket,
+  type StoreTraits,
 } from '#backends/object-backend';
 import type { BackendCheck } from '#backends/registration';
 import { policyBytes } from '#backends/s3/bucket-policy';
@@ -137,6 +138,18 @@ export class FakeObjectBackend implements ObjectBackend {
       if (this.#row(bucket.name)!.objects > 0) return answer<Result>('not_empty');
       return { effect: { type: 'deleteBucket', name: bucket.name }, result: 'deleted' };
     });
+  }
+
+  traits(): StoreTraits {
+    return {};
+  }
+
+  async issueKey(): Promise<never> {
+    throw new StorageError('unimplemented', 'keys of this store are chosen');
+  }
+
+  async isInForce(): Promise<boolean> {
+    return true;
   }
 
   putPrincipal(principal: Principal, signal: LeaseSignal): Promise<void> {

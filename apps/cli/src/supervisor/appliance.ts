@@ -14,6 +14,7 @@ import { chromiumPart } from '../parts/chromium.js';
 import { debianPart } from '../parts/debian.js';
 import { guestPart } from '../parts/guest.js';
 import { libiscsiPart } from '../parts/libiscsi.js';
+import { motoPart } from '../parts/moto.js';
 import { cannotInstall, installPackages } from '../parts/packages.js';
 import { type Lack, type Part, type PartContext, skip } from '../parts/part.js';
 import { postgresPart } from '../parts/postgres.js';
@@ -41,6 +42,7 @@ const TEST_PARTS: readonly Part[] = [
   debianPart,
   guestPart,
   azuritePart,
+  motoPart,
 ];
 /** Of all homes of this host, each with a folder of its own in it. */
 const SHARED_FOLDERS = ['/run/trivet', '/var/lib/trivet'];
@@ -132,7 +134,17 @@ export class Appliance {
     clearInterval(this.#rotation);
     this.#state.state = 'stopping';
     this.#save();
-    for (const name of ['gateway', 'worker', 'radosgw', 'ceph-osd.0', 'ceph-mon.a', 'redis', 'azurite', 'postgres']) {
+    for (const name of [
+      'gateway',
+      'worker',
+      'radosgw',
+      'ceph-osd.0',
+      'ceph-mon.a',
+      'redis',
+      'azurite',
+      'moto',
+      'postgres',
+    ]) {
       await this.#processes.find(({ spec }) => spec.name === name)?.stop();
     }
     // A command of an interrupted start, such as initdb, and what it started.

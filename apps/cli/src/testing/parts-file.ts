@@ -7,6 +7,7 @@ import { findProgram } from '../parts/command.js';
 import { debianPart } from '../parts/debian.js';
 import { guestImage, guestPart } from '../parts/guest.js';
 import { libiscsiPart } from '../parts/libiscsi.js';
+import { motoOf } from '../parts/moto.js';
 import { superuserUrl } from '../parts/postgres.js';
 import { tgtPart } from '../parts/tgt.js';
 import { isMounted } from '../processes/mounts.js';
@@ -26,6 +27,8 @@ export interface TestParts {
   rgw: { endpoint: string; region: string; accessKeyFile: string; secretKeyFile: string } | null;
   /** Azurite, where it is installed: Microsoft's emulator of the Blob service. */
   azurite: { endpoint: string; account: string; accountKey: string } | null;
+  /** moto's server, where it is installed: S3 and IAM of AWS. */
+  moto: { endpoint: string; accessKeyId: string; secretAccessKey: string } | null;
   /** The Ceph of this run, where librbd is installed: its configuration, with the administrator's key. */
   rbd: { configuration: string } | null;
   /** An XFS with reflink; each test file takes folders of its own below it as pools. */
@@ -58,6 +61,7 @@ export async function testParts(home: Home, env: Readonly<Record<string, string 
   const chromium = chromiumPath();
   const guest = guestImage();
   const azurite = azuriteOf(home);
+  const moto = motoOf(home);
   const configuration = home.file('ceph', 'ceph.conf');
   const mounts = isMounted(home.file('pool'));
   return {
@@ -75,6 +79,7 @@ export async function testParts(home: Home, env: Readonly<Record<string, string 
         }
       : null,
     azurite: azurite === undefined ? null : (JSON.parse(azurite) as TestParts['azurite']),
+    moto: moto === undefined ? null : (JSON.parse(moto) as TestParts['moto']),
     rbd: endpoint && findProgram('rbd') !== undefined && existsSync(configuration) ? { configuration } : null,
     xfs: mounts ? { path: home.file('pool') } : null,
     // Where the pool could be mounted, so can an image of a test's own.

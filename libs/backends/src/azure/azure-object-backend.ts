@@ -23,6 +23,7 @@ import type {
   GrantTarget,
   ObjectBackend,
   Principal,
+  StoreTraits,
 } from '#backends/object-backend';
 import type { BackendCheck } from '#backends/registration';
 import { applianceTag } from '#backends/s3/bucket-tags';
@@ -112,6 +113,18 @@ export class AzureObjectBackend implements ObjectBackend {
         throw error;
       }
     });
+  }
+
+  traits(): StoreTraits {
+    return {};
+  }
+
+  async issueKey(): Promise<never> {
+    throw new StorageError('unimplemented', 'keys of this store are chosen');
+  }
+
+  async isInForce(): Promise<boolean> {
+    return true;
   }
 
   async putPrincipal(): Promise<void> {}

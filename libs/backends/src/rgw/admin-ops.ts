@@ -8,9 +8,9 @@
  * Signing: RGW compares query values as percent-encoded by RFC 3986 (%20, %3A; no plus sign, no raw colon).
  */
 import { z } from 'zod';
-import { RgwError } from '#backends/rgw/errors';
-import { type HttpTransport, type SignedRequests, type StoreRequest, textOf } from '#backends/rgw/http-transport';
 import type { RgwCredentials } from '#backends/rgw/rgw-config';
+import { RefusedRequest } from '#backends/s3/errors';
+import { type HttpTransport, type SignedRequests, type StoreRequest, textOf } from '#backends/s3/http-transport';
 import type { LeaseSignal } from '#platform/lease-signal';
 
 const userDocument = z.looseObject({
@@ -168,19 +168,19 @@ export class AdminOps {
     try {
       text = await this.read(path, query, signal);
     } catch (error) {
-      if (error instanceof RgwError && error.status === 404) return undefined;
+      if (error instanceof RefusedRequest && error.status === 404) return undefined;
       throw error;
     }
     return schema.parse(parseJson(text));
   }
 
-  /** The text of its answer, or RgwError. */
+  /** The text of its answer, or RefusedRequest. */
   async read(path: string, query: Query, signal: AbortSignal): Promise<string> {
     const answer = await this.#signed.read(this.#request('GET', path, query), signal);
     return expectSuccess(answer.response.statusCode, await textOf(answer, signal));
   }
 
-  /** One signed call; RgwError if it is refused. */
+  /** One signed call; RefusedRequest if it is refused. */
   async change(
     method: 'PUT' | 'POST' | 'DELETE',
     path: string,
@@ -209,7 +209,7 @@ export class AdminOps {
 
 function expectSuccess(status: number, text: string): string {
   if (status < 300) return text;
-  throw new RgwError(status, codeOf(text));
+  throw new RefusedRequest(status, codeOf(text));
 }
 
 /** What a user may do with S3 at all; without it a user made through the metadata API is refused everything. */

@@ -7,9 +7,9 @@
  */
 import { DeleteBucketPolicyCommand, GetBucketPolicyCommand, PutBucketPolicyCommand } from '@aws-sdk/client-s3';
 import type { Grant } from '#backends/object-backend';
-import { errorCode } from '#backends/rgw/errors';
-import type { S3User } from '#backends/rgw/s3-user';
 import { mergePolicy, type PolicyScope, samePolicy } from '#backends/s3/bucket-policy';
+import { errorCode } from '#backends/s3/errors';
+import type { S3User } from '#backends/s3/s3-user';
 import { StorageError } from '#platform/errors';
 import type { LeaseSignal } from '#platform/lease-signal';
 

@@ -2,16 +2,13 @@
  * Whose a bucket is (invariant O1): its owner as Admin Ops says it, which may have no key that we could ask with; appliance
  * and incarnation by the bucket's tags.
  */
-import { GetBucketTaggingCommand } from '@aws-sdk/client-s3';
 import type { BucketInspection, BucketRef } from '#backends/object-backend';
 import type { AdminOps, RgwBucket } from '#backends/rgw/admin-ops';
 import type { BucketOwners } from '#backends/rgw/bucket-owners';
-import { isBucketEmpty } from '#backends/rgw/bucket-purge';
-import { errorCode } from '#backends/rgw/errors';
 import { qualifiedBucket } from '#backends/rgw/rgw-config';
-import type { S3User } from '#backends/rgw/s3-user';
+import { isBucketEmpty } from '#backends/s3/bucket-purge';
 import { APPLIANCE_TAG, INCARNATION_TAG } from '#backends/s3/bucket-tags';
-import { StorageError } from '#platform/errors';
+import { estranged, readTags } from '#backends/s3/ownership';
 
 export interface FoundBucket {
   inspection: BucketInspection;
@@ -69,18 +66,3 @@ export class BucketIdentity {
 export function isThis({ inspection }: FoundBucket, { incarnation }: BucketRef): boolean {
   return inspection.state === 'ours' && inspection.incarnation === incarnation;
 }
-
-async function readTags(user: S3User, Bucket: string, signal: AbortSignal): Promise<Map<string, string>> {
-  try {
-    const { TagSet } = await user.read(new GetBucketTaggingCommand({ Bucket }), signal);
-    return new Map((TagSet ?? []).map(({ Key, Value }) => [Key ?? '', Value ?? '']));
-  } catch (error) {
-    if (errorCode(error) === 'NoSuchTagSet') return new Map();
-    throw error;
-  }
-}
-
-const estranged = (name: string, how: string): StorageError =>
-  new StorageError('failed_precondition', `bucket ${name} was made by Trivet, but ${how}; restore that, then retry`, {
-    resource: `bucket ${name}`,
-  });

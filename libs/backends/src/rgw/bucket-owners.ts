@@ -1,7 +1,7 @@
 import type { AdminOps, RgwUser } from '#backends/rgw/admin-ops';
-import { errorCode, RgwError } from '#backends/rgw/errors';
-import type { HttpTransport } from '#backends/rgw/http-transport';
-import { S3User } from '#backends/rgw/s3-user';
+import { errorCode, RefusedRequest } from '#backends/s3/errors';
+import type { HttpTransport } from '#backends/s3/http-transport';
+import { S3User } from '#backends/s3/s3-user';
 import { StorageError } from '#platform/errors';
 import type { LeaseSignal } from '#platform/lease-signal';
 
@@ -10,7 +10,7 @@ import type { LeaseSignal } from '#platform/lease-signal';
  * Ours is made on first use; the owner of a registered bucket is somebody else, and is only read.
  */
 export class BucketOwners {
-  readonly #open = new Map<string, S3User>();
+  readonly #open = new Map<string, { user: S3User; accessKeyId: string }>();
 
   constructor(
     private readonly transport: HttpTransport,
@@ -28,7 +28,7 @@ export class BucketOwners {
       await this.admin.createUserWithKey(this.ours, displayName, signal);
     } catch (error) {
       // Another worker was first.
-      if (!(error instanceof RgwError && error.code === 'UserAlreadyExists')) throw error;
+      if (!(error instanceof RefusedRequest && error.code === 'UserAlreadyExists')) throw error;
     }
   }
 
@@ -37,19 +37,19 @@ export class BucketOwners {
    * and is made once more with the new one.
    */
   async as<T>(uid: string, signal: AbortSignal, work: (user: S3User) => Promise<T>): Promise<T> {
-    const user = await this.#user(uid, signal);
+    const { user, accessKeyId } = await this.#user(uid, signal);
     try {
       return await work(user);
     } catch (error) {
       if (!['InvalidAccessKeyId', 'SignatureDoesNotMatch'].includes(errorCode(error))) throw error;
       this.#open.delete(uid);
       const fresh = await this.#user(uid, signal);
-      if (fresh.credentials.accessKeyId === user.credentials.accessKeyId) throw error;
-      return work(fresh);
+      if (fresh.accessKeyId === accessKeyId) throw error;
+      return work(fresh.user);
     }
   }
 
-  async #user(uid: string, signal: AbortSignal): Promise<S3User> {
+  async #user(uid: string, signal: AbortSignal) {
     const known = this.#open.get(uid);
     if (known) return known;
     const opened = this.#as(uid, await this.admin.getUser(uid, signal));
@@ -57,7 +57,7 @@ export class BucketOwners {
     return opened;
   }
 
-  #as(uid: string, found: RgwUser | undefined): S3User {
+  #as(uid: string, found: RgwUser | undefined) {
     const key = found?.keys[0];
     if (!key)
       throw new StorageError(
@@ -65,6 +65,7 @@ export class BucketOwners {
         `RGW user ${uid} owns the bucket but ${found ? 'has no S3 key' : 'does not exist'}; give it a key, then retry`,
         { resource: `user ${uid}`, retry: 'later' },
       );
-    return new S3User(this.transport, { accessKeyId: key.access_key, secretAccessKey: key.secret_key });
+    const credentials = { accessKeyId: key.access_key, secretAccessKey: key.secret_key };
+    return { user: new S3User(this.transport, credentials), accessKeyId: key.access_key };
   }
 }

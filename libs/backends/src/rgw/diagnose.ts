@@ -1,7 +1,8 @@
 /** The connection test of an RGW: reads with each of the caps that the adapter needs, and changes nothing. */
 import type { BackendCheck } from '#backends/registration';
 import type { AdminOps } from '#backends/rgw/admin-ops';
-import { errorCode, httpStatus, translate } from '#backends/rgw/errors';
+import { RGW_WORDS } from '#backends/rgw/rgw-words';
+import { errorCode, httpStatus, translate } from '#backends/s3/errors';
 
 const NOT_LET_IN = ['InvalidAccessKeyId', 'SignatureDoesNotMatch', 'RequestTimeTooSkewed'];
 
@@ -15,7 +16,8 @@ export async function diagnoseRgw(admin: AdminOps, ownerUid: string, signal: Abo
     );
   const first = await failureOf(() => admin.getUser(ownerUid, signal));
   const unanswered = first !== undefined && httpStatus(first) === undefined;
-  if (unanswered) return [{ name: 'answers', ok: false, detail: `${translate(first, asked).message}: ${place}` }];
+  if (unanswered)
+    return [{ name: 'answers', ok: false, detail: `${translate(first, asked, RGW_WORDS).message}: ${place}` }];
   const checks: BackendCheck[] = [{ name: 'answers', ok: true, detail: `${place} answers` }];
   if (NOT_LET_IN.includes(errorCode(first))) {
     const detail =
@@ -39,7 +41,7 @@ export async function diagnoseRgw(admin: AdminOps, ownerUid: string, signal: Abo
       ? `its administration lets us read ${cap}`
       : httpStatus(failure) === 403
         ? `the user of our key lacks the cap ${cap}=*: radosgw-admin caps add --uid=USER --caps="users=*;buckets=*;metadata=*"`
-        : translate(failure, asked).message;
+        : translate(failure, asked, RGW_WORDS).message;
     checks.push({ name: `cap ${cap}`, ok, detail });
   }
   return checks;

@@ -1,7 +1,7 @@
 /** Users of the store that hold keys: one for each access. `uid` is qualified by the RGW tenant. */
 import type { Principal, PrincipalRef } from '#backends/object-backend';
 import { type AdminOps, OP_MASK } from '#backends/rgw/admin-ops';
-import { errorCode, RgwError } from '#backends/rgw/errors';
+import { errorCode, RefusedRequest } from '#backends/s3/errors';
 import { StorageError } from '#platform/errors';
 import type { LeaseSignal } from '#platform/lease-signal';
 
@@ -16,7 +16,7 @@ export async function putPrincipal(
     await admin.putUser(uid, principal, signal);
   } catch (error) {
     // 16.2 says BucketAlreadyExists for a key id that another user holds.
-    if (!(error instanceof RgwError && error.status === 409)) throw error;
+    if (!(error instanceof RefusedRequest && error.status === 409)) throw error;
     const message = `the access key of ${principal.uid} belongs to another user of the object store`;
     throw new StorageError('already_exists', message, { resource: `principal ${principal.uid}`, cause: error });
   }
@@ -64,7 +64,7 @@ export async function removeUser(
     await admin.deleteUser(uid, signal);
   } catch (error) {
     if (errorCode(error) === 'NoSuchUser') return;
-    if (!(error instanceof RgwError && error.status === 409)) throw error;
+    if (!(error instanceof RefusedRequest && error.status === 409)) throw error;
     throw new StorageError('failed_precondition', refusal, { resource, cause: error });
   }
 }

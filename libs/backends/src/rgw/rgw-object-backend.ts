@@ -19,22 +19,26 @@ import {
   type Principal,
   type PrincipalRef,
   ReplacedBucket,
+  type StoreTraits,
 } from '#backends/object-backend';
 import type { BackendCheck } from '#backends/registration';
 import { AdminOps, type RgwBucket } from '#backends/rgw/admin-ops';
 import { readPolicy, writeGrants } from '#backends/rgw/bucket-grants';
 import { BucketIdentity, isThis } from '#backends/rgw/bucket-identity';
-import { makeBucket, setUpBucket } from '#backends/rgw/bucket-making';
+import { makePlacedBucket, PUBLIC_ACCESS } from '#backends/rgw/bucket-location';
 import { BucketOwners } from '#backends/rgw/bucket-owners';
-import { emptyPortion } from '#backends/rgw/bucket-purge';
 import { diagnoseRgw } from '#backends/rgw/diagnose';
-import { type CallContext, errorCode, translate } from '#backends/rgw/errors';
-import { HttpTransport } from '#backends/rgw/http-transport';
 import { isAsGiven, putPrincipal, removeKey, removeUser } from '#backends/rgw/principals';
 import { ownerUid, qualifiedBucket, qualifiedUid, type RgwConfig, type RgwCredentials } from '#backends/rgw/rgw-config';
-import type { S3User } from '#backends/rgw/s3-user';
+import { RGW_WORDS } from '#backends/rgw/rgw-words';
+import { setUpBucket } from '#backends/s3/bucket-making';
 import { mergePolicy, samePolicy } from '#backends/s3/bucket-policy';
+import { emptyPortion } from '#backends/s3/bucket-purge';
 import { applianceTag } from '#backends/s3/bucket-tags';
+import { type CallContext, errorCode, translate } from '#backends/s3/errors';
+import { HttpTransport } from '#backends/s3/http-transport';
+import { missing, notThisOne } from '#backends/s3/ownership';
+import type { S3User } from '#backends/s3/s3-user';
 import { StorageError } from '#platform/errors';
 import type { LeaseSignal } from '#platform/lease-signal';
 
@@ -52,7 +56,8 @@ export class RgwObjectBackend implements ObjectBackend {
     credentials: RgwCredentials,
     identity: ApplianceIdentity,
   ) {
-    this.#transport = new HttpTransport(config.endpoint, config.region);
+    const { endpoint, region } = config;
+    this.#transport = new HttpTransport({ endpoint, region, name: 'rgw', expiring: true });
     this.#admin = new AdminOps(this.#transport, credentials);
     this.#owner = qualifiedUid(config.rgwTenant, ownerUid(config, identity));
     this.#owners = new BucketOwners(this.#transport, this.#admin, this.#owner);
@@ -83,7 +88,7 @@ export class RgwObjectBackend implements ObjectBackend {
   createBucket({ name }: BucketRef, spec: BucketSpec, signal: LeaseSignal): Promise<void> {
     return this.#onBucket('create', name, signal, async () => {
       await this.#owners.ensureOurs(`Trivet ${this.#appliance}`, signal);
-      await this.#asOwner(signal, owner => makeBucket(owner, name, spec, this.config.placement, signal));
+      await this.#asOwner(signal, owner => makePlacedBucket(owner, name, spec, this.config.placement, signal));
     });
   }
 
@@ -92,7 +97,7 @@ export class RgwObjectBackend implements ObjectBackend {
       const found = await this.#buckets.find(bucket.name, signal);
       if (found.inspection.state === 'absent') throw missing(bucket.name);
       if (found.inspection.state !== 'untagged' && !isThis(found, bucket)) throw notThisOne(bucket.name);
-      await this.#asOwner(signal, owner => setUpBucket(owner, this.#appliance, bucket, spec, signal));
+      await this.#asOwner(signal, owner => setUpBucket(owner, this.#appliance, bucket, spec, PUBLIC_ACCESS, signal));
       await this.#setQuota(bucket.name, spec, found.bucket!, signal);
     });
   }
@@ -121,6 +126,18 @@ export class RgwObjectBackend implements ObjectBackend {
         throw error;
       }
     });
+  }
+
+  traits(): StoreTraits {
+    return {};
+  }
+
+  async issueKey(): Promise<never> {
+    throw new StorageError('unimplemented', 'keys of this store are chosen');
+  }
+
+  async isInForce(): Promise<boolean> {
+    return true;
   }
 
   putPrincipal(principal: Principal, signal: LeaseSignal): Promise<void> {
@@ -239,15 +256,8 @@ export class RgwObjectBackend implements ObjectBackend {
       try {
         return await work();
       } catch (error) {
-        throw translate(error, context);
+        throw translate(error, context, RGW_WORDS);
       }
     });
   }
 }
-
-const missing = (name: string): StorageError =>
-  new StorageError('not_found', `bucket ${name} does not exist`, { resource: `bucket ${name}` });
-const notThisOne = (name: string): StorageError =>
-  new StorageError('failed_precondition', `bucket ${name} is not the one that Trivet made`, {
-    resource: `bucket ${name}`,
-  });

@@ -48,12 +48,17 @@ const READERS: Readonly<Record<string, Reader>> = {
  * Class parameters of an S3 bucket as its canonical desired state: equal requests give deeply equal specs, with keys in
  * a fixed order. Strict: an unknown key or a malformed value is `invalid_argument` with field `parameters[key]`.
  */
-export function parseS3BucketParameters(parameters: Readonly<Record<string, string>>): BucketSpec {
+export function parseS3BucketParameters(
+  parameters: Readonly<Record<string, string>>,
+  further: readonly string[] = [],
+  without: readonly string[] = [],
+): BucketSpec {
   const draft: Draft = { versioning: false, objectLock: false, tags: {}, deletePolicy: 'retain' };
   for (const [key, value] of Object.entries(parameters)) {
     const field = `parameters[${key}]`;
     const read = Object.hasOwn(READERS, key) ? READERS[key] : undefined;
-    if (!read) throw invalid(field, `unknown parameter; known are ${Object.keys(READERS).join(', ')}`);
+    const known = [...Object.keys(READERS).filter(one => !without.includes(one)), ...further];
+    if (!read) throw invalid(field, `unknown parameter; known are ${known.join(', ')}`);
     read(value, field, draft);
   }
   if (draft.objectLock && draft.versioningGiven && !draft.versioning)

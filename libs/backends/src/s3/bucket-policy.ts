@@ -51,7 +51,7 @@ const LIST = ['s3:ListBucket', 's3:ListBucketVersions', 's3:GetBucketLocation'];
 const WRITE_OBJECT = ['s3:PutObject', 's3:AbortMultipartUpload', 's3:ListMultipartUploadParts'];
 const REMOVE_OBJECT = ['s3:DeleteObject', 's3:DeleteObjectVersion'];
 
-const ALLOWED: Readonly<Record<Mode, readonly string[]>> = {
+export const ALLOWED: Readonly<Record<Mode, readonly string[]>> = {
   read_write: [...READ_OBJECT, ...LIST, ...WRITE_OBJECT, 's3:ListBucketMultipartUploads', ...REMOVE_OBJECT],
   read_only: [...READ_OBJECT, ...LIST],
   write_only: WRITE_OBJECT,
@@ -73,7 +73,7 @@ const ADMINISTRATION = [
   's3:PutLifecycleConfiguration',
 ];
 
-const DENIED: Readonly<Record<Mode, readonly string[]>> = {
+export const DENIED: Readonly<Record<Mode, readonly string[]>> = {
   read_write: ADMINISTRATION,
   read_only: [
     's3:Put*',

@@ -53,6 +53,8 @@ export interface Step<Work = unknown, Request extends object = object> {
   readonly calls?: readonly string[];
   /** It may answer `again`. */
   readonly portioned?: true;
+  /** It does something only at backends with this trait: crash tests of others do not pass its calls. */
+  readonly where?: string;
   /**
    * A recovery point before the step, because it makes a call that is not a naturally repeatable PUT. What the function
    * writes belongs to the same transaction.

@@ -184,7 +184,7 @@ export class ObjectDriftCheck implements PeriodicTask {
     const principal = { uid, displayName: wanted.name, ...credentials };
     const holds = [() => backend.holdsPrincipal(principal, bounded(signal))];
     for (const { name: bucket, incarnation, identity, grants } of policies)
-      holds.push(() => backend.holdsGrants({ name: bucket, incarnation, identity }, grants, bounded(signal)));
+      holds.push(() => backend.holdsGrants({ name: bucket, incarnation, identity }, grants, bounded(signal), [uid]));
     for (const check of holds) {
       if (await check()) continue;
       log.warn({ access: name }, 'the backend does not hold this access as granted; its next Grant puts it right');

@@ -13,6 +13,8 @@ export interface AccessAtBackend {
   credentials: AccessCredentials | undefined;
   desired: DesiredAccess;
   policies: readonly BucketPolicy[];
+  /** Its key was issued in this attempt, and is committed. */
+  issued?: boolean;
   /** Sealed anew: what the store signed for it, to be kept in place of what is there. */
   resealed?: Buffer;
 }

@@ -6,7 +6,10 @@ import type { DesiredAccess } from '#storage/shared/desired-state';
 
 export type AccessState = 'granting' | 'ready' | 'revoking' | 'gone';
 
-/** The one key of an account: random, stored sealed before it exists at the backend, the same on every repeat. */
+/**
+ * The one key of an account, the same on every repeat: random, and stored sealed before it exists at the backend; where the store
+ * issues it, before anybody is told.
+ */
 export interface AccessCredentials {
   accessKeyId: string;
   secretAccessKey: string;
@@ -78,7 +81,7 @@ const INSERT = sql(
      RETURNING id
    ), sealed AS (
      INSERT INTO trivet.secret (tenant_id, owner_table, owner_id, name, sealed)
-     SELECT $1, 'access', id, 'credentials', $9 FROM claimed
+     SELECT $1, 'access', id, 'credentials', $9 FROM claimed WHERE $9::bytea IS NOT NULL
    )
    SELECT id FROM claimed`,
 );
@@ -145,7 +148,7 @@ export async function lockAccount(tx: Tx, endpoint: AccessOwner, accountId: stri
   return row;
 }
 
-/** Claims the name together with its sealed credentials; false when it lives already. */
+/** Claims the name together with its sealed credentials, where there are any yet; false when it lives already. */
 export async function insertAccess(
   tx: Tx,
   endpoint: Endpoint,
@@ -156,7 +159,7 @@ export async function insertAccess(
     desired: DesiredAccess;
     fingerprint: Buffer;
     operationId: string;
-    sealed: Buffer;
+    sealed: Buffer | null;
   },
 ): Promise<boolean> {
   const rows = await tx.query(INSERT, [

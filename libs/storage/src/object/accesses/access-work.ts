@@ -42,6 +42,9 @@ export const REMOVE = sql(
     WHERE tenant_id = $1 AND id = $2`,
 );
 
+/** It is issued later. */
+const NO_KEY = { accessKeyId: '', secretAccessKey: '' };
+
 export const rowOf = (operation: LeasedOperation) => [operation.tenantId, operation.resourceId] as const;
 
 const isGone = (error: StorageError): boolean => error.kind === 'not_found' || error instanceof ReplacedBucket;
@@ -50,9 +53,10 @@ export function putPrincipal({ backends }: ObjectNeeds): Step<AccessAtBackend, A
   return {
     name: 'principal',
     calls: ['putPrincipal'],
-    run: async ({ uid, name, credentials }, { operation, call }) => {
-      if (!credentials) throw new StorageError('internal', 'the access has no stored credentials', { retry: 'person' });
+    run: async ({ uid, name, credentials: stored }, { operation, call }) => {
       const backend = await backends.open(operation.tenantId, operation.backendId);
+      const credentials = stored ?? (backend.traits().issuesKeys && NO_KEY);
+      if (!credentials) throw new StorageError('internal', 'the access has no stored credentials', { retry: 'person' });
       await call('putPrincipal', signal =>
         backend.putPrincipal({ uid, displayName: `trivet ${name}`, ...credentials }, signal),
       );
@@ -68,12 +72,14 @@ export function putPolicies(
   return {
     name: 'policies',
     calls: ['putGrants'],
-    run: async ({ policies }, { operation, call }) => {
+    run: async ({ uid, policies }, { operation, call }) => {
       const backend = await backends.open(operation.tenantId, operation.backendId);
       const granting = grants && failureOf(operation) === undefined;
       for (const { name, incarnation, identity, grants: statements } of policies)
         try {
-          await call('putGrants', signal => backend.putGrants({ name, incarnation, identity }, statements, signal));
+          await call('putGrants', signal =>
+            backend.putGrants({ name, incarnation, identity }, statements, signal, [uid]),
+          );
         } catch (error) {
           // A bucket that is gone has no policy that could still allow anything.
           if (!granting && isStorageError(error) && isGone(error)) continue;
@@ -93,8 +99,9 @@ export function removeKey({ backends }: ObjectNeeds): Step<AccessAtBackend, Acce
     calls: ['removeKey'],
     run: async ({ uid, credentials }, { operation, call }) => {
       const backend = await backends.open(operation.tenantId, operation.backendId);
-      if (credentials)
-        await call('removeKey', signal => backend.removeKey({ uid, accessKeyId: credentials.accessKeyId }, signal));
+      const { accessKeyId } = credentials ?? NO_KEY;
+      if (credentials || backend.traits().issuesKeys)
+        await call('removeKey', signal => backend.removeKey({ uid, accessKeyId }, signal));
       return undefined;
     },
   };

@@ -84,9 +84,12 @@ export class Accesses implements AccessCalls {
       const id = row?.id ?? uuidv7();
       if (row) await setAccessState(tx, endpoint, id, 'granting', operationId);
       else {
-        const sealed = encodeSealed(
-          this.parts.secrets.seal(JSON.stringify(newCredentials()), credentialsPlace(endpoint.tenantId, id)),
-        );
+        // One that the store issues is sealed when it is there.
+        const sealed = kind.traits?.issuesKeys
+          ? null
+          : encodeSealed(
+              this.parts.secrets.seal(JSON.stringify(newCredentials()), credentialsPlace(endpoint.tenantId, id)),
+            );
         const accountId = `trivet-${id}`;
         const access = { id, name: request.name, accountId, desired, fingerprint: print, operationId, sealed };
         if (!(await insertAccess(tx, endpoint, access))) {
@@ -182,6 +185,15 @@ export class Accesses implements AccessCalls {
         );
       return { bucketId, name, mode };
     });
+    const rights = grants.map(({ name, mode }) => ({ bucket: name, mode }));
+    const taken = kind.rightsBytes?.(rights) ?? 0;
+    const most = kind.maxRightsBytes ?? Number.POSITIVE_INFINITY;
+    if (taken > most)
+      throw new StorageError(
+        'resource_exhausted',
+        `the rights of one access on these ${grants.length} buckets would take ${taken} bytes of ${most}: ask for several accesses`,
+        { field: 'buckets' },
+      );
     const counted = await countGrants(
       tx,
       endpoint,

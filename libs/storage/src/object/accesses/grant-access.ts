@@ -20,6 +20,7 @@ import {
   removePrincipal,
   rowOf,
 } from '#storage/object/accesses/access-work';
+import { untilInForce } from '#storage/object/accesses/late-rights';
 import { readPolicies } from '#storage/object/buckets/bucket-policies';
 
 export interface GrantAccessRequest extends AccessRequest {
@@ -38,8 +39,8 @@ const END = sql(
 );
 const RESEAL = sql(
   'access_reseal',
-  `UPDATE trivet.secret SET sealed = $3
-    WHERE tenant_id = $1 AND owner_table = 'access' AND owner_id = $2 AND name = 'credentials'`,
+  `INSERT INTO trivet.secret (tenant_id, owner_table, owner_id, name, sealed) VALUES ($1, 'access', $2, 'credentials', $3)
+   ON CONFLICT (tenant_id, owner_table, owner_id, name) DO UPDATE SET sealed = EXCLUDED.sealed`,
 );
 /** The grants that a failed heal would have added, and those on what is gone; what else was there before it stays. */
 const NOT_HEALED = sql(
@@ -92,7 +93,7 @@ function makeAccess(needs: AccessNeeds): Handling<AccessAtBackend, GrantAccessRe
       }
       return readAccessOf(tx, needs.secrets, operation);
     },
-    steps: [putPrincipal(needs), thenSigned(needs, putPolicies(needs, { grants: true }))],
+    steps: [putPrincipal(needs), thenSigned(needs, putPolicies(needs, { grants: true })), haveKey(needs)],
     undo: [
       unlessHealing(removeKey(needs)),
       putPolicies(needs, { grants: true }),
@@ -118,6 +119,51 @@ function makeAccess(needs: AccessNeeds): Handling<AccessAtBackend, GrantAccessRe
     },
   };
 }
+
+/**
+ * Where the store issues keys. Last, so that what is repeated before it issues none. What was issued is sealed and committed
+ * before it is used; a key whose secret was lost with a worker is taken away by the next one.
+ */
+function haveKey({ backends, secrets }: AccessNeeds): Step<AccessAtBackend, AccessRequest> {
+  return {
+    name: 'key',
+    where: 'issuesKeys',
+    calls: ['holdsPrincipal', 'issueKey', 'isInForce'],
+    portioned: true,
+    run: async (work, context) => {
+      const { operation, call, write } = context;
+      const backend = await backends.open(operation.tenantId, operation.backendId);
+      if (!backend.traits().issuesKeys) return undefined;
+      const { uid, name, credentials, issued } = work;
+      const known =
+        credentials !== undefined &&
+        (issued ||
+          (await call('holdsPrincipal', signal =>
+            backend.holdsPrincipal({ uid, displayName: name, ...credentials }, signal),
+          )));
+      if (!known) {
+        const key = await call('issueKey', signal => backend.issueKey(uid, signal));
+        const place = credentialsPlace(operation.tenantId, operation.resourceId);
+        write(RESEAL, [...rowOf(operation), encodeSealed(secrets.seal(JSON.stringify(key), place))]);
+        work.credentials = key;
+        work.issued = true;
+        return 'again';
+      }
+      const rights = work.policies.flatMap(({ name: bucket, grants }) =>
+        grants.filter(grant => grant.uid === uid).map(({ mode }) => ({ bucket, mode })),
+      );
+      await untilInForce(backend, credentials, rights, context, () => neverInForce(name));
+      return undefined;
+    },
+  };
+}
+
+const neverInForce = (name: string): StorageError =>
+  new StorageError(
+    'failed_precondition',
+    `the object store does not let the key of access ${name} do what it was granted: a permissions boundary, a policy of the bucket or of the account forbids it`,
+    { resource: `access ${name}` },
+  );
 
 /** What the store signs for an access says the same each time, so a crash before it is kept loses nothing. */
 function thenSigned(

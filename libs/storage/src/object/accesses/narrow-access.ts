@@ -11,6 +11,7 @@ import {
   readAccessOf,
   rowOf,
 } from '#storage/object/accesses/access-work';
+import { refused } from '#storage/object/accesses/late-rights';
 import { desiredAccess, fingerprint } from '#storage/shared/desired-state';
 
 export interface NarrowAccessRequest extends AccessRequest {
@@ -41,7 +42,10 @@ export const narrowAccess = defineOperation('access.narrow', {
       await mark(tx, operation, 'revoked');
       return readAccessOf(tx, needs.secrets, operation);
     },
-    steps: [putPolicies(needs, { grants: false })],
+    steps: [
+      putPolicies(needs, { grants: false }),
+      refused(needs, ({ policies }) => policies.map(({ name }) => ({ bucket: name, mode: 'revoked' }))),
+    ],
     succeed: (writer, operation, work) => {
       const leaving = new Set(operation.request.leaving);
       const kept = work.desired.buckets.filter(({ bucketId }) => !leaving.has(bucketId));

@@ -15,6 +15,7 @@ import {
   rowOf,
 } from '#storage/object/accesses/access-work';
 import { grantAccess } from '#storage/object/accesses/grant-access';
+import { refused } from '#storage/object/accesses/late-rights';
 import { narrowAccess } from '#storage/object/accesses/narrow-access';
 
 /** Of registered buckets a release may take it as well. */
@@ -38,7 +39,7 @@ export const revokeAccess = defineOperation('access.revoke', {
       await mark(tx, operation, 'removing');
       return readAccessOf(tx, needs.secrets, operation);
     },
-    steps: [removeKey(needs), putPolicies(needs, { grants: false }), removePrincipal(needs)],
+    steps: [removeKey(needs), putPolicies(needs, { grants: false }), removePrincipal(needs), refused(needs, () => [])],
     succeed: (writer, operation) => {
       writer.write(REMOVE, rowOf(operation));
       return undefined;

@@ -10,6 +10,8 @@ export interface BucketPolicy {
   /** Of a registered one, once it was seen. */
   identity: string | undefined;
   grants: readonly Grant[];
+  /** All accounts that may have anything there, whatever it is now. */
+  whose: readonly string[];
 }
 
 const POLICIES = sql(
@@ -17,7 +19,8 @@ const POLICIES = sql(
   `SELECT b.name, b.state, CASE b.origin WHEN 'created' THEN b.id END AS incarnation, b.identity,
           coalesce(json_agg(json_build_object(
             'uid', a.account_id, 'mode', CASE g.state WHEN 'revoked' THEN 'revoked' ELSE g.mode END) ORDER BY a.account_id)
-            FILTER (WHERE g.state IN ('applied', 'revoked')), '[]') AS grants
+            FILTER (WHERE g.state IN ('applied', 'revoked')), '[]') AS grants,
+          coalesce(json_agg(a.account_id ORDER BY a.account_id) FILTER (WHERE a.account_id IS NOT NULL), '[]') AS whose
      FROM trivet.bucket b
      LEFT JOIN trivet.bucket_grant g ON g.tenant_id = b.tenant_id AND g.bucket_id = b.id
      LEFT JOIN trivet.access a ON a.tenant_id = g.tenant_id AND a.id = g.access_id

@@ -27,6 +27,8 @@ export const KEPT = sql(
 export interface Removal {
   origin: BucketOrigin;
   seenAbsent: boolean;
+  /** Accounts with rights on it. */
+  whose?: readonly string[];
 }
 
 /**

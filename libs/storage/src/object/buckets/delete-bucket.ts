@@ -3,6 +3,7 @@ import { defineOperation } from '#operations/definitions/define-operation';
 import type { Handling, Step } from '#operations/definitions/handler';
 import { sql } from '#platform/database/sql';
 import { StorageError } from '#platform/errors';
+import { readPolicies } from '#storage/object/buckets/bucket-policies';
 import { wholeBucket } from '#storage/object/buckets/bucket-slots';
 import { bucketRef, GONE, KEPT, type Removal, removeBucket, rowOf } from '#storage/object/buckets/bucket-work';
 import { createBucket } from '#storage/object/buckets/create-bucket';
@@ -63,6 +64,26 @@ const parkedWhenDraining = (step: Step<Removal, DeleteBucketRequest>): Step<Remo
   },
 });
 
+/** Elsewhere they go with the bucket. Before its name is free: whoever has it next must not find them. */
+function takeRights(backends: ObjectNeeds['backends']): Step<Removal, DeleteBucketRequest> {
+  return {
+    name: 'rights',
+    where: 'rightsOfPrincipals',
+    calls: ['putGrants'],
+    async run({ whose = [] }, { operation, call }) {
+      const backend = await backends.open(operation.tenantId, operation.backendId);
+      if (!backend.traits().rightsOfPrincipals) return undefined;
+      for (const uid of whose)
+        try {
+          await call('putGrants', signal => backend.putGrants(bucketRef(operation), [], signal, [uid]));
+        } catch (error) {
+          if (!(error instanceof StorageError) || error.kind !== 'not_found') throw error;
+        }
+      return undefined;
+    },
+  };
+}
+
 function removeWhole({ backends }: ObjectNeeds): Handling<Removal, DeleteBucketRequest> {
   const empty: Step<Removal, DeleteBucketRequest> = {
     name: 'empty',
@@ -86,9 +107,10 @@ function removeWhole({ backends }: ObjectNeeds): Handling<Removal, DeleteBucketR
   return {
     async begin(tx, operation) {
       const [row] = await tx.query<{ seenAbsent: boolean }>(WAS_SEEN_ABSENT, rowOf(operation));
-      return { origin: 'created', seenAbsent: row?.seenAbsent === true };
+      const [policy] = await readPolicies(tx, operation.tenantId, [operation.resourceId]);
+      return { origin: 'created', seenAbsent: row?.seenAbsent === true, whose: policy?.whose ?? [] };
     },
-    steps: [empty, remove].map(parkedWhenDraining),
+    steps: [...[empty, remove].map(parkedWhenDraining), takeRights(backends)],
     succeed(writer, operation) {
       writer.write(FORGET_GRANTS, rowOf(operation));
       writer.write(GONE, [...rowOf(operation), operation.id]);

@@ -52,10 +52,10 @@ export const releaseBucket = defineOperation('bucket.release', {
       {
         name: 'policy',
         calls: ['putGrants'],
-        async run({ name, identity, grants }, { operation, call }) {
+        async run({ name, identity, grants, whose }, { operation, call }) {
           const backend = await backends.open(operation.tenantId, operation.backendId);
           try {
-            await call('putGrants', signal => backend.putGrants({ name, identity }, grants, signal));
+            await call('putGrants', signal => backend.putGrants({ name, identity }, grants, signal, whose));
           } catch (error) {
             const gone = error instanceof StorageError && error.kind === 'not_found';
             if (!gone && !(error instanceof ReplacedBucket)) throw error;

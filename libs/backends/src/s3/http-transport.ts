@@ -4,8 +4,7 @@ import { Agent as HttpsAgent } from 'node:https';
 import type { Readable } from 'node:stream';
 import { NodeHttpHandler } from '@smithy/node-http-handler';
 import { SignatureV4 } from '@smithy/signature-v4';
-import type { RgwCredentials } from '#backends/rgw/rgw-config';
-import { StoreClock } from '#backends/rgw/store-clock';
+import { StoreClock } from '#backends/s3/store-clock';
 import { guardedLookup } from '#platform/config/address-rules';
 import { type LeaseSignal, mayChange } from '#platform/lease-signal';
 import { failpoint } from '#platform/process/failpoint';
@@ -21,31 +20,43 @@ const MAX_ANSWER = 8 * 1024 * 1024;
 export type StoreRequest = Parameters<SignatureV4['presign']>[0];
 type StoreResponse = Awaited<ReturnType<NodeHttpHandler['handle']>>;
 
-/** One pool of connections to the gateway, for S3 and Admin Ops alike. */
+/** Whose requests they are: keys, or who gives keys that end. */
+export type SigningIdentity = ConstructorParameters<typeof SignatureV4>[0]['credentials'];
+
+export interface TransportOptions {
+  endpoint: string;
+  region: string;
+  /** The kind of store, in the names of failpoints. */
+  name: string;
+  /** Changes are signed in the query, and end with their lease: where the store takes that for whatever it is asked. */
+  expiring: boolean;
+}
+
+/** One pool of connections to a store, for S3 and its administration alike. */
 export class HttpTransport {
   readonly url: URL;
+  readonly region: string;
   readonly #clock = new StoreClock();
-  readonly #handler: NodeHttpHandler;
+  readonly handler: NodeHttpHandler;
 
-  constructor(
-    endpoint: string,
-    readonly region: string,
-  ) {
-    const options = { keepAlive: true, maxSockets: MAX_SOCKETS, timeout: IDLE_MS, lookup: guardedLookup };
+  constructor(private readonly options: TransportOptions) {
+    const { endpoint, region } = options;
+    this.region = region;
+    const agent = { keepAlive: true, maxSockets: MAX_SOCKETS, timeout: IDLE_MS, lookup: guardedLookup };
     this.url = new URL(endpoint);
-    this.#handler = new NodeHttpHandler({
-      httpAgent: new HttpAgent(options),
-      httpsAgent: new HttpsAgent(options),
+    this.handler = new NodeHttpHandler({
+      httpAgent: new HttpAgent(agent),
+      httpsAgent: new HttpsAgent(agent),
       connectionTimeout: CONNECT_MS,
     });
   }
 
-  as(credentials: RgwCredentials): SignedRequests {
-    return new SignedRequests(this.#handler, this.#clock, this.region, credentials);
+  as(credentials: SigningIdentity): SignedRequests {
+    return new SignedRequests(this.handler, this.#clock, this.options, credentials);
   }
 
   close(): void {
-    this.#handler.destroy();
+    this.handler.destroy();
   }
 }
 
@@ -53,7 +64,8 @@ export class HttpTransport {
  * Requests of one user. Nothing else signs them, and the store takes none without a signature: so whatever changes something
  * goes through `change`, which asks the lease. RGW has no conditions for such requests; what it does check is until when a
  * signature in the query is good. So each carries the horizon of its call, and what a stopped process, or the network, still
- * holds after that is refused by the store itself (ADR 7).
+ * holds after that is refused by the store itself (ADR 7). Where that is not known to hold for all requests they are signed as
+ * usual, right before they are sent (ADR 55).
  */
 export class SignedRequests {
   readonly #signer: SignatureV4;
@@ -61,9 +73,10 @@ export class SignedRequests {
   constructor(
     private readonly handler: NodeHttpHandler,
     private readonly clock: StoreClock,
-    region: string,
-    credentials: RgwCredentials,
+    private readonly options: TransportOptions,
+    credentials: SigningIdentity,
   ) {
+    const { region } = options;
     this.#signer = new SignatureV4({ service: 's3', region, credentials, sha256: Sha256, uriEscapePath: false });
   }
 
@@ -73,10 +86,11 @@ export class SignedRequests {
   }
 
   async change(request: StoreRequest, signal: LeaseSignal): Promise<StoreResponse> {
-    const name = `rgw.${request.method}-${subjectOf(request)}`;
+    const name = `${this.options.name}.${request.method}-${subjectOf(request)}`;
     for (let attempt = 1; ; attempt++) {
       await failpoint(`${name}:ready`);
       const horizonMs = mayChange(signal);
+      if (!this.options.expiring) return this.#changeOnce(name, request, signal);
       const now = this.clock.now();
       // Never later than the horizon, within what the store's clock is known to.
       const expires = Math.max(Math.floor((now + horizonMs) / 1_000), Math.floor(now / 1_000) + 1);
@@ -88,6 +102,13 @@ export class SignedRequests {
       if (!isLate || attempt > 1) return answer;
       (answer.response.body as Readable | undefined)?.destroy();
     }
+  }
+
+  async #changeOnce(name: string, request: StoreRequest, signal: LeaseSignal): Promise<StoreResponse> {
+    const signed = await this.#signer.sign(request);
+    await failpoint(`${name}:signed`);
+    mayChange(signal);
+    return this.#send(signed, signal);
   }
 
   async #signUntil(request: StoreRequest, now: number, expires: number): Promise<StoreRequest> {

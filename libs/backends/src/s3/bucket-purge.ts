@@ -10,8 +10,8 @@ import {
   ListMultipartUploadsCommand,
   ListObjectVersionsCommand,
 } from '@aws-sdk/client-s3';
-import { errorCode } from '#backends/rgw/errors';
-import type { S3User } from '#backends/rgw/s3-user';
+import { errorCode } from '#backends/s3/errors';
+import type { S3User } from '#backends/s3/s3-user';
 import { StorageError } from '#platform/errors';
 import type { LeaseSignal } from '#platform/lease-signal';
 

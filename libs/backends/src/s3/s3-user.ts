@@ -5,8 +5,7 @@ import {
   type ServiceInputTypes,
   type ServiceOutputTypes,
 } from '@aws-sdk/client-s3';
-import type { HttpTransport, StoreRequest } from '#backends/rgw/http-transport';
-import type { RgwCredentials } from '#backends/rgw/rgw-config';
+import type { HttpTransport, SigningIdentity, StoreRequest } from '#backends/s3/http-transport';
 import type { LeaseSignal } from '#platform/lease-signal';
 
 type Command<In extends ServiceInputTypes, Out extends ServiceOutputTypes> = $Command<
@@ -28,7 +27,7 @@ export class S3User {
 
   constructor(
     transport: HttpTransport,
-    readonly credentials: RgwCredentials,
+    readonly credentials: SigningIdentity,
   ) {
     const signed = transport.as(credentials);
     this.#client = new S3Client({

@@ -1,6 +1,6 @@
 /**
- * What RGW, the AWS SDK and the network answer, as StorageErrors. A call whose connection broke after it was sent may
- * have taken effect: that is `timeout`, and not `unavailable`, unless it only read.
+ * What a store that speaks S3, its administration, the AWS SDK and the network answer, as StorageErrors. A call whose
+ * connection broke after it was sent may have taken effect: that is `timeout`, and not `unavailable`, unless it only read.
  */
 import { type ErrorKind, isStorageError, StorageError } from '#platform/errors';
 
@@ -13,8 +13,16 @@ export interface CallContext {
   signal: AbortSignal;
 }
 
-/** The store's own error, from S3 or Admin Ops. */
-export class RgwError extends Error {
+/** What one kind of store says of its own. */
+export interface StoreWords {
+  /** Beside, or instead of, those that all have. */
+  codes?: Readonly<Record<string, ErrorKind>>;
+  /** What to do, after the message. */
+  hint(kind: ErrorKind, code: string, error: unknown): string | undefined;
+}
+
+/** The store's own error, from S3 or an administration that no SDK speaks to. */
+export class RefusedRequest extends Error {
   constructor(
     readonly status: number,
     readonly code: string,
@@ -61,12 +69,7 @@ const NOT_REACHED = new Set([
   'ERR_TLS_CERT_ALTNAME_INVALID',
 ]);
 
-const HINTS: Partial<Record<ErrorKind, string>> = {
-  unauthenticated: 'check the access key of this backend and the clocks',
-  permission_denied: 'check the caps of this backend’s user: users=*;buckets=*;metadata=*',
-};
-
-export function translate(error: unknown, call: CallContext): StorageError {
+export function translate(error: unknown, call: CallContext, words: StoreWords): StorageError {
   if (isStorageError(error)) return error;
   const options = { resource: call.resource, cause: error };
   if (call.signal.aborted)
@@ -74,12 +77,13 @@ export function translate(error: unknown, call: CallContext): StorageError {
   const status = httpStatus(error);
   const code = errorCode(error);
   if (status === undefined) return networkError(code, call, options);
-  const kind = BY_CODE[code] ?? byStatus(status);
-  const hint = HINTS[kind] === undefined ? '' : `; ${HINTS[kind]}`;
-  return new StorageError(kind, `${call.doing}: the object store answered ${status} ${code}${hint}`, options);
+  const kind = words.codes?.[code] ?? BY_CODE[code] ?? byStatus(status);
+  const hint = words.hint(kind, code, error);
+  const message = `${call.doing}: the object store answered ${status} ${code}${hint === undefined ? '' : `; ${hint}`}`;
+  return new StorageError(kind, message, options);
 }
 
-/** The S3 or Admin Ops error code, or the network's. */
+/** The store's error code, or the network's. */
 export function errorCode(error: unknown): string {
   const { name, code, Code } = (error ?? {}) as { name?: string; code?: string; Code?: string };
   if (httpStatus(error) !== undefined) return Code ?? name ?? 'UnknownError';
@@ -87,7 +91,7 @@ export function errorCode(error: unknown): string {
 }
 
 export function httpStatus(error: unknown): number | undefined {
-  if (error instanceof RgwError) return error.status;
+  if (error instanceof RefusedRequest) return error.status;
   return (error as { $metadata?: { httpStatusCode?: number } } | null)?.$metadata?.httpStatusCode;
 }
 

@@ -1,0 +1,320 @@
+/**
+ * S3 with the IAM API behind the object port (ADR 55).
+ *
+ * Buckets are made by whoever Trivet is in the account, and known by their tags. An access is an IAM user with one key, which IAM
+ * makes and shows once, and its rights are inline policies of that user. So they do not end with a bucket, and are taken away
+ * when it goes. IAM answers a change before all of S3 goes by it, so grant and revocation ask as the holder until it does.
+ */
+import {
+  DeleteBucketCommand,
+  HeadBucketCommand,
+  ListBucketsCommand,
+  ListObjectVersionsCommand,
+} from '@aws-sdk/client-s3';
+import { InFlight } from '#backends/in-flight';
+import type {
+  ApplianceIdentity,
+  BucketInspection,
+  BucketRef,
+  BucketSpec,
+  Grant,
+  GrantTarget,
+  IssuedKey,
+  ObjectBackend,
+  Principal,
+  PrincipalRef,
+  Right,
+  StoreTraits,
+} from '#backends/object-backend';
+import type { BackendCheck } from '#backends/registration';
+import { makeBucket, setUpBucket } from '#backends/s3/bucket-making';
+import { emptyPortion, isBucketEmpty } from '#backends/s3/bucket-purge';
+import { APPLIANCE_TAG, applianceTag, INCARNATION_TAG } from '#backends/s3/bucket-tags';
+import { type CallContext, errorCode, httpStatus, translate } from '#backends/s3/errors';
+import { HttpTransport } from '#backends/s3/http-transport';
+import { Iam } from '#backends/s3/iam';
+import { holdsKey, issueKey, putUser, removeKeys, removeUser } from '#backends/s3/iam-users';
+import { isInForce } from '#backends/s3/in-force';
+import { estranged, missing, notThisOne, readTags } from '#backends/s3/ownership';
+import { placesOf, type S3Config, type S3Credentials } from '#backends/s3/s3-config';
+import { diagnoseS3 } from '#backends/s3/s3-diagnose';
+import { S3User } from '#backends/s3/s3-user';
+import { S3_WORDS } from '#backends/s3/s3-words';
+import { dropRights, saysRights, writeRights } from '#backends/s3/user-rights';
+import { StorageError } from '#platform/errors';
+import type { LeaseSignal } from '#platform/lease-signal';
+
+export const S3_TRAITS: StoreTraits = { issuesKeys: true, rightsOfPrincipals: true, late: true };
+
+/** Nobody publishes what is in a bucket of ours, by whatever means. */
+const PUBLIC_ACCESS = {
+  BlockPublicAcls: true,
+  IgnorePublicAcls: true,
+  BlockPublicPolicy: true,
+  RestrictPublicBuckets: true,
+};
+/** Where buckets have no location, and making one's own again is no error. */
+const CLASSIC_REGION = 'us-east-1';
+
+export class S3ObjectBackend implements ObjectBackend {
+  readonly #transport: HttpTransport;
+  readonly #appliance: string;
+  readonly #inFlight = new InFlight();
+  #opened: { iam: Iam; admin: S3User } | undefined;
+
+  constructor(
+    private readonly config: S3Config,
+    private readonly credentials: S3Credentials,
+    identity: ApplianceIdentity,
+  ) {
+    const { region } = config;
+    this.#transport = new HttpTransport({ endpoint: placesOf(config).s3, region, name: 's3', expiring: false });
+    this.#appliance = applianceTag(identity);
+  }
+
+  traits(): StoreTraits {
+    return S3_TRAITS;
+  }
+
+  async health(signal: AbortSignal): Promise<void> {
+    const context = { doing: 'check the object store', resource: 'object store', readOnly: true, signal };
+    await this.#call(context, () => this.#admin.read(new ListBucketsCommand({ MaxBuckets: 1 }), signal));
+  }
+
+  diagnose(signal: AbortSignal): Promise<BackendCheck[]> {
+    return this.#inFlight.run(() => diagnoseS3(this.#admin, this.#iam, this.config, signal));
+  }
+
+  inspectBucket(name: string, signal: AbortSignal): Promise<BucketInspection> {
+    return this.#onBucket('inspect', name, signal, () => this.#find(name, signal));
+  }
+
+  createBucket({ name, incarnation }: BucketRef, spec: BucketSpec, signal: LeaseSignal): Promise<void> {
+    return this.#onBucket('create', name, signal, async () => {
+      const { region } = this.config;
+      if (spec.region !== undefined && spec.region !== region)
+        throw new StorageError('invalid_argument', `parameters[region]: this backend is of region ${region}`, {
+          field: 'parameters[region]',
+        });
+      try {
+        await makeBucket(this.#admin, name, spec, region === CLASSIC_REGION ? undefined : region, signal);
+        if (region !== CLASSIC_REGION) return;
+      } catch (error) {
+        // Some stores say so of a name that another account has.
+        const isForeign = errorCode(error) === 'AccessDenied' && (await this.#find(name, signal)).state === 'foreign';
+        if (!isForeign && errorCode(error) !== 'BucketAlreadyOwnedByYou') throw error;
+      }
+      // Somebody else in the account may have had it before: only what is new, or this very one, is ours to take.
+      const found = await this.#find(name, signal);
+      if ((found.state === 'untagged' && found.empty) || isThis(found, incarnation)) return;
+      throw new StorageError('already_exists', `bucket ${name} exists already, in this account or another`, {
+        resource: `bucket ${name}`,
+      });
+    });
+  }
+
+  configureBucket(bucket: BucketRef, spec: BucketSpec, signal: LeaseSignal): Promise<void> {
+    return this.#onBucket('configure', bucket.name, signal, async () => {
+      const found = await this.#find(bucket.name, signal);
+      if (found.state === 'absent') throw missing(bucket.name);
+      if (found.state !== 'untagged' && !isThis(found, bucket.incarnation)) throw notThisOne(bucket.name);
+      await setUpBucket(this.#admin, this.#appliance, bucket, spec, PUBLIC_ACCESS, signal);
+    });
+  }
+
+  emptyBucket(bucket: BucketRef, signal: LeaseSignal): Promise<{ done: boolean; removed: number }> {
+    return this.#onBucket('empty', bucket.name, signal, async () => {
+      const found = await this.#find(bucket.name, signal);
+      if (found.state === 'absent') return { done: true, removed: 0 };
+      if (!isThis(found, bucket.incarnation)) throw notThisOne(bucket.name);
+      return emptyPortion(this.#admin, bucket.name, signal);
+    });
+  }
+
+  deleteBucket(bucket: BucketRef, signal: LeaseSignal): Promise<'deleted' | 'absent' | 'not_empty' | 'foreign'> {
+    return this.#onBucket('delete', bucket.name, signal, async () => {
+      const found = await this.#find(bucket.name, signal);
+      if (found.state === 'absent') return 'absent';
+      if (!isThis(found, bucket.incarnation)) return 'foreign';
+      try {
+        await this.#admin.change(new DeleteBucketCommand({ Bucket: bucket.name }), signal);
+        return 'deleted';
+      } catch (error) {
+        if (errorCode(error) === 'NoSuchBucket') return 'absent';
+        if (errorCode(error) === 'BucketNotEmpty') return 'not_empty';
+        throw error;
+      }
+    });
+  }
+
+  putPrincipal(principal: Principal, signal: LeaseSignal): Promise<void> {
+    return this.#onPrincipal('make', principal.uid, signal, () =>
+      putUser(this.#iam, this.config, this.#appliance, principal, signal),
+    );
+  }
+
+  holdsPrincipal(principal: Principal, signal: AbortSignal): Promise<boolean> {
+    return this.#onPrincipal('inspect', principal.uid, signal, () => holdsKey(this.#iam, principal, signal));
+  }
+
+  issueKey(uid: string, signal: LeaseSignal): Promise<IssuedKey> {
+    return this.#onPrincipal('issue a key of', uid, signal, () => issueKey(this.#iam, uid, signal));
+  }
+
+  isInForce(key: IssuedKey, rights: readonly Right[], signal: LeaseSignal): Promise<boolean> {
+    const context = { doing: 'ask as a grantee', resource: 'object store', readOnly: true, signal };
+    return this.#call(context, () => isInForce(this.#transport, key, rights, signal));
+  }
+
+  removeKey({ uid }: PrincipalRef, signal: LeaseSignal): Promise<void> {
+    return this.#onPrincipal('remove the key of', uid, signal, () => removeKeys(this.#iam, uid, signal));
+  }
+
+  removePrincipal(uid: string, signal: LeaseSignal): Promise<void> {
+    return this.#onPrincipal('remove', uid, signal, () => removeUser(this.#iam, uid, signal));
+  }
+
+  putGrants(
+    bucket: GrantTarget,
+    grants: readonly Grant[],
+    signal: LeaseSignal,
+    whose: readonly string[] = grants.map(({ uid }) => uid),
+  ): Promise<void> {
+    return this.#onBucket('write the rights on', bucket.name, signal, async () => {
+      const given = new Map(grants.map(grant => [grant.uid, grant]));
+      for (const uid of whose) if (!given.has(uid)) await dropRights(this.#iam, bucket, uid, signal);
+      await this.#requireFor(bucket, signal);
+      for (const uid of whose) {
+        const grant = given.get(uid);
+        if (grant) await writeRights(this.#iam, bucket, grant, signal);
+      }
+    });
+  }
+
+  holdsGrants(
+    bucket: GrantTarget,
+    grants: readonly Grant[],
+    signal: AbortSignal,
+    whose: readonly string[] = grants.map(({ uid }) => uid),
+  ): Promise<boolean> {
+    return this.#onBucket('inspect', bucket.name, signal, async () => {
+      const found = await this.#find(bucket.name, signal);
+      if (bucket.incarnation === undefined ? found.state === 'absent' : !isThis(found, bucket.incarnation))
+        return false;
+      for (const uid of whose) {
+        const mode = grants.find(grant => grant.uid === uid)?.mode;
+        if (!(await saysRights(this.#iam, bucket, { uid, mode }, signal))) return false;
+      }
+      return true;
+    });
+  }
+
+  signAccess(): undefined {}
+
+  /** By listing, as far as the time goes. */
+  measureBucket(name: string, signal: AbortSignal): Promise<bigint | undefined> {
+    return this.#onBucket('inspect', name, signal, async () => {
+      let bytes = 0n;
+      let markers: { KeyMarker?: string; VersionIdMarker?: string } = {};
+      for (;;) {
+        const page = await this.#listed(name, markers, signal);
+        if (!page) return undefined;
+        for (const { Size } of page.Versions ?? []) bytes += BigInt(Size ?? 0);
+        if (!page.IsTruncated) return bytes;
+        markers = { KeyMarker: page.NextKeyMarker, VersionIdMarker: page.NextVersionIdMarker };
+      }
+    });
+  }
+
+  async limitTenant(bytes: bigint | undefined): Promise<void> {
+    if (bytes !== undefined) throw new StorageError('unimplemented', 'S3 has no limit for the buckets of a tenant');
+  }
+
+  async forgetTenant(): Promise<void> {}
+
+  close(): void {
+    this.#inFlight.close(() => this.#transport.close());
+  }
+
+  get #iam(): Iam {
+    return this.#clients.iam;
+  }
+
+  get #admin(): S3User {
+    return this.#clients.admin;
+  }
+
+  get #clients(): { iam: Iam; admin: S3User } {
+    if (!this.#opened) {
+      const iam = new Iam(this.#transport, this.config, this.credentials);
+      this.#opened = { iam, admin: new S3User(this.#transport, iam.identity) };
+    }
+    return this.#opened;
+  }
+
+  async #find(name: string, signal: AbortSignal): Promise<BucketInspection> {
+    try {
+      const tags = await readTags(this.#admin, name, signal);
+      const appliance = tags.get(APPLIANCE_TAG);
+      const incarnation = tags.get(INCARNATION_TAG);
+      if (appliance === this.#appliance && incarnation !== undefined) return { state: 'ours', incarnation };
+      if (appliance !== undefined) return { state: 'foreign', byTrivet: true, identity: undefined };
+      return { state: 'untagged', empty: await isBucketEmpty(this.#admin, name, signal), identity: undefined };
+    } catch (error) {
+      if (errorCode(error) === 'NoSuchBucket') return { state: 'absent' };
+      if (errorCode(error) !== 'AccessDenied' || (await this.#isOpen(name, signal))) throw error;
+      return { state: 'foreign', byTrivet: false, identity: undefined };
+    }
+  }
+
+  /** A bucket of another account refuses everything; of one that does not, some right is missing. */
+  async #isOpen(Bucket: string, signal: AbortSignal): Promise<boolean> {
+    try {
+      await this.#admin.read(new HeadBucketCommand({ Bucket }), signal);
+      return true;
+    } catch (error) {
+      if (httpStatus(error) === 403) return false;
+      throw error;
+    }
+  }
+
+  async #requireFor({ name, incarnation }: GrantTarget, signal: AbortSignal): Promise<void> {
+    const found = await this.#find(name, signal);
+    if (found.state === 'absent') throw missing(name);
+    if (incarnation === undefined || isThis(found, incarnation)) return;
+    if (found.state === 'untagged') throw estranged(name, 'has lost its tags');
+    throw missing(name);
+  }
+
+  async #listed(Bucket: string, markers: { KeyMarker?: string; VersionIdMarker?: string }, signal: AbortSignal) {
+    try {
+      return await this.#admin.read(new ListObjectVersionsCommand({ Bucket, ...markers }), signal);
+    } catch (error) {
+      if (errorCode(error) === 'NoSuchBucket') return undefined;
+      throw error;
+    }
+  }
+
+  #onBucket<T>(verb: string, name: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    const readOnly = verb === 'inspect';
+    return this.#call({ doing: `${verb} bucket ${name}`, resource: `bucket ${name}`, readOnly, signal }, work);
+  }
+
+  #onPrincipal<T>(verb: string, uid: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    const readOnly = verb === 'inspect';
+    return this.#call({ doing: `${verb} principal ${uid}`, resource: `principal ${uid}`, readOnly, signal }, work);
+  }
+
+  #call<T>(context: CallContext, work: () => Promise<T>): Promise<T> {
+    return this.#inFlight.run(async () => {
+      try {
+        return await work();
+      } catch (error) {
+        throw translate(error, context, S3_WORDS);
+      }
+    });
+  }
+}
+
+const isThis = (found: BucketInspection, incarnation: string): boolean =>
+  found.state === 'ours' && found.incarnation === incarnation;
