@@ -54,10 +54,9 @@ beforeAll(async () => {
   const looked = "SELECT FROM trivet.pool p JOIN trivet.tenant t ON t.id = p.tenant_id WHERE t.name = 'default'";
   await until('the pool was looked at', async () => (await house.query(looked)).length > 0);
   await makeSnapshots();
-  cluster = await SessionCluster.start();
-  snapshots.forEach(({ id }, at) => {
-    cluster.snapshot('apps', `daily-${at}`, { handle: id, volume: volume.id });
-  });
+  cluster = await SessionCluster.standIn();
+  for (const [at, { id }] of snapshots.entries())
+    await cluster.snapshot('apps', `daily-${at}`, { handle: id, volume: volume.id });
   connector = await startConnector();
   await connector.ready();
   const configurations = cluster.api.stored.of('cbt.storage.k8s.io/snapshotserviceconfigurations');
@@ -185,7 +184,7 @@ describe('a session of a cluster', () => {
 
   it('of what the gateway does not know fails with its words', async () => {
     const handle = '01a00000-0000-7000-8000-000000000000';
-    cluster.snapshot('apps', 'strange', { handle });
+    await cluster.snapshot('apps', 'strange', { handle });
     await cluster.request('backup', 'apps', 'strange', ['strange']);
     expect(await cluster.decided('apps', 'strange')).toMatchObject({
       sessionState: 'Failed',

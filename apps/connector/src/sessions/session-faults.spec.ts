@@ -7,8 +7,8 @@ import { CREATOR_ANNOTATION, DATA, REQUESTS, type SessionRequest } from './resou
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 let cluster: SessionCluster;
 beforeEach(async () => {
-  cluster = await SessionCluster.start();
-  cluster.snapshot('apps', 'first');
+  cluster = await SessionCluster.standIn();
+  await cluster.snapshot('apps', 'first');
 });
 afterEach(() => cluster?.close());
 
@@ -42,7 +42,7 @@ describe('the webhook', () => {
     cluster.api.admission.clear();
     const record = first.metadata.annotations![CREATOR_ANNOTATION]!;
     const forged = JSON.stringify({ ...JSON.parse(record), user: { username: 'admin', groups: ['system:masters'] } });
-    cluster.snapshot('apps', 'second');
+    await cluster.snapshot('apps', 'second');
     const attempts = [
       ['without', ['first'], {}],
       ['forged', ['first'], { annotations: { [CREATOR_ANNOTATION]: forged } }],

@@ -12,8 +12,8 @@ const KEY = 'cbt.storage.k8s.io/snapshotsessionrequests';
 
 let cluster: SessionCluster;
 beforeAll(async () => {
-  cluster = await SessionCluster.start();
-  for (let n = 0; n < SNAPSHOTS; n++) cluster.snapshot('apps', `s-${n}`);
+  cluster = await SessionCluster.standIn();
+  for (let n = 0; n < SNAPSHOTS; n++) await cluster.snapshot('apps', `s-${n}`);
   await cluster.manager();
 });
 afterAll(() => cluster?.close());
