@@ -104,8 +104,8 @@ export class SessionCluster {
   ) {}
 
   /** For tests that need what a real API server does not do. */
-  static standIn(): Promise<SessionCluster> {
-    return SessionCluster.start({ where: '' });
+  static standIn({ hasCommunity = false } = {}): Promise<SessionCluster> {
+    return SessionCluster.start({ where: '', hasCommunity });
   }
 
   static async start({
