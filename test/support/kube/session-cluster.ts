@@ -1,11 +1,11 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { createLogger } from '#platform/logging/log';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import type { OpenedSession, OpenSessionRequest } from '#protocol/cluster-sessions';
-import { freePort } from '#test/support/free-port';
 import { CommunityReader } from '#test/support/kube/community-reader';
 import { KubeApiServer } from '#test/support/kube/kube-api-server';
 import { RealApiServer } from '#test/support/kube/real-api-server';
@@ -142,7 +142,7 @@ export class SessionCluster {
   private static async inReal(folder: string, pair: SessionCluster['pair'], where: string, hasCommunity: boolean) {
     const real = new RealApiServer(where);
     const cluster = new SessionCluster(folder, pair, undefined, real);
-    cluster.webhookPort = await freePort();
+    const front = await cluster.openFront();
     const caBundle = Buffer.from(pair.cert).toString('base64');
     const namespaces = [OWN_NAMESPACE, 'apps', 'other', 'secret', 'backups'];
     await real.apply(namespaces.map(name => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })));
@@ -150,7 +150,7 @@ export class SessionCluster {
     const counts = (kind: string): boolean =>
       /^CustomResourceDefinition$|WebhookConfiguration$|^(Cluster)?Role(Binding)?$|^ServiceAccount$/.test(kind);
     const own = sessionManifests().filter(({ kind }) => counts(kind));
-    await real.apply(own, { namespace: OWN_NAMESPACE, caBundle, webhookPort: cluster.webhookPort });
+    await real.apply(own, { namespace: OWN_NAMESPACE, caBundle, webhookPort: front });
     if (hasCommunity) await real.apply(communityManifests());
     cluster.admin = await cluster.client('admin');
     const kinds = [REQUESTS, DATA, CONFIGURATIONS, VOLUME_SNAPSHOTS, SNAPSHOT_CONTENTS, EVENTS, LEASES];
@@ -161,10 +161,36 @@ export class SessionCluster {
     await until('the webhooks are called', async () => {
       const body = { ...probe, metadata: { generateName: 'probe-' } };
       const answer = await cluster.admin.create(REQUESTS, { namespace: 'apps' }, body).catch(error => error);
-      return answer instanceof KubeError && answer.message.includes(`127.0.0.1:${cluster.webhookPort}`);
+      return answer instanceof KubeError && answer.message.includes(`127.0.0.1:${front}`);
     });
     await cluster.clear(REQUESTS);
     return cluster;
+  }
+
+  /** Where a real API server finds the webhook of now, which is somewhere else in each manager. Gives its port. */
+  private async openFront(): Promise<number> {
+    const sockets = new Set<Socket>();
+    const front = createServer(socket => {
+      const behind = connect(this.webhookPort, '127.0.0.1');
+      for (const [each, other] of [
+        [socket, behind],
+        [behind, socket],
+      ] as const) {
+        sockets.add(each);
+        each.on('error', () => {});
+        each.once('close', () => {
+          sockets.delete(each);
+          other.destroy();
+        });
+      }
+      socket.pipe(behind).pipe(socket);
+    });
+    await new Promise<void>(resolve => front.listen(0, '127.0.0.1', resolve));
+    this.stops.push(async () => {
+      for (const socket of sockets) socket.destroy();
+      await new Promise(resolve => front.close(resolve));
+    });
+    return (front.address() as AddressInfo).port;
   }
 
   /** What an earlier test has left; a definition that is new is not served at once. */
@@ -246,7 +272,7 @@ export class SessionCluster {
     const parts = { access: new AccessReviews(kube), records: () => records, now: now ?? (() => kube.now()), log };
     const webhook = await SessionWebhook.open(parts, this.pair, {
       host: '127.0.0.1',
-      port: this.real ? this.webhookPort : 0,
+      port: 0,
     });
     this.webhookPort = webhook.port;
     this.stops.push(() => webhook.close());
@@ -266,7 +292,7 @@ export class SessionCluster {
     const webhook = await SessionWebhook.open(
       { access, records: () => records, now: () => kube.now(), log },
       this.pair,
-      { host: '127.0.0.1', port: this.real ? this.webhookPort : 0 },
+      { host: '127.0.0.1', port: 0 },
     );
     this.webhookPort = webhook.port;
     const { gateway } = this;
@@ -401,7 +427,7 @@ export class SessionCluster {
   }
 
   async close(): Promise<void> {
-    for (const stop of this.stops) await stop();
+    for (const stop of this.stops.reverse()) await stop();
     await this.standIn?.stop();
     rmSync(this.folder, { recursive: true, force: true });
   }
