@@ -175,16 +175,38 @@ describe('a request', () => {
     expect(await service.authenticate(first.token!)).toBeUndefined();
   });
 
-  it('is refused when a tenant has very many', async () => {
-    const crowd = await house.tenant('crowd');
+  const crowded = async (name: string, failed: number): Promise<SessionTenant> => {
+    const crowd = await house.tenant(name);
     await house.query(
-      `INSERT INTO trivet.snapshot_session (tenant_id, id, name, state, ttl_ms, expires_at)
-       SELECT $1, gen_random_uuid(), 's' || n, 'failed', 1000, now() + interval '1 hour' FROM generate_series(1, $2) n`,
-      [crowd.tenantId, MAX_SESSIONS],
+      `INSERT INTO trivet.snapshot_session (tenant_id, id, name, state, ttl_ms, created_at, expires_at)
+       SELECT $1, gen_random_uuid(), 's' || n, CASE WHEN n <= $3 THEN 'failed' ELSE 'pending' END, 1000,
+              now() - interval '1 hour' + n * interval '1 s', now() + interval '1 hour' FROM generate_series(1, $2) n`,
+      [crowd.tenantId, MAX_SESSIONS, failed],
     );
-    const full = house.service().create(crowd, { name: 'too-many', snapshots: ['x'] });
+    return crowd;
+  };
+
+  it('is refused when a tenant has very many', async () => {
+    const full = house.service().create(await crowded('crowd', 0), { name: 'too-many', snapshots: ['x'] });
     await expect(full).rejects.toMatchObject({ kind: 'resource_exhausted' });
     expect(await house.query("SELECT FROM trivet.snapshot_session WHERE name = 'too-many'")).toEqual([]);
+  });
+
+  it('takes the place of the oldest one that failed, whose name is free then', async () => {
+    const crowd = await crowded('failures', 2);
+    const service = house.service();
+    const names = async () => {
+      const looked = 'SELECT name FROM trivet.snapshot_session WHERE tenant_id = $1';
+      return (await house.query<{ name: string }>(looked, [crowd.tenantId])).map(({ name }) => name);
+    };
+    expect(await service.create(crowd, { name: 'first', snapshots: ['x'] })).toMatchObject({ state: 'failed' });
+    const left = await names();
+    expect(left).toHaveLength(MAX_SESSIONS);
+    expect(left).toEqual(expect.arrayContaining(['s2', 'first']));
+    expect(left).not.toContain('s1');
+    // It fails itself, and so gives way in its turn: a thousand that fail hold up nobody.
+    for (const name of ['s1', 'second', 'third']) await service.create(crowd, { name, snapshots: ['x'] });
+    expect(await names()).toHaveLength(MAX_SESSIONS);
   });
 });
 

@@ -54,10 +54,9 @@ beforeAll(async () => {
   const looked = "SELECT FROM trivet.pool p JOIN trivet.tenant t ON t.id = p.tenant_id WHERE t.name = 'default'";
   await until('the pool was looked at', async () => (await house.query(looked)).length > 0);
   await makeSnapshots();
-  cluster = await SessionCluster.start();
-  snapshots.forEach(({ id }, at) => {
-    cluster.snapshot('apps', `daily-${at}`, { handle: id, volume: volume.id });
-  });
+  cluster = await SessionCluster.standIn({ hasCommunity: true });
+  for (const [at, { id }] of snapshots.entries())
+    await cluster.snapshot('apps', `daily-${at}`, { handle: id, volume: volume.id });
   connector = await startConnector();
   await connector.ready();
   const configurations = cluster.api.stored.of('cbt.storage.k8s.io/snapshotserviceconfigurations');
@@ -119,6 +118,7 @@ async function startConnector(): Promise<DaemonProcess> {
       TRIVET_SESSION_WEBHOOK_LISTEN: `127.0.0.1:${webhook}`,
       TRIVET_CBT_LISTEN: `127.0.0.1:${cbt}`,
       TRIVET_CBT_PUBLIC_ADDRESS: address,
+      TRIVET_METADATA_AUDIENCE: 'trivet-snapshot-metadata',
       TRIVET_TLS_CERT_FILE: join(home, 'tls.crt'),
       TRIVET_TLS_KEY_FILE: join(home, 'tls.key'),
     },
@@ -173,6 +173,34 @@ describe('a session of a cluster', () => {
     expect(beyond.code).toBe('OUT_OF_RANGE');
   });
 
+  it('is not needed by the clients of the community, which come with tokens of Kubernetes', async () => {
+    const reader = await cluster.reader('velero');
+    const account = { namespace: 'backups', name: 'velero' };
+    const asked = { namespace: 'apps', snapshotName: 'daily-1', account };
+    const services = cluster.api.stored.of('cbt.storage.k8s.io/snapshotmetadataservices');
+    await until('the door is published', () => services.get('csi.hpe.com'));
+    const all = await reader.read(asked);
+    expect(all.code, all.details).toBe('OK');
+    expect(rangesOf(all.messages)).toEqual([
+      [BigInt(MIB), 4_096n],
+      [BigInt(2 * MIB), 4_096n],
+    ]);
+    const changed = await reader.read({ ...asked, prevSnapshotName: 'daily-0' });
+    expect(changed.code, changed.details).toBe('OK');
+    expect(rangesOf(changed.messages)).toEqual([[BigInt(2 * MIB), 4_096n]]);
+    // As after the backup, whose VolumeSnapshot is deleted: its handle does.
+    const kept = cluster.api.stored.get('snapshot.storage.k8s.io/volumesnapshots', 'apps/daily-0');
+    cluster.api.stored.delete('snapshot.storage.k8s.io/volumesnapshots', 'apps/daily-0');
+    const since = await reader.read({ ...asked, prevSnapshotId: snapshots[0]!.id });
+    // Not made anew: it is the same one for the tests that follow.
+    cluster.api.stored.of('snapshot.storage.k8s.io/volumesnapshots').set('apps/daily-0', kept);
+    expect(since, since.details).toEqual(changed);
+    const beyond = await reader.read({ ...asked, startingOffset: 17 * MIB });
+    expect(beyond.code).toBe('OUT_OF_RANGE');
+    const unknown = await reader.read({ ...asked, prevSnapshotId: '01a00000-0000-7000-8000-000000000000' });
+    expect(unknown.code).toBe('NOT_FOUND');
+  });
+
   it('is seen at the appliance, by the name of its cluster', async () => {
     await sessionOver('seen', ['daily-0']);
     const { body } = await house.call(house.root.admin, 'GET', '/tenants/default/snapshot-sessions');
@@ -185,7 +213,7 @@ describe('a session of a cluster', () => {
 
   it('of what the gateway does not know fails with its words', async () => {
     const handle = '01a00000-0000-7000-8000-000000000000';
-    cluster.snapshot('apps', 'strange', { handle });
+    await cluster.snapshot('apps', 'strange', { handle });
     await cluster.request('backup', 'apps', 'strange', ['strange']);
     expect(await cluster.decided('apps', 'strange')).toMatchObject({
       sessionState: 'Failed',

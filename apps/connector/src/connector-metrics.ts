@@ -30,3 +30,10 @@ export const connectorCertificateEnd = new Gauge({
   help: 'When the certificate of this connector ends.',
   registers,
 });
+
+export const connectorMetadataRefusalsTotal = new Counter({
+  name: 'trivet_connector_metadata_refusals_total',
+  help: 'Calls with tokens of Kubernetes for changed blocks that this connector refused, by gRPC code.',
+  labelNames: ['code'] as const,
+  registers,
+});

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { Duplex } from 'node:stream';
@@ -14,6 +15,9 @@ export interface CountedCall {
   resource: string;
 }
 
+/** A token for nothing else is for an API server. */
+const OWN = ['https://kubernetes.default.svc'];
+const TOKEN_OF = /^\/api\/v1\/namespaces\/([^/]+)\/serviceaccounts\/([^/]+)\/token$/;
 const VERBS: Record<string, string> = { POST: 'create', PUT: 'update', PATCH: 'patch', DELETE: 'delete' };
 
 /**
@@ -29,7 +33,8 @@ export class KubeApiServer {
   readonly calls: CountedCall[] = [];
   /** How often somebody has connected. */
   connections = 0;
-  readonly tokens = new Map<string, UserInfo>();
+  /** Whose each is; without audiences it is for this API server itself. */
+  readonly tokens = new Map<string, UserInfo & { audiences?: string[] }>();
   private readonly sockets = new Set<Duplex>();
   private server: Server | undefined;
   private port = 0;
@@ -98,6 +103,9 @@ export class KubeApiServer {
     try {
       const user = this.userOf(request);
       const url = new URL(request.url!, this.url);
+      const account = TOKEN_OF.exec(url.pathname);
+      if (account && request.method === 'POST')
+        return send(201, this.makeToken(user, account[1]!, account[2]!, JSON.parse(await textOf(request))));
       const { resource, ...name } = this.resources.find(url.pathname);
       const isWatch = url.searchParams.get('watch') === 'true';
       const read = isWatch ? 'watch' : name.name === undefined ? 'list' : 'get';
@@ -193,18 +201,44 @@ export class KubeApiServer {
   }
 
   private review(plural: string, body: KubeObject): object {
-    const spec = body.spec as { token?: string; user?: string; groups?: string[]; resourceAttributes?: Attributes };
-    if (plural === 'tokenreviews') {
-      const user = this.tokens.get(spec.token ?? '');
-      return { ...body, status: user ? { authenticated: true, user } : { authenticated: false } };
-    }
+    const spec = body.spec as {
+      token?: string;
+      audiences?: string[];
+      user?: string;
+      groups?: string[];
+      resourceAttributes?: Attributes;
+    };
+    if (plural === 'tokenreviews') return { ...body, status: this.reviewed(spec.token ?? '', spec.audiences ?? OWN) };
     const { user = '', groups = [], resourceAttributes } = spec;
     return { ...body, status: { allowed: this.rbac.allows({ username: user, groups }, resourceAttributes!) } };
   }
 
+  /** The audiences that a token has of those that were asked for; without one it is nobody's. */
+  private reviewed(token: string, asked: readonly string[]): object {
+    const { audiences = OWN, ...user } = this.tokens.get(token) ?? { username: '' };
+    const shared = audiences.filter(audience => asked.includes(audience));
+    if (user.username === '' || shared.length === 0)
+      return {
+        authenticated: false,
+        error: `token audiences ${audiences} is invalid for the target audiences ${asked}`,
+      };
+    return { authenticated: true, user, audiences: shared };
+  }
+
+  /** TokenRequest: a token of a service account for these audiences. */
+  private makeToken(user: UserInfo, namespace: string, account: string, { spec }: KubeObject): object {
+    const what = { group: '', resource: 'serviceaccounts', subresource: 'token' };
+    this.authorize(user, { verb: 'create', ...what, namespace, name: account });
+    const { audiences = OWN } = spec as { audiences?: string[] };
+    const token = `of-${account}-${randomUUID()}`;
+    const username = `system:serviceaccount:${namespace}:${account}`;
+    this.tokens.set(token, { username, groups: ['system:serviceaccounts'], audiences: [...audiences] });
+    return { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec, status: { token } };
+  }
+
   private userOf({ headers }: IncomingMessage): UserInfo {
     const user = this.tokens.get(headers.authorization?.replace(/^Bearer /, '') ?? '');
-    if (!user) throw new StatusError(401, 'Unauthorized', 'Unauthorized');
+    if (!user || user.audiences) throw new StatusError(401, 'Unauthorized', 'Unauthorized');
     return { ...user, groups: [...(user.groups ?? []), 'system:authenticated'] };
   }
 

@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 
 /** An object of any kind. */
 export interface KubeObject {
@@ -51,6 +52,7 @@ interface Change extends WatchEvent {
   object: KubeObject;
 }
 
+const UNVERSIONED = { resourceVersion: '', generation: 0 };
 const NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const LETTERS = 'bcdfghjklmnpqrstvwxz2456789';
 /** Of a name that the server makes. */
@@ -86,6 +88,9 @@ export class StoredObjects {
     const { generateName } = given.metadata;
     const random = () => Array.from(randomBytes(5), byte => LETTERS[byte % LETTERS.length]).join('');
     const name = given.metadata.name || (generateName ? `${generateName.slice(0, MAX_PREFIX)}${random()}` : '');
+    // Of events the API server checks it as a name of its own.
+    if (generateName && resource.startsWith('events.') && !NAME.test(generateName))
+      throw new StatusError(422, 'Invalid', `metadata.generateName: Invalid value: "${generateName.slice(0, 300)}"`);
     if (!NAME.test(name) || name.length > 253)
       throw new StatusError(422, 'Invalid', `metadata.name: Invalid value: "${name.slice(0, 300)}"`);
     const key = keyOf(namespace, name);
@@ -116,6 +121,9 @@ export class StoredObjects {
     const metadata = { ...given.metadata, ...kept, ...(deletionTimestamp ? { deletionTimestamp } : {}) };
     const next = { ...given, metadata };
     if (deletionTimestamp && !metadata.finalizers?.length) return this.remove(resource, key, next);
+    // What changes nothing is no change, as an API server has it.
+    const unversioned = (object: KubeObject) => ({ ...object, metadata: { ...object.metadata, ...UNVERSIONED } });
+    if (isDeepStrictEqual(unversioned(next), unversioned(before))) return before;
     return this.write(resource, key, 'MODIFIED', next);
   }
 

@@ -1,9 +1,8 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { KubeClient } from '../kube/kube-client.js';
 import { CONFIGURATIONS, DRIVER_LABEL, type ServiceConfiguration } from './resources.js';
-import { orNothing } from './snapshot-handles.js';
 
-const REMEMBERED_MS = 5_000;
+/** For so long sessions are made by what was found last. */
+export const REMEMBERED_MS = 5_000;
 
 /** Which CSI drivers serve SnapshotMetadata, and where. */
 export class Configurations {
@@ -23,24 +22,4 @@ export class Configurations {
     }
     return undefined;
   }
-}
-
-/** What the sidecar says of itself; made when it is not there, and put right when it is another. */
-export async function publishConfiguration(
-  kube: KubeClient,
-  driver: string,
-  { address, ca }: { address: string; ca: string },
-): Promise<void> {
-  const name = driver.toLowerCase();
-  const spec = { address, caCert: Buffer.from(ca).toString('base64'), namespace: kube.namespace };
-  const found = await orNothing(kube.get<ServiceConfiguration>(CONFIGURATIONS, { name }));
-  if (!found) {
-    const metadata = { name, labels: { [DRIVER_LABEL]: driver } };
-    const body = { apiVersion: CONFIGURATIONS.api, kind: 'SnapshotServiceConfiguration', metadata, spec };
-    await kube.create(CONFIGURATIONS, {}, body);
-    return;
-  }
-  if (isDeepStrictEqual(found.spec, spec) && found.metadata.labels?.[DRIVER_LABEL] === driver) return;
-  const labels = { ...found.metadata.labels, [DRIVER_LABEL]: driver };
-  await kube.replace(CONFIGURATIONS, { name }, { ...found, metadata: { ...found.metadata, labels }, spec });
 }

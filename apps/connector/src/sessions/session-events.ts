@@ -1,11 +1,12 @@
+import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Logger } from '#platform/logging/log';
 import type { KubeClient } from '../kube/kube-client.js';
 import type { SessionRequest } from './resources.js';
 
 const EVENTS = { api: 'events.k8s.io/v1', plural: 'events' };
-/** What API servers keep of such a name. */
-const MAX_PREFIX = 57;
+/** Of the 253 of a name; the rest makes it another one each time. */
+const MAX_PREFIX = 230;
 const MAX_NOTE = 1_000;
 
 /** For readers of `kubectl describe`: why a request is not Ready. Of one that is, its status says everything. */
@@ -21,10 +22,12 @@ export class SessionEvents {
     note: string,
   ): Promise<void> {
     const { name, namespace, uid } = metadata;
+    const prefix = name.slice(0, MAX_PREFIX).replace(/[-.]+$/, '');
     const body = {
       apiVersion: EVENTS.api,
       kind: 'Event',
-      metadata: { generateName: `${name.slice(0, MAX_PREFIX).replace(/[-.]+$/, '')}.`, namespace },
+      // Not `generateName`: of events an API server takes none that ends with a dot.
+      metadata: { name: `${prefix}.${randomBytes(8).toString('hex')}`, namespace },
       eventTime: new Date(this.kube.now()).toISOString().replace('Z', '000Z'),
       reportingController: 'trivet.dev/session-manager',
       reportingInstance: hostname(),
@@ -35,7 +38,7 @@ export class SessionEvents {
       type: 'Warning',
     };
     await this.kube.create(EVENTS, { namespace }, body).catch(error => {
-      this.log.debug({ err: error }, 'an event was not written');
+      this.log.warn({ err: error }, 'an event was not written');
     });
   }
 }

@@ -10,8 +10,8 @@ let cluster: SessionCluster;
 beforeAll(async () => {
   cluster = await SessionCluster.start();
   await cluster.manager();
-  cluster.snapshot('apps', 'first');
-  cluster.snapshot('apps', 'second');
+  await cluster.snapshot('apps', 'first');
+  await cluster.snapshot('apps', 'second');
 });
 afterAll(() => cluster?.close());
 
@@ -34,7 +34,7 @@ describe('a session request', () => {
     const left = Date.parse(status.expiryTime!) - Date.now();
     expect(left).toBeGreaterThan(590_000);
     expect(left).toBeLessThan(605_000);
-    const data = cluster.data.find(({ metadata }) => metadata.name === token)!;
+    const data = (await cluster.allData()).find(({ metadata }) => metadata.name === token)!;
     expect(data.metadata.namespace).toBe(OWN_NAMESPACE);
     expect(data.spec.request).toEqual({ namespace: 'apps', name: 'good', uid: made.metadata.uid });
     expect(data.spec.snapshots).toEqual(
@@ -44,7 +44,7 @@ describe('a session request', () => {
         volumeHandle: `volume-of-${name}`,
       })),
     );
-    const written = Number(cluster.stored('apps', 'good')!.metadata.resourceVersion);
+    const written = Number((await cluster.seen('apps', 'good'))!.metadata.resourceVersion);
     expect(Number(data.metadata.resourceVersion)).toBeLessThan(written);
     expect(cluster.gateway.sessions.get(`k8s-${made.metadata.uid}`)?.snapshots).toEqual([
       'handle-of-first',
@@ -67,15 +67,12 @@ describe('a session request', () => {
       'VolumeSnapshot stolen is not the one that VolumeSnapshotContent content-secret-handle-of-target belongs to',
     ],
   ])('fails with a reason: %s', async (name, snapshots, error) => {
-    if (name === 'unready') cluster.snapshot('apps', 'unready', { ready: false });
-    if (name === 'strange') cluster.snapshot('apps', 'strange', { driver: 'other.example.org' });
+    if (name === 'unready') await cluster.snapshot('apps', 'unready', { ready: false });
+    if (name === 'strange') await cluster.snapshot('apps', 'strange', { driver: 'other.example.org' });
     if (name === 'stolen') {
-      cluster.snapshot('secret', 'target');
-      cluster.snapshot('apps', 'stolen');
-      const key = 'snapshot.storage.k8s.io/volumesnapshots';
-      const found = cluster.api.stored.get(key, 'apps/stolen');
-      const status = { boundVolumeSnapshotContentName: 'content-secret-handle-of-target', readyToUse: true };
-      cluster.api.stored.replace(key, 'apps/stolen', { ...found, status });
+      await cluster.snapshot('secret', 'target');
+      await cluster.snapshot('apps', 'stolen');
+      await cluster.bind('apps', 'stolen', 'content-secret-handle-of-target');
     }
     await asked(`bad-${name}`, snapshots);
     expect(await cluster.decided('apps', `bad-${name}`)).toEqual({
@@ -83,12 +80,12 @@ describe('a session request', () => {
       error,
       expiryTime: expect.any(String),
     });
-    await until('there is an event', () =>
-      cluster.events.some(
+    await until('there is an event', async () =>
+      (await cluster.allEvents()).some(
         event => event.note === error && (event.regarding as { name: string }).name === `bad-${name}`,
       ),
     );
-    expect(cluster.data.some(({ spec }) => spec.request.name === `bad-${name}`)).toBe(false);
+    expect((await cluster.allData()).some(({ spec }) => spec.request.name === `bad-${name}`)).toBe(false);
   });
 
   it('fails with what the gateway says', async () => {
@@ -112,7 +109,7 @@ describe('a session request', () => {
 
   it('takes the longest names and 256 of them', async () => {
     const names = Array.from({ length: 256 }, (_, n) => `${'n'.repeat(248)}-${String(n).padStart(4, '0')}`);
-    for (const name of names) cluster.snapshot('apps', name, { handle: `h-${name.slice(-10)}` });
+    for (const name of names) await cluster.snapshot('apps', name, { handle: `h-${name.slice(-10)}` });
     expect(await asked('r'.repeat(253), names)).toHaveProperty('spec.snapshots.length', 256);
     expect((await cluster.decided('apps', 'r'.repeat(253))).sessionState).toBe('Ready');
   });
@@ -139,22 +136,22 @@ describe('a session request', () => {
   });
 
   it('of who may not read the VolumeSnapshots is denied', async () => {
-    cluster.api.apply([
+    await cluster.apply([
       {
         kind: 'ClusterRole',
         metadata: { name: 'requests-only' },
         rules: [{ apiGroups: ['cbt.storage.k8s.io'], resources: ['snapshotsessionrequests'], verbs: ['create'] }],
       },
     ]);
-    cluster.user('nosy', 'apps', ['requests-only']);
+    await cluster.user('nosy', 'apps', ['requests-only']);
     const answer = (await asked('denied', ['first'], 'nosy')) as KubeError;
     expect(answer).toMatchObject({
       code: 403,
       message: expect.stringContaining('nosy may not read VolumeSnapshot first in apps'),
     });
-    cluster.user('elsewhere', 'other', ['trivet-snapshot-session-user']);
+    await cluster.user('elsewhere', 'other', ['trivet-snapshot-session-user']);
     expect(await asked('denied', ['first'], 'elsewhere')).toMatchObject({ code: 403 });
-    expect(cluster.stored('apps', 'denied')).toBeUndefined();
+    expect(await cluster.seen('apps', 'denied')).toBeUndefined();
   });
 
   it('of who may read the one that it names is allowed, and no other', async () => {
@@ -167,8 +164,8 @@ describe('a session request', () => {
         resourceNames: ['second'],
       },
     ];
-    cluster.api.apply([{ kind: 'ClusterRole', metadata: { name: 'second-only' }, rules }]);
-    cluster.user('narrow', 'apps', ['second-only']);
+    await cluster.apply([{ kind: 'ClusterRole', metadata: { name: 'second-only' }, rules }]);
+    await cluster.user('narrow', 'apps', ['second-only']);
     expect(await asked('narrow-first', ['second', 'first'], 'narrow')).toBeInstanceOf(KubeError);
     await asked('narrow-second', ['second'], 'narrow');
     expect((await cluster.decided('apps', 'narrow-second')).sessionState).toBe('Ready');
@@ -179,22 +176,27 @@ describe('a session request', () => {
     const { sessionToken } = await cluster.decided('apps', 'short');
     const backup = await cluster.client('backup');
     await backup.delete(REQUESTS, { namespace: 'apps', name: 'short' });
-    await until('its data is gone', () => !cluster.data.some(({ metadata }) => metadata.name === sessionToken));
+    await until(
+      'its data is gone',
+      async () => !(await cluster.allData()).some(({ metadata }) => metadata.name === sessionToken),
+    );
     await until('its session is closed', () => !cluster.gateway.sessions.has(`k8s-${made.metadata.uid}`));
   });
 
   it('waits with a reason while no gateway answers, and goes on by itself', async () => {
     cluster.gateway.trouble = new Error('14 UNAVAILABLE: no gateway answers');
     await asked('patient', ['first']);
-    await until('it says why', () => cluster.stored('apps', 'patient')?.status?.error?.includes('no gateway answers'));
-    expect(cluster.stored('apps', 'patient')?.status?.sessionState).toBe('Pending');
+    await until('it says why', async () =>
+      (await cluster.seen('apps', 'patient'))?.status?.error?.includes('no gateway answers'),
+    );
+    expect((await cluster.seen('apps', 'patient'))?.status?.sessionState).toBe('Pending');
     cluster.gateway.trouble = undefined;
     expect((await cluster.decided('apps', 'patient')).sessionState).toBe('Ready');
   });
 
   it('may ask about its session alone: tokens are for the manager and the sidecar', async () => {
     const backup = await cluster.client('backup');
-    const path = { namespace: OWN_NAMESPACE, name: cluster.data[0]!.metadata.name };
+    const path = { namespace: OWN_NAMESPACE, name: (await cluster.allData())[0]!.metadata.name };
     await expect(backup.get({ api: REQUESTS.api, plural: 'snapshotsessiondatas' }, path)).rejects.toMatchObject({
       code: 403,
     });

@@ -6,7 +6,6 @@ import {
   type MethodDefinition,
   type ServerWritableStream,
   type ServiceDefinition,
-  type StatusObject,
   status,
 } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
@@ -18,6 +17,8 @@ import { GrpcEndpoint, type Service } from '#protocol/grpc-endpoint';
 import { listenTls, type TlsListener } from '#protocol/tls-listener';
 import type { KeyFile } from '../kube/key-files.js';
 import { type KubeClient, mayPass } from '../kube/kube-client.js';
+import { Refused } from './refused.js';
+import { relay } from './relay.js';
 import { DATA, type SessionData } from './resources.js';
 import { type FoundSnapshot, findSnapshot, orNothing, SessionFailed } from './snapshot-handles.js';
 
@@ -49,21 +50,14 @@ const INVALID_TOKEN = 'the session token is invalid or has expired';
 const MAX_RECEIVE_BYTES = 64 * 1024;
 const KEEPALIVE_MS = 30_000;
 
-class Refused extends Error {
-  constructor(
-    readonly code: status,
-    message: string,
-  ) {
-    super(message);
-  }
-}
-
 export interface SidecarParts {
   kube: KubeClient;
   /** Of the endpoint at which the snapshots are. */
   socketPath: string;
   /** Whose snapshots they are. */
   driver: string;
+  /** What else the door answers, out of the same socket. */
+  beside?: ((upstream: Client) => Service[]) | undefined;
   log: Logger;
 }
 
@@ -85,8 +79,10 @@ export class SessionSidecar {
       'grpc.keepalive_time_ms': KEEPALIVE_MS,
       'grpc.max_concurrent_streams': 128,
     };
-    const opened = await GrpcEndpoint.open(sidecar.services(), { health: sidecar.health, options }, take =>
-      listenTls(pair, listen, take),
+    const opened = await GrpcEndpoint.open(
+      [...sidecar.services(), ...(parts.beside?.(sidecar.upstream) ?? [])],
+      { health: sidecar.health, options },
+      take => listenTls(pair, listen, take),
     );
     sidecar.endpoint = opened.endpoint;
     sidecar.listener = opened.listener;
@@ -125,7 +121,7 @@ export class SessionSidecar {
     try {
       const request = await this.translated(call.request);
       if (call.cancelled) return;
-      this.pass(call, method, request);
+      relay(this.upstream, method, request, call);
     } catch (error) {
       const refused =
         error instanceof Refused ? error : new Refused(status.UNAVAILABLE, 'Kubernetes cannot be asked now');
@@ -178,37 +174,6 @@ export class SessionSidecar {
       if (mayPass(error)) throw error;
       throw new Refused(status.INTERNAL, 'the sidecar may not read VolumeSnapshots');
     }
-  }
-
-  /** Its status comes after all its messages, so a slow reader's is not lost. */
-  private pass(call: Call, { path, requestSerialize }: MethodDefinition<Asked, object>, request: Asked): void {
-    const identity = (bytes: Buffer): Buffer => bytes;
-    const stream = this.upstream.makeServerStreamRequest<Asked, Buffer>(path, requestSerialize, identity, request, {
-      deadline: call.getDeadline(),
-    });
-    let ended: StatusObject | undefined;
-    stream.on('status', (given: StatusObject) => {
-      ended = given;
-    });
-    stream.on('error', () => {}); // its status says the same
-    stream.on('data', (message: Buffer) => {
-      if (call.write(message)) return;
-      stream.pause();
-      call.once('drain', () => stream.resume());
-    });
-    stream.on('end', () => {
-      if (call.cancelled) return;
-      if (ended?.code === status.OK) call.end();
-      else
-        call.emit('error', {
-          code: ended?.code ?? status.UNAVAILABLE,
-          details: ended?.details ?? 'the stream has ended',
-        });
-    });
-    call.once('cancelled', () => {
-      stream.cancel();
-      stream.resume();
-    });
   }
 }
 

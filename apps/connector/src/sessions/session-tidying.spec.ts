@@ -10,8 +10,8 @@ import { DATA, REQUESTS, type SessionRequest } from './resources.js';
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 let cluster: SessionCluster;
 beforeEach(async () => {
-  cluster = await SessionCluster.start();
-  cluster.snapshot('apps', 'first');
+  cluster = await SessionCluster.standIn();
+  await cluster.snapshot('apps', 'first');
 });
 afterEach(async () => {
   vi.restoreAllMocks();

@@ -17,18 +17,21 @@ export interface FoundSnapshot extends DataSnapshot {
 
 const AT_ONCE = 16;
 
-/** What CSI calls a VolumeSnapshot. Throws SessionFailed with words for the one who asked. */
+/**
+ * What CSI calls a VolumeSnapshot. Throws SessionFailed with words for the one who asked.
+ * @param mayBeGoing one that is being deleted counts as long as it is there
+ */
 export async function findSnapshot(
   kube: KubeClient,
   namespace: string,
   name: string,
-  signal?: AbortSignal,
+  { signal, mayBeGoing = false }: { signal?: AbortSignal; mayBeGoing?: boolean } = {},
 ): Promise<FoundSnapshot> {
   const fail = (why: string): never => {
     throw new SessionFailed(`VolumeSnapshot ${name} ${why}`);
   };
   const snapshot = await orNothing(kube.get<VolumeSnapshot>(VOLUME_SNAPSHOTS, { namespace, name }, signal));
-  if (!snapshot || snapshot.metadata.deletionTimestamp) return fail('does not exist');
+  if (!snapshot || (snapshot.metadata.deletionTimestamp && !mayBeGoing)) return fail('does not exist');
   const { status, metadata, spec } = snapshot;
   const contentName = status?.boundVolumeSnapshotContentName;
   if (!contentName || !status?.readyToUse) return fail('is not ready to use');
@@ -60,7 +63,7 @@ export async function findSnapshots(
   const found: FoundSnapshot[] = [];
   for (let at = 0; at < names.length; at += AT_ONCE) {
     const portion = names.slice(at, at + AT_ONCE);
-    found.push(...(await Promise.all(portion.map(name => findSnapshot(kube, namespace, name, signal)))));
+    found.push(...(await Promise.all(portion.map(name => findSnapshot(kube, namespace, name, { signal })))));
   }
   const drivers = [...new Set(found.map(({ driver }) => driver))];
   if (drivers.length > 1)

@@ -2,17 +2,21 @@ import { type Config, ConfigError } from '#platform/config/config';
 import { listenError } from '#platform/health/health-http';
 import type { ProcessContext } from '#platform/process/boot';
 import type { Gateways } from '../gateways.js';
+import { DoorKeys } from '../kube/door-keys.js';
 import { KeyFiles } from '../kube/key-files.js';
 import { KubeClient } from '../kube/kube-client.js';
 import { Leadership } from '../kube/leadership.js';
+import { Advertisement } from '../metadata/advertisement.js';
+import { metadataService } from '../metadata/metadata-service.js';
+import { TokenReviews } from '../metadata/token-reviews.js';
 import { AccessReviews } from './access-reviews.js';
-import { Configurations, publishConfiguration } from './configurations.js';
+import { Configurations, REMEMBERED_MS } from './configurations.js';
 import { CreatorRecords } from './creator-record.js';
 import { SessionController } from './session-controller.js';
 import { SessionDecider } from './session-decider.js';
 import { SessionEvents } from './session-events.js';
 import { throughGateways } from './session-gateway.js';
-import { SessionSidecar } from './session-sidecar.js';
+import { SessionSidecar, type SidecarParts } from './session-sidecar.js';
 import { SessionWebhook } from './webhook.js';
 
 const LEASE = 'trivet-session-manager';
@@ -21,7 +25,10 @@ const PUBLISH_MS = 60_000;
 
 type Context = ProcessContext<Config>;
 
-/** The KEP's snapshot sessions in this cluster: manager, sidecar, or both. Throws ConfigError. */
+/**
+ * Changed blocks for readers in this cluster: the session manager of the KEP's first text, the door that is its sidecar and answers in the form that
+ * the community ships, or both. Throws ConfigError.
+ */
 export async function startSnapshotSessions(context: Context, gateways: Gateways): Promise<void> {
   const { config, log, shutdown } = context;
   if (config.TRIVET_KUBERNETES === undefined) return;
@@ -98,19 +105,32 @@ async function openSidecar(
     throw new ConfigError(
       'TRIVET_CBT_PUBLIC_ADDRESS: required with TRIVET_KUBERNETES: where clients reach TRIVET_CBT_LISTEN',
     );
-  const sidecar = await SessionSidecar.open({ kube, socketPath, driver, log }, keys.current, listen).catch(error => {
+  const { TRIVET_METADATA_AUDIENCE: audience, TRIVET_SNAPSHOT_SESSION_TTL_MS: ttlMs } = config;
+  // Who is told of a session goes by the address and the authority of then until its end.
+  const overlapMs = ttlMs + REMEMBERED_MS;
+  const shown = new DoorKeys(keys.current, overlapMs);
+  const parts: SidecarParts = { kube, socketPath, driver, log };
+  if (audience !== undefined) {
+    // Of its own: the readers of the door are not to hold up the webhook.
+    const access = new AccessReviews(kube);
+    const tokens = new TokenReviews(kube, audience);
+    parts.beside = upstream => [metadataService({ kube, tokens, access, driver, log }, upstream)];
+  }
+  const sidecar = await SessionSidecar.open(parts, shown.current, listen).catch(error => {
     throw listenError('TRIVET_CBT_LISTEN', listen, error);
   });
-  keys.onChange(pair => sidecar.use(pair));
+  shown.onChange(pair => sidecar.use(pair));
   shutdown.add('sidecar', () => sidecar.close(config.TRIVET_SHUTDOWN_MS / 2));
+  const advertisement = new Advertisement({ kube, keys: shown, driver, address, audience, overlapMs, log });
   const publish = (): void => {
-    publishConfiguration(kube, driver, { address, ca: keys.current.ca }).catch(error => {
-      log.warn({ err: error }, 'the SnapshotServiceConfiguration was not published');
-    });
+    void advertisement.round();
   };
   publish();
-  keys.onChange(publish);
+  keys.onChange(pair => {
+    shown.use(pair, kube.now());
+    publish();
+  });
   const timer = setInterval(publish, PUBLISH_MS);
-  shutdown.add('configuration', async () => clearInterval(timer));
-  log.info({ port: sidecar.port, address }, 'the sidecar of snapshot sessions is served');
+  shutdown.add('advertisement', async () => clearInterval(timer));
+  log.info({ port: sidecar.port, address, audience }, 'changed blocks are served to readers in the cluster');
 }

@@ -171,6 +171,11 @@ export const configSchema = z.strictObject({
     .string()
     .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'expected the name of an endpoint')
     .optional(),
+  /** Of the tokens of Kubernetes that TRIVET_CBT_LISTEN of a connector takes; it takes none when absent. */
+  TRIVET_METADATA_AUDIENCE: z
+    .string()
+    .regex(/^[\x21-\x7e]{1,253}$/, 'expected 1 to 253 printable characters without spaces')
+    .optional(),
   /** The session manager: its admission webhook, HTTPS. */
   TRIVET_SESSION_WEBHOOK_LISTEN: z.union([z.literal('none'), listen]).default('none'),
   /** Of a connector that has no certificate yet. */

@@ -99,6 +99,16 @@ const REAP = sql(
      RETURNING id
    )${WITH_SECRET}`,
 );
+const GIVE_WAY = sql(
+  'snapshot_session_give_way',
+  `WITH ended AS (
+     DELETE FROM trivet.snapshot_session
+      WHERE tenant_id = $1
+        AND id IN (SELECT id FROM trivet.snapshot_session WHERE tenant_id = $1 AND state = 'failed' AND expires_at > now()
+                    ORDER BY created_at, id LIMIT $2 FOR UPDATE SKIP LOCKED)
+     RETURNING id
+   )${WITH_SECRET}`,
+);
 const REAP_NAMED = sql(
   'snapshot_session_reap_named',
   `WITH ended AS (
@@ -172,6 +182,10 @@ export async function readySession(tx: Tx, tenantId: string, session: ReadySessi
 export const deleteSession = async (tx: Tx, tenantId: string, id: string): Promise<void> => {
   await tx.query(DELETE, [tenantId, id]);
 };
+
+/** Failed ones, the oldest first: all that they still do is to say why. How many went. */
+export const giveWay = async (tx: Tx, tenantId: string, limit: number): Promise<number> =>
+  (await tx.query(GIVE_WAY, [tenantId, limit])).length;
 
 /** How many went. */
 export const reapSessions = async (tx: Tx, tenantId: string, limit: number): Promise<number> =>

@@ -12,6 +12,7 @@ import {
   failSession,
   findSessionById,
   findSessionByName,
+  giveWay,
   insertSession,
   lockPendingSession,
   pendingSessions,
@@ -71,7 +72,8 @@ export class SnapshotSessionService implements SnapshotSessions {
     const id = await this.database.withTenant(tenantId, async tx => {
       const made = uuidv7();
       if (await insertSession(tx, tenantId, { id: made, name, owner, ttlMs, snapshots })) {
-        if ((await countSessions(tx, tenantId)) > MAX_SESSIONS)
+        const over = (await countSessions(tx, tenantId)) - MAX_SESSIONS;
+        if (over > 0 && (await giveWay(tx, tenantId, over)) < over)
           throw new StorageError('resource_exhausted', `${MAX_SESSIONS} sessions are open: delete some`, {
             resource: 'session',
           });

@@ -100,6 +100,7 @@ export interface SessionView {
   expiresAt: Date;
 }
 
+/** Of a tenant. Failed ones are among them until another needs their place. */
 export const MAX_SESSIONS = 1_000;
 export const MAX_SESSION_SNAPSHOTS = 256;
 export const MIN_SESSION_TTL_MS = 1_000;
