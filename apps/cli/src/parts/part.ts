@@ -49,7 +49,8 @@ export interface Part {
     | 'chromium'
     | 'debian'
     | 'guest'
-    | 'azurite';
+    | 'azurite'
+    | 'helm';
   /** It begins when that one is ready, and is skipped without it. */
   readonly after?: Part['name'];
   /** The setting which says that this part is somewhere else. */

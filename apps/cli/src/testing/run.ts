@@ -158,6 +158,7 @@ export class TestRun {
       'debian',
       'guest',
       'azurite',
+      'helm',
     ] as const;
     const present = known.filter(name => parts[name] !== null);
     for (const line of missingParts(required, present, appliance.skipped)) this.#fail(`required part ${line}`);
