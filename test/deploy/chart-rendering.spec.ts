@@ -376,9 +376,17 @@ describe.skipIf(helm === '')('what was written by hand before the chart', () => 
 
 describe.skipIf(helm === '')('what helm says after an installation', () => {
   const notes = (...more: string[]): Promise<string> =>
-    runCommand(helm, ['install', 'trivet', CHART, '--namespace', 'trivet', '--dry-run=client', ...more]).then(
-      said => said.split('\nNOTES:\n')[1]!,
-    );
+    runCommand(helm, [
+      'install',
+      'trivet',
+      CHART,
+      '--namespace',
+      'trivet',
+      '--dry-run=client',
+      '--kubeconfig',
+      kubeconfig,
+      ...more,
+    ]).then(said => said.split('\nNOTES:\n')[1]!);
 
   it('is the next step: of the default the Secrets that have to be there', async () => {
     const said = await notes();
