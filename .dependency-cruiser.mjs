@@ -136,7 +136,7 @@ const FOLDERS = {
     ['doctor', 'state-backup'],
     ['backend-states', 'import', 'operator', 'testing'],
     ['backup', 'demo', 'supervisor'],
-    ['csp'],
+    ['chart', 'csp'],
     ['api', 'command-line', 'doors', 'parts'],
     ['credentials', 'state', 'tgt-processes'],
     ['ports'],

@@ -117,6 +117,7 @@ const TASKS = [
   'administer',
   'buckets',
   'changed-blocks',
+  'helm',
   'install',
   'kubernetes-sessions',
   'kubernetes',

@@ -196,8 +196,22 @@ interface Pod {
   terminationGracePeriodSeconds?: number;
   securityContext: Record<string, unknown>;
   containers: Container[];
-  volumes: { name: string; secret?: MountedSecret; emptyDir?: object }[];
+  volumes: { name: string; secret?: MountedSecret; projected?: ProjectedSecrets; emptyDir?: object }[];
 }
+interface ProjectedSecrets {
+  defaultMode: number;
+  sources: { secret: { name: string; items: MountedSecret['items'] } }[];
+}
+
+/** Of a volume, mounted as it is or together with others. */
+const secretsIn = ({ secret, projected }: Pod['volumes'][number]): MountedSecret[] =>
+  secret
+    ? [secret]
+    : (projected?.sources ?? []).map(({ secret: { name, items } }) => ({
+        secretName: name,
+        items,
+        defaultMode: projected!.defaultMode,
+      }));
 
 describe('Kubernetes manifests', () => {
   const documents = (name: string) => parseAllDocuments(read(`deploy/kubernetes/${name}`)).map(doc => doc.toJS());
@@ -206,7 +220,8 @@ describe('Kubernetes manifests', () => {
     resources: string[];
   };
   const [config] = documents('config.yaml');
-  const podOf = (role: string): Pod => documents(`${role}.yaml`)[0].spec.template.spec;
+  const podOf = (role: string): Pod =>
+    documents(`${role}.yaml`).find(({ kind }) => /^(Deployment|Job)$/.test(kind)).spec.template.spec;
   const secretKeys = Object.keys(documents('secret.example.yaml')[0].stringData);
 
   it('are all listed, but for the examples', () => {
@@ -221,6 +236,21 @@ describe('Kubernetes manifests', () => {
     expect(files.filter(file => file !== 'kustomization.yaml' && !examples.includes(file)).sort()).toEqual(
       [...listed].sort(),
     );
+  });
+
+  it('give the migrations the settings of the others, by kustomize, too', () => {
+    const [own] = documents('migrate.yaml');
+    expect(own).toMatchObject({ kind: 'ConfigMap', data: config.data });
+    expect(documents('migrate.yaml').at(-1).spec.template.spec.containers[0].envFrom).toEqual([
+      { configMapRef: { name: own.metadata.name } },
+    ]);
+    const { replacements } = parse(read('deploy/kubernetes/kustomization.yaml'));
+    expect(replacements).toEqual([
+      {
+        source: { kind: 'ConfigMap', name: config.metadata.name, fieldPath: 'data' },
+        targets: [{ select: { kind: 'ConfigMap', name: own.metadata.name }, fieldPaths: ['data'] }],
+      },
+    ]);
   });
 
   it("lead the HPE CSI driver to the gateway's pods", () => {
@@ -338,14 +368,13 @@ describe('Kubernetes manifests', () => {
     const listen = role === 'gateway' ? settings.TRIVET_HTTP_LISTEN : settings.TRIVET_WORKER_METRICS_LISTEN;
     if (role !== 'migrate') expect(container.ports).toContainEqual({ name: 'http', containerPort: listen.port });
     expect(container.ports ?? []).toHaveLength({ gateway: 2, worker: 1, migrate: 0 }[role]!);
-    const given = pod.volumes.flatMap(({ name, secret }) => {
-      const folder = container.volumeMounts.find(mount => mount.name === name)!.mountPath;
-      return (secret?.items ?? []).map(({ path }) => join(folder, path));
+    const given = pod.volumes.flatMap(volume => {
+      const folder = container.volumeMounts.find(mount => mount.name === volume.name)!.mountPath;
+      return secretsIn(volume).flatMap(({ items }) => items.map(({ path }) => join(folder, path)));
     });
     const used = Object.entries(own).filter(([name]) => name.endsWith('_FILE'));
     expect(given.sort()).toEqual(used.map(([, path]) => path).sort());
-    for (const { secret } of pod.volumes) {
-      if (!secret) continue;
+    for (const secret of pod.volumes.flatMap(secretsIn)) {
       expect(secret.defaultMode & 0o037).toBe(0);
       if (secret.secretName === 'trivet') for (const { key } of secret.items) expect(secretKeys).toContain(key);
     }
@@ -381,7 +410,7 @@ describe('Kubernetes manifests', () => {
       .trim();
 
   it('mount the Secret of the certificate as deploy/README.md makes it', () => {
-    const secrets = podOf('gateway').volumes.flatMap(({ secret }) => secret ?? []);
+    const secrets = podOf('gateway').volumes.flatMap(secretsIn);
     const mounted = secrets.find(({ secretName }) => secretName !== 'trivet')!;
     const command = documented('kubectl --namespace trivet create secret');
     expect(command.split(' ')).toContain(mounted.secretName);

@@ -25,6 +25,8 @@ export interface Parts {
   debian: object | null;
   /** QEMU, and the folder with kernel and disk of a Linux host. */
   guest: { folder: string } | null;
+  /** The helm that deploy/kubernetes is rendered by. */
+  helm: { path: string } | null;
 }
 
 export function parts(): Parts {

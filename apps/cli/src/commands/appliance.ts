@@ -75,6 +75,14 @@ export const APPLIANCE = [
   command('schema', 'write docs/schema.sql, which is made of the migrations, by a PostgreSQL of its own', '', {
     run: async () => (await import('./schema.js')).schema(),
   }),
+  command(
+    'manifests',
+    'write deploy/kubernetes, which is what the chart renders with its defaults, by a helm that it installs once',
+    '',
+    {
+      run: async () => (await import('./manifests.js')).manifests(),
+    },
+  ),
   command('bench', 'measure against the limits of docs/performance.md, on parts of its own', 'cosi --quick', {
     args: {
       legs: manyMaybe(

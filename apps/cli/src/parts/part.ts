@@ -50,7 +50,8 @@ export interface Part {
     | 'debian'
     | 'guest'
     | 'azurite'
-    | 'moto';
+    | 'moto'
+    | 'helm';
   /** It begins when that one is ready, and is skipped without it. */
   readonly after?: Part['name'];
   /** The setting which says that this part is somewhere else. */

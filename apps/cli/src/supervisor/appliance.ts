@@ -13,6 +13,7 @@ import { cephRgwPart } from '../parts/ceph-rgw.js';
 import { chromiumPart } from '../parts/chromium.js';
 import { debianPart } from '../parts/debian.js';
 import { guestPart } from '../parts/guest.js';
+import { helmPart } from '../parts/helm.js';
 import { libiscsiPart } from '../parts/libiscsi.js';
 import { motoPart } from '../parts/moto.js';
 import { cannotInstall, installPackages } from '../parts/packages.js';
@@ -43,6 +44,7 @@ const TEST_PARTS: readonly Part[] = [
   guestPart,
   azuritePart,
   motoPart,
+  helmPart,
 ];
 /** Of all homes of this host, each with a folder of its own in it. */
 const SHARED_FOLDERS = ['/run/trivet', '/var/lib/trivet'];

@@ -6,6 +6,7 @@ import { chromiumPath } from '../parts/chromium.js';
 import { findProgram } from '../parts/command.js';
 import { debianPart } from '../parts/debian.js';
 import { guestImage, guestPart } from '../parts/guest.js';
+import { helmProgram } from '../parts/helm.js';
 import { libiscsiPart } from '../parts/libiscsi.js';
 import { motoOf } from '../parts/moto.js';
 import { superuserUrl } from '../parts/postgres.js';
@@ -45,6 +46,8 @@ export interface TestParts {
   debian: object | null;
   /** QEMU, and the folder with kernel and disk of a Linux host. */
   guest: { folder: string } | null;
+  /** The helm that deploy/kubernetes is rendered by. */
+  helm: { path: string } | null;
   kekFile: string;
   home: string;
 }
@@ -62,6 +65,7 @@ export async function testParts(home: Home, env: Readonly<Record<string, string 
   const guest = guestImage();
   const azurite = azuriteOf(home);
   const moto = motoOf(home);
+  const helm = helmProgram();
   const configuration = home.file('ceph', 'ceph.conf');
   const mounts = isMounted(home.file('pool'));
   return {
@@ -89,6 +93,7 @@ export async function testParts(home: Home, env: Readonly<Record<string, string 
     chromium: chromium === undefined ? null : { path: chromium },
     debian: (await debianPart.check()) === undefined ? {} : null,
     guest: (await guestPart.check()) === undefined && guest !== undefined ? { folder: guest } : null,
+    helm: helm === undefined ? null : { path: helm },
     kekFile: home.kekFile,
     home: home.path,
   };

@@ -159,6 +159,7 @@ export class TestRun {
       'guest',
       'azurite',
       'moto',
+      'helm',
     ] as const;
     const present = known.filter(name => parts[name] !== null);
     for (const line of missingParts(required, present, appliance.skipped)) this.#fail(`required part ${line}`);
