@@ -87,7 +87,7 @@ const podsOf = (documents: Document[]): PodOf[] =>
   });
 
 describe.skipIf(helm === '')('the chart', () => {
-  it('is what deploy/kubernetes was rendered from; else run `./trivet manifests`', async () => {
+  it('is what deploy/kubernetes was rendered from; else run `./trivet manifest`', async () => {
     const rendered = await renderManifests(helm);
     expect(rendered.size).toBeGreaterThan(5);
     for (const [name, text] of rendered) expect(readFileSync(join(MANIFESTS, name), 'utf8'), name).toBe(text);

@@ -21,7 +21,7 @@ const schema: Schema = JSON.parse(read('values.schema.json'));
 const values = parse(read('values.yaml'));
 
 describe('deploy/kubernetes', () => {
-  it('is what the chart renders with its defaults; else run `./trivet manifests` and look at what has changed', () => {
+  it('is what the chart renders with its defaults; else run `./trivet manifest` and look at what has changed', () => {
     const { chart, manifests } = readRecord();
     expect(chart).toBe(chartHash());
     for (const [name, hash] of Object.entries(manifests))

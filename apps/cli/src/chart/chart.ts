@@ -10,7 +10,7 @@ export const MANIFESTS = join(PACKAGE_ROOT, 'deploy', 'kubernetes');
 /** Says of what the manifests were rendered, for those who have no helm. */
 export const RECORD = join(MANIFESTS, 'rendered.json');
 
-const HEADER = '# Rendered from deploy/helm/trivet by `./trivet manifests`, which renews it.\n';
+const HEADER = '# Rendered from deploy/helm/trivet by `./trivet manifest`, which renews it.\n';
 const RELEASE = ['trivet', CHART, '--namespace', 'trivet'];
 
 export interface RenderRecord {

@@ -76,11 +76,11 @@ export const APPLIANCE = [
     run: async () => (await import('./schema.js')).schema(),
   }),
   command(
-    'manifests',
+    'manifest',
     'write deploy/kubernetes, which is what the chart renders with its defaults, by a helm that it installs once',
     '',
     {
-      run: async () => (await import('./manifests.js')).manifests(),
+      run: async () => (await import('./manifest.js')).manifest(),
     },
   ),
   command('bench', 'measure against the limits of docs/performance.md, on parts of its own', 'cosi --quick', {

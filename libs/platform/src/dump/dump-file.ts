@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { closeSync, createReadStream, createWriteStream, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { createZstdCompress, createZstdDecompress } from 'node:zlib';
+import { constants, createZstdCompress, createZstdDecompress } from 'node:zlib';
 import { extract, pack } from 'tar-stream';
 import { StorageError } from '#platform/errors';
 
@@ -16,6 +16,8 @@ import { StorageError } from '#platform/errors';
  *   sums.json             last: the SHA-256 of each entry before it. A file without it was cut off.
  */
 const SUMS = 'sums.json';
+/** One changed byte may change a name and what sums.json calls it alike, since the second is a reference to the first. */
+const CHECKED = { params: { [constants.ZSTD_c_checksumFlag]: 1 } };
 
 const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
 
@@ -30,7 +32,7 @@ export class DumpWriter {
     // The number of a process is the same in every container.
     this.#part = `${path}.${randomBytes(4).toString('hex')}.part`;
     const file = createWriteStream(this.#part, { flags: 'wx', mode: 0o600 });
-    this.#written = pipeline(this.#tar, createZstdCompress(), file);
+    this.#written = pipeline(this.#tar, createZstdCompress(CHECKED), file);
     this.#written.catch(() => {});
   }
 

@@ -4,7 +4,7 @@ import { MANIFESTS, RECORD, readRecord, recordOf, renderManifests } from '../cha
 import { installHelm } from '../parts/helm.js';
 
 /** Writes what the chart renders with its defaults, and removes what it rendered before and does no more. */
-export async function manifests(): Promise<void> {
+export async function manifest(): Promise<void> {
   const say = (line: string): void => void process.stderr.write(`${line}\n`);
   const helm = await installHelm({ say, signal: new AbortController().signal, mark: {} });
   const rendered = await renderManifests(helm);
