@@ -270,7 +270,7 @@ describe('the image', () => {
     const { TABLE } = await import('../../apps/cli/src/commands/table.js');
     const [, names] = file('deploy/docker/entrypoint.sh').match(/^ {2}(migrate [^)]*)\)/m)!;
     // The others belong to a home with parts of its own.
-    const ofHomes = ['up', 'down', 'status', 'demo', 'bench', 'openapi', 'schema', 'test'];
+    const ofHomes = ['up', 'down', 'status', 'demo', 'bench', 'openapi', 'schema', 'manifest', 'test'];
     expect(names!.split(' | ').sort()).toEqual(
       [...new Set(TABLE.commands.map(({ name }) => name.split(' ')[0]!))]
         .filter(name => !ofHomes.includes(name))

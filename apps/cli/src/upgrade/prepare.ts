@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path';
 import { ConfigError, loadConfig } from '#platform/config/config';
 import { hostsIn } from '#platform/config/database-address';
 import { DatabaseClient, ofAddress } from '#platform/database/database-client';
+import { unreachable } from '#platform/schema/migrate';
 import { planUpgrade, type UpgradePlan, whoHolds } from '#platform/schema/upgrade-plan';
 import { type Finding, inLine } from '../doctor/check.js';
 import { Home, LauncherError } from '../home.js';
@@ -21,7 +22,9 @@ export async function lookAhead(
 ): Promise<{ plan: UpgradePlan; findings: Finding[] }> {
   const { TRIVET_DATABASE_OWNER_URL: ownerUrl } = loadConfig(['TRIVET_DATABASE_OWNER_URL'], settings);
   const client = new DatabaseClient(ofAddress(ownerUrl));
-  await client.connect();
+  await client.connect().catch(error => {
+    throw unreachable(ownerUrl, error);
+  });
   try {
     const plan = await planUpgrade(client);
     const findings = preflight(plan, {

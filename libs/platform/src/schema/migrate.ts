@@ -138,7 +138,7 @@ function unhurried(type: (typeof MIGRATIONS)[number]): (typeof MIGRATIONS)[numbe
 }
 
 /** Nothing was begun: whoever runs migrations looks at the address, the server, or the login. */
-function unreachable(ownerUrl: string, error: unknown): ConfigError {
+export function unreachable(ownerUrl: string, error: unknown): ConfigError {
   const { code, message } = error as NodeJS.ErrnoException;
   // A host with several addresses is refused once for each, in an error without words of its own.
   const why = message || code || 'no answer';
