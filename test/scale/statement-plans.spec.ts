@@ -151,6 +151,15 @@ describe('every statement of the product', () => {
     expect(nodes.map(node => node['Index Name'])).toContain(index);
   });
 
+  it.each([
+    ['pool_report_pools', 'volume'],
+    ['meter_elsewhere', 'bucket'],
+  ])('%s reads tallies, and no row of %s', async (name, table) => {
+    const tables = nodesOf(await planOf(statements.get(name)!)).map(node => node['Relation Name']);
+    expect(tables).toContain('tally');
+    expect(tables).not.toContain(table);
+  });
+
   it('would be refused without its index', async () => {
     await fill.query('DROP INDEX trivet.volume_applied');
     expect(await refused([statements.get('replay_of_pool')!])).not.toEqual([]);

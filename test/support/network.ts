@@ -176,10 +176,10 @@ export class NetworkHost {
   /** Each process, or goes on. */
   signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
     const pids = this.pids();
-    for (const pid of pids) process.kill(pid, signal);
+    for (const pid of pids) killIfThere(pid, signal);
     if (signal === 'SIGSTOP') return;
     // nsenter stops with the command that it waits for, and reaps nothing while it stands still.
-    for (const pid of new Set(pids.map(parentOf))) if (nameOf(pid) === 'nsenter') process.kill(pid, signal);
+    for (const pid of new Set(pids.map(parentOf))) if (nameOf(pid) === 'nsenter') killIfThere(pid, signal);
   }
 
   /** The one process with that argument; nsenter, which waits for it, hands no signals on. */
@@ -187,7 +187,7 @@ export class NetworkHost {
     const found = this.pids().filter(
       pid => nameOf(pid) !== 'nsenter' && readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').includes(argument),
     );
-    for (const pid of found) process.kill(pid, signal);
+    for (const pid of found) killIfThere(pid, signal);
   }
 
   async addresses(): Promise<string[]> {
@@ -321,6 +321,15 @@ export class Relay {
   }
 }
 
+/** One that has ended since it was listed needs none. */
+function killIfThere(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
 /** What runs that were killed have left. */
 async function sweep(): Promise<void> {
   const isLeft = (name: string): boolean => {
@@ -331,7 +340,7 @@ async function sweep(): Promise<void> {
   for (const [name = ''] of spaces.split('\n').map(line => line.split(' '))) {
     if (!isLeft(name)) continue;
     const { stdout } = await ip('netns', 'pids', name);
-    for (const pid of stdout.split('\n').filter(Boolean)) process.kill(Number(pid), 'SIGKILL');
+    for (const pid of stdout.split('\n').filter(Boolean)) killIfThere(Number(pid), 'SIGKILL');
     await ip('netns', 'del', name);
   }
   const { stdout: links } = await ip('-json', 'link', 'show');

@@ -1,5 +1,5 @@
 import type { BlockStore, ListedImage } from '#backends/block-backend';
-import type { DaemonRef } from '#backends/exporter';
+import type { DaemonRef, ObservedTarget } from '#backends/exporter';
 import type { ImageShare } from '#backends/image-share';
 import type { PeriodicTask } from '#operations/periodic/periodic-task';
 import type { Database } from '#platform/database/database';
@@ -213,13 +213,10 @@ export class BlockDriftCheck implements PeriodicTask {
     for (const target of observed) {
       const row = byName.get(target.iqn);
       if (row?.state !== 'ready') continue;
-      const wanted = [...row.initiators].sort().join();
-      const same = [...target.initiators].sort().join() === wanted && target.tid === row.tid;
-      // A host that was withdrawn in the middle of its login may have got a session all the same.
-      const stranger = target.sessions.some(({ initiator }) => !row.initiators.includes(initiator));
-      if (same && !stranger && target.path !== undefined) continue;
+      const differs = differences(row, target);
+      if (differs.length === 0) continue;
       log.warn(
-        { volume: row.name, target: target.iqn },
+        { volume: row.name, target: target.iqn, differs },
         'its target differs from what was asked for; it is applied again',
       );
       await replay(row);
@@ -233,6 +230,18 @@ export class BlockDriftCheck implements PeriodicTask {
       await replay(row);
     }
   }
+}
+
+/** In what, for the log. */
+function differences(row: ExportedRow, target: ObservedTarget): string[] {
+  const wanted = [...row.initiators].sort().join();
+  const found: string[] = [];
+  if ([...target.initiators].sort().join() !== wanted) found.push('initiators');
+  if (target.tid !== row.tid) found.push('target id');
+  if (target.path === undefined) found.push('no unit');
+  // A host that was withdrawn in the middle of its login may have got a session all the same.
+  if (target.sessions.some(({ initiator }) => !row.initiators.includes(initiator))) found.push('session of a stranger');
+  return found;
 }
 
 /** What went away after it was listed, and its row with it, is no orphan. A temporary may only be listed. */

@@ -1,6 +1,7 @@
 import type { Slot } from '#operations/accepting/accept';
 import { defineOperation } from '#operations/definitions/define-operation';
 import type { Handling, Step } from '#operations/definitions/handler';
+import { isStorageError, StorageError } from '#platform/errors';
 import { cutSeconds, volumeExtents } from '#platform/metrics/metrics';
 import { GROUP_GONE, GROUP_READY } from '#storage/block/groups/snapshot-group-store';
 import { EXTENT_LIMIT, PAUSE_LIMIT_MS, requireShortPause } from '#storage/block/snapshots/cut-limits';
@@ -46,7 +47,8 @@ function takeSnapshots({ blocks }: BlockNeeds): Handling<Cut[], CreateSnapshotGr
   const discard: Step<Cut[], CreateSnapshotGroupRequest> = {
     ...remove,
     name: 'discard',
-    run: async (cuts, context) => (context.operation.attempt > 1 ? remove.run(cuts, context) : undefined),
+    run: async (cuts, context) =>
+      context.operation.attempt > 1 ? remove.run(cuts, context).catch(asUnderWay) : undefined,
   };
   const predict: Step<Cut[], CreateSnapshotGroupRequest> = {
     name: 'predict',
@@ -109,4 +111,10 @@ function takeSnapshots({ blocks }: BlockNeeds): Handling<Cut[], CreateSnapshotGr
       writer.write(GROUP_GONE, resourceOf(operation));
     },
   };
+}
+
+/** What a worker that died has open is let go of by the cluster within half a minute: no conflict that a caller could mend. */
+function asUnderWay(error: unknown): never {
+  if (!isStorageError(error) || error.kind !== 'failed_precondition' || error.retry !== 'later') throw error;
+  throw new StorageError('aborted', error.message, { retry: 'later', cause: error });
 }
