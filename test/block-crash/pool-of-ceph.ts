@@ -37,8 +37,23 @@ export class PoolOfCeph implements PoolImages {
   async bytes(kind: ImageKind, id: string, folder = ''): Promise<Buffer> {
     const { at } = placeOf(this.path(kind, id, folder));
     const found = await this.admin.call(soon(), 'look', this.cephPool, at);
-    if (!found) throw new Error(`${kind} ${id} is missing`);
+    if (!found) throw new Error(`${kind} ${id} is missing: ${await this.traces(this.path(kind, id, folder), id)}`);
     return Buffer.from(await this.admin.call(soon(), 'read', this.cephPool, at, 0, found.size));
+  }
+
+  /** What the cluster has of an image that is not seen, each asked for by itself. */
+  private async traces(path: string, id: string): Promise<string> {
+    const { at } = placeOf(path);
+    const name = 'name' in at ? at.name : '';
+    const found = await Promise.allSettled([
+      this.admin.call(soon(), 'idOf', this.cephPool, name),
+      this.admin.call(soon(), 'listedId', this.cephPool, name),
+      this.admin.call(soon(), 'look', this.cephPool, at),
+      this.admin.call(soon(), 'names', this.cephPool),
+      this.admin.call(soon(), 'trashed', this.cephPool),
+      this.admin.call(soon(), 'keys', this.cephPool, `trivet_records.${id.at(-1)}`, id, '', 100),
+    ]);
+    return JSON.stringify(found.map(one => (one.status === 'fulfilled' ? (one.value ?? null) : String(one.reason))));
   }
 
   /** Names like ours, and an image like ours in the trash: somebody else's, which stay as they are. */

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -18,6 +18,18 @@ const homes = new TestHomes();
 let home: TestHome;
 let placement: Placement;
 
+const aside = (): string => `${placement.data}.of-17.2`;
+const whole = (): string => `${placement.data}.instead-of-17.2`;
+const context = (): PartContext =>
+  ({
+    home: Home.find(home.home)!,
+    mark: {},
+    throwAway: false,
+    install: true,
+    say: () => {},
+    signal: new AbortController().signal,
+  }) as unknown as PartContext;
+
 beforeAll(async () => {
   home = homes.at('home');
   // Without Ceph, which needs its seconds.
@@ -27,19 +39,11 @@ beforeAll(async () => {
   const found = Home.find(home.home)!;
   placement = await place(found);
   rmSync(placement.data, { recursive: true });
-  const context = {
-    home: found,
-    mark: {},
-    throwAway: false,
-    install: true,
-    say: () => {},
-    signal: new AbortController().signal,
-  } as unknown as PartContext;
-  const old = { ...placement, binaries: await programsOf(BEFORE, placement, context) };
+  const old = { ...placement, binaries: await programsOf(BEFORE, placement, context()) };
   const passwords = passwordsOf(found);
   const port = await freePort();
-  await initialise(old, passwords.postgres, context);
-  await whileItServes(old, port, context, async () => {
+  await initialise(old, passwords.postgres, context());
+  await whileItServes(old, port, context(), async () => {
     await createRoles(port, passwords);
     const ownerUrl = urls(port, passwords).TRIVET_DATABASE_OWNER_URL!;
     await migrate(ownerUrl);
@@ -49,6 +53,10 @@ beforeAll(async () => {
   // An attempt that was killed while it made the new one.
   mkdirSync(`${placement.data}.next`, { recursive: true });
   writeFileSync(join(`${placement.data}.next`, 'PG_VERSION'), '18\n');
+  // An earlier one, and the lock of a server that was killed: this process's id is of somebody else now.
+  mkdirSync(`${placement.data}.of-17`);
+  writeFileSync(join(`${placement.data}.of-17`, 'earlier'), '');
+  writeFileSync(join(placement.data, 'postmaster.pid'), `${process.pid}\n`);
 }, 300_000);
 afterAll(() => homes.clear());
 
@@ -77,7 +85,7 @@ it('nothing is changed where the programs of that version cannot be had', async 
 it('the data are taken over at the first up, and the old ones stay beside them', async () => {
   const said = await home.must('up', '--detach', '--parts-only');
   expect(said).toContain('the database of PostgreSQL 17 is taken over to 18');
-  expect(said).toContain(`${placement.data}.of-17 is not needed any more`);
+  expect(said).toContain(`${aside()} is not needed any more`);
   expect(await kept()).toEqual([{ name: 'kept' }]);
   // It is the database that counts, and nothing is left to migrate.
   const looked = await home.must('migrate', '--check');
@@ -88,21 +96,62 @@ it('the data are taken over at the first up, and the old ones stay beside them',
   );
   expect(standing).toEqual([{ counts: true }]);
   expect(majorOfData(placement.data)).toBe('18');
-  expect(majorOfData(`${placement.data}.of-17`)).toBe('17');
+  expect(majorOfData(aside())).toBe('17');
+  expect(existsSync(join(`${placement.data}.of-17`, 'earlier'))).toBe(true);
+  // Nobody who knew the old one's port has met it there meanwhile.
+  const port = new URL(home.environment().TRIVET_DATABASE_OWNER_URL!).port;
+  expect(readFileSync(join(aside(), 'trivet.conf'), 'utf8')).not.toContain(`port = ${port}\n`);
   expect(existsSync(`${placement.data}.next`)).toBe(false);
   expect(readdirSync(home.file('upgrade-backups'))).toContain('postgresql-17-to-18.dump');
   await home.must('down');
 });
 
+const folders = () =>
+  readdirSync(dirname(placement.data))
+    .filter(name => name.startsWith('data'))
+    .sort();
+
 it('an up that was killed between the two renames is finished by the next', async () => {
-  renameSync(placement.data, `${placement.data}.next`);
+  renameSync(placement.data, whole());
   const said = await home.must('up', '--detach', '--parts-only');
   expect(said).not.toContain('taken over');
   expect(await kept()).toEqual([{ name: 'kept' }]);
   await home.must('down');
+  expect(folders()).toEqual(['data', 'data.of-17', 'data.of-17.2']);
+});
+
+it('what was taken over is not thrown away for an empty cluster that another release made in its place', async () => {
+  renameSync(placement.data, whole());
+  mkdirSync(placement.data);
+  writeFileSync(join(placement.data, 'PG_VERSION'), '17\n');
+  const { code, stdout, stderr } = await home.run('up', '--parts-only', '--no-install');
+  expect(stdout + stderr).toMatch(
+    /made anew by another release .* is in .*data\.instead-of-17\.2: .*move that folder away/,
+  );
+  expect(code).not.toBe(0);
+  expect(majorOfData(whole())).toBe('18');
+  rmSync(placement.data, { recursive: true });
+});
+
+it('an up that was killed before the two renames begins anew, since the old one may have served since', async () => {
+  renameSync(aside(), placement.data);
+  const owner = passwordsOf(Home.find(home.home)!);
+  const old = { ...placement, binaries: await programsOf(BEFORE, placement, context()) };
+  const port = await freePort();
+  await whileItServes(old, port, context(), async () => {
+    await ask(
+      urls(port, owner).TRIVET_DATABASE_OWNER_URL!,
+      "INSERT INTO trivet.tenant (id, name) VALUES (gen_random_uuid(), 'later')",
+    );
+  });
+  const said = await home.must('up', '--detach', '--parts-only');
+  expect(said).toContain('the database of PostgreSQL 17 is taken over to 18');
   expect(
-    readdirSync(dirname(placement.data))
-      .filter(name => name.startsWith('data'))
-      .sort(),
-  ).toEqual(['data', 'data.of-17']);
+    await ask(
+      home.environment().TRIVET_DATABASE_OWNER_URL!,
+      "SELECT FROM trivet.tenant WHERE name IN ('kept', 'later')",
+    ),
+  ).toHaveLength(2);
+  await home.must('down');
+  expect(folders()).toEqual(['data', 'data.of-17', 'data.of-17.2']);
 });

@@ -3,6 +3,7 @@ import { chownSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, wri
 import { join } from 'node:path';
 import { DatabaseClient } from '#platform/database/database-client';
 import { type Home, isRoot, writeWhole } from '../home.js';
+import { workingFolderOf } from '../processes/process.js';
 import { runCommand } from './command.js';
 import type { PartContext } from './part.js';
 import type { Placement } from './postgres-binaries.js';
@@ -134,4 +135,16 @@ export async function createRoles(port: number, passwords: Passwords): Promise<v
     const database = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [DATABASE]);
     if (database.rowCount === 0) await client.query(`CREATE DATABASE ${DATABASE} OWNER trivet_owner`);
   });
+}
+
+/**
+ * The server refuses to start while its lock names a living process, whichever that is now (after a reboot, often
+ * another). Ours works in the data folder; any other is a stranger.
+ */
+export function removeStaleLock(data: string): void {
+  const lock = join(data, 'postmaster.pid');
+  if (!existsSync(lock)) return;
+  const pid = Number(readFileSync(lock, 'utf8').split('\n')[0]);
+  if (Number.isInteger(pid) && pid > 0 && workingFolderOf(pid) === data) return;
+  rmSync(lock, { force: true });
 }

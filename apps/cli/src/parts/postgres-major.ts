@@ -1,23 +1,36 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statfsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statfsSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { DatabaseClient, ofAddress } from '#platform/database/database-client';
 import { dump } from '#platform/dump/dump';
 import { load } from '#platform/dump/load';
 import { bareEnvironment, surroundings } from '../environment.js';
 import { isRoot, LauncherError } from '../home.js';
 import { humanBytes } from '../human-bytes.js';
+import { findFreePort } from '../ports.js';
 import { VERSION } from '../version.js';
 import { findProgram, runCommand } from './command.js';
 import { keep, keptFolder } from './kept.js';
 import type { PartContext } from './part.js';
 import { hydrate, type Placement } from './postgres-binaries.js';
-import { createRoles, initialise, passwordsOf, urls, writeServerSettings } from './postgres-cluster.js';
+import {
+  createRoles,
+  initialise,
+  passwordsOf,
+  removeStaleLock,
+  urls,
+  writeServerSettings,
+} from './postgres-cluster.js';
 
 /*
  * A release that brings a newer major version of PostgreSQL takes the home's data over at its first `up`: the server that wrote
  * them is started once more, a backup is written, and loaded into a cluster of the new version, which then takes the place
  * of the old one. That one stays beside it, untouched, and the backup in `upgrade-backups`. The package has neither pg_upgrade
- * nor pg_dump. Whoever is killed in between finds the old cluster in its place at the next start, or both ready to change places.
+ * nor pg_dump.
+ *
+ *   data                 the cluster of the home
+ *   data.next            the new one, while it is made: begun anew by the next start
+ *   data.instead-of-17   the new one, whole: what is left are two renames
+ *   data.of-17           the old one; data.of-17.2, where that name was taken
  */
 
 /** The last of each major version that earlier releases may have written with. */
@@ -27,8 +40,23 @@ const SERVER_MS = 10 * 60_000;
 
 /** Where a new cluster is made. */
 const nextOf = ({ data }: Placement): string => `${data}.next`;
-/** Where the old one stays. */
-const asideOf = ({ data }: Placement, major: string): string => `${data}.of-${major}`;
+
+/** Where the old one is to stay. */
+function asideOf({ data }: Placement, major: string): string {
+  for (let n = 1; ; n++) {
+    const aside = `${data}.of-${major}${n === 1 ? '' : `.${n}`}`;
+    if (!existsSync(aside)) return aside;
+  }
+}
+
+/** A new one that is whole, and where the old one is to stay. */
+function pendingOf({ data }: Placement): { whole: string; aside: string } | undefined {
+  const begin = `${basename(data)}.instead-of-`;
+  const name = existsSync(dirname(data)) ? readdirSync(dirname(data)).find(one => one.startsWith(begin)) : undefined;
+  return name === undefined
+    ? undefined
+    : { whole: join(dirname(data), name), aside: `${data}.of-${name.slice(begin.length)}` };
+}
 
 export const majorOfData = (data: string): string | undefined => {
   const file = join(data, 'PG_VERSION');
@@ -36,14 +64,18 @@ export const majorOfData = (data: string): string | undefined => {
 };
 
 /** Nothing happens where the data are of this major version, or not there yet. */
-export async function raiseCluster(placement: Placement, port: number, context: PartContext): Promise<void> {
-  const next = { ...placement, data: nextOf(placement) };
+export async function raiseCluster(placement: Placement, context: PartContext): Promise<void> {
+  const pending = pendingOf(placement);
   const from = majorOfData(placement.data);
-  if (from === undefined) {
-    // Cut off between the two renames: the new one was whole by then.
-    if (majorOfData(next.data) !== undefined) renameSync(next.data, placement.data);
-    return;
-  }
+  if (pending && from === undefined) return renameSync(pending.whole, placement.data);
+  if (pending && existsSync(pending.aside))
+    throw new LauncherError(
+      `${placement.data} was made anew by another release while its database was being taken over, and what was taken over is in ${pending.whole}: ` +
+        `if nothing of worth is in ${placement.data}, move that folder away and run ./trivet up; else move ${pending.whole} away`,
+    );
+  // Killed before the first rename: the old one may have served since.
+  if (pending) rmSync(pending.whole, { recursive: true });
+  if (from === undefined) return;
   const to = await majorOfPrograms(placement.binaries);
   if (from === to) return;
   if (Number(from) > Number(to))
@@ -52,7 +84,12 @@ export async function raiseCluster(placement: Placement, port: number, context: 
     );
   context.say(`the database of PostgreSQL ${from} is taken over to ${to}`);
   const old = { ...placement, binaries: await programsOf(from, placement, context) };
+  const aside = asideOf(placement, from);
+  const whole = aside.replace('.of-', '.instead-of-');
+  const next = { ...placement, data: nextOf(placement) };
   rmSync(next.data, { recursive: true, force: true });
+  // Not its own: a worker elsewhere would go on with the old one.
+  const port = await findFreePort();
   const file = await backUpOld(old, port, from, to, context);
   const passwords = passwordsOf(context.home);
   await initialise(next, passwords.postgres, context);
@@ -60,9 +97,10 @@ export async function raiseCluster(placement: Placement, port: number, context: 
     await createRoles(port, passwords);
     await load(ownerOf(port, context), file, { declare: true, say: context.say });
   });
-  renameSync(placement.data, asideOf(placement, from));
-  renameSync(next.data, placement.data);
-  context.say(`the database is of PostgreSQL ${to} now; ${asideOf(placement, from)} is not needed any more`);
+  renameSync(next.data, whole);
+  renameSync(placement.data, aside);
+  renameSync(whole, placement.data);
+  context.say(`the database is of PostgreSQL ${to} now; ${aside} is not needed any more`);
 }
 
 const ownerOf = (port: number, { home }: PartContext): string =>
@@ -156,6 +194,7 @@ export async function whileItServes(
 ): Promise<void> {
   const { binaries, data, uid, gid } = placement;
   writeServerSettings(placement, port, throwAway);
+  removeStaleLock(data);
   const control = (...args: string[]) =>
     runCommand(join(binaries, 'bin', 'pg_ctl'), ['-D', data, '-w', '-s', '-t', String(SERVER_MS / 1000), ...args], {
       uid,

@@ -1,12 +1,19 @@
-import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { bareEnvironment } from '../environment.js';
 import type { Home } from '../home.js';
 import { listensAt } from '../processes/listeners.js';
-import { workingFolderOf } from '../processes/process.js';
 import type { Lack, Part, PartContext } from './part.js';
 import { hydrate, packagedBinaries, place } from './postgres-binaries.js';
-import { answers, createRoles, initialise, own, passwordsOf, urls, writeServerSettings } from './postgres-cluster.js';
+import {
+  answers,
+  createRoles,
+  initialise,
+  own,
+  passwordsOf,
+  removeStaleLock,
+  urls,
+  writeServerSettings,
+} from './postgres-cluster.js';
 import { raiseCluster } from './postgres-major.js';
 
 export const postgresPart: Part = {
@@ -32,7 +39,7 @@ export const postgresPart: Part = {
     const port = await context.ports.take('postgres');
     own(placement.sockets, placement);
     own(dirname(placement.data), placement);
-    await raiseCluster(placement, port, context);
+    await raiseCluster(placement, context);
     await initialise(placement, passwords.postgres, context);
     writeServerSettings(placement, port, context.throwAway);
     await context.run({
@@ -60,16 +67,4 @@ export const postgresPart: Part = {
 /** For tests and doctor, which make databases of their own. */
 export function superuserUrl(home: Home, port: number): string {
   return `postgresql://postgres:${passwordsOf(home).postgres}@127.0.0.1:${port}/postgres`;
-}
-
-/**
- * The server refuses to start while its lock names a living process, whichever that is now (after a reboot, often
- * another). Ours works in the data folder; any other is a stranger.
- */
-function removeStaleLock(data: string): void {
-  const lock = join(data, 'postmaster.pid');
-  if (!existsSync(lock)) return;
-  const pid = Number(readFileSync(lock, 'utf8').split('\n')[0]);
-  if (Number.isInteger(pid) && pid > 0 && workingFolderOf(pid) === data) return;
-  rmSync(lock, { force: true });
 }

@@ -22,23 +22,45 @@ export async function backUp({ file }: { file: string }): Promise<void> {
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
-/** @returns what it is, in a line for people */
-export async function writeBackup(path: string, current: Readonly<Record<string, string>>): Promise<string> {
+/** Another host has migrated the database since it was looked at. */
+export class MigratedMeanwhile extends Error {}
+
+/** The upgrade before which a backup is taken. */
+export interface Upgrade {
+  applied: readonly string[];
+  /** Its last migration. */
+  last: string;
+}
+
+/**
+ * @returns what it is, in a line for people
+ * @throws MigratedMeanwhile when it would not be from before this upgrade
+ */
+export async function writeBackup(
+  path: string,
+  current: Readonly<Record<string, string>>,
+  upgrade?: Upgrade,
+): Promise<string> {
   if (existsSync(path)) throw new LauncherError(`${path} is there already; name another file`, EXIT.usage);
   const config = loadConfig(['TRIVET_DATABASE_OWNER_URL', 'TRIVET_KEK_FILE'], current);
   const keyring = loadKeyring(config.TRIVET_KEK_FILE);
   const home = Home.find();
   const begin = performance.now();
-  const { rows } = await dump(config.TRIVET_DATABASE_OWNER_URL, path, {
+  const { rows, unrecorded } = await dump(config.TRIVET_DATABASE_OWNER_URL, path, {
     release: VERSION,
     settings: Object.fromEntries(
       Object.entries(current).filter(([name]) => !isSecret(name) && !isDatabaseAddress(name)),
     ),
     more: credentialsOf(home, new SecretBox(keyring)),
-    mayWrite: about => requireKeys(about, keyring, home),
+    ...(upgrade && { before: upgrade.last }),
+    mayWrite: about => {
+      if (upgrade && about.migrations.join() !== upgrade.applied.join()) throw new MigratedMeanwhile();
+      requireKeys(about, keyring, home);
+    },
   });
   const seconds = ((performance.now() - begin) / 1000).toFixed(1);
-  return `${path}: ${rows} rows, ${humanBytes(statSync(path).size)}, in ${seconds} s`;
+  const unknown = unrecorded === undefined ? '' : `; the database does not know when it was taken: ${unrecorded}`;
+  return `${path}: ${rows} rows, ${humanBytes(statSync(path).size)}, in ${seconds} s${unknown}`;
 }
 
 /** Sealed as what is in the database: the file alone opens nothing. */

@@ -13,10 +13,12 @@ const WORK: TableWork = {
   rows: 10_000_000,
   seconds: 35,
   bytes: GIB,
+  staying: 0,
 };
 const PLAN: UpgradePlan = {
   made: true,
   holds: true,
+  applied: ['Trivet1795392000000'],
   unknown: [],
   pending: ['Changes1795478400000', 'Admin1795564800000'],
   work: [],
@@ -69,6 +71,17 @@ describe('before a migration', () => {
       /^fail {2}room: the disk of the database is too full/,
     );
     expect(said({}, { freeBytes: GIB })[2]).toBe('ok    room: 1 GiB free, 0 B needed');
+  });
+
+  it('wants no more room at once than one migration needs, beside what those before it keep', () => {
+    const needed = (...work: TableWork[]) =>
+      said({ work }, { freeBytes: 100 * GIB }).find(line => line.includes('room:'));
+    const index = { ...WORK, migration: 'Index1795478400001', bytes: 2 * GIB, staying: GIB };
+    const last = { ...WORK, migration: 'Admin1795564800000', bytes: 4 * GIB };
+    expect(needed(WORK, { ...WORK, table: 'volume' })).toContain('2 GiB needed');
+    expect(needed(WORK, last)).toContain('4 GiB needed');
+    expect(needed(index, last)).toContain('5 GiB needed');
+    expect(needed({ ...last, migration: 'A' }, index)).toContain('4 GiB needed');
   });
 
   it('wants a backup that it makes, or that is of the last day, or nobody who asks', () => {

@@ -78,7 +78,7 @@ function tableFindings(work: readonly TableWork[], holders: ReadonlyMap<string, 
 }
 
 function roomFinding(work: readonly TableWork[], free: number | undefined): Finding {
-  const needs = work.reduce((sum, { bytes }) => sum + bytes, 0);
+  const needs = roomOf(work);
   if (free === undefined)
     return ok('room', `the server needs about ${humanBytes(needs)}; its disk is not looked at from here`);
   const sizes = `${humanBytes(free)} free, ${humanBytes(needs)} needed`;
@@ -88,6 +88,18 @@ function roomFinding(work: readonly TableWork[], free: number | undefined): Find
     `the disk of the database is too full: ${sizes}, and ${humanBytes(SPARE_BYTES)} beside it`,
     'make room',
   );
+}
+
+/** One migration after the other: each has what those before it gave back. */
+function roomOf(work: readonly TableWork[]): number {
+  let most = 0;
+  let stayed = 0;
+  for (const migration of new Set(work.map(one => one.migration))) {
+    const tables = work.filter(one => one.migration === migration);
+    most = Math.max(most, stayed + tables.reduce((sum, { bytes }) => sum + bytes, 0));
+    stayed += tables.reduce((sum, { staying }) => sum + staying, 0);
+  }
+  return most;
 }
 
 function backupFinding(

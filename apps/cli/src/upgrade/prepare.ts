@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, rmSync, statfsSync } from 'node:fs';
+import { existsSync, statfsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { ConfigError, loadConfig } from '#platform/config/config';
 import { hostsIn } from '#platform/config/database-address';
@@ -7,14 +7,11 @@ import { unreachable } from '#platform/schema/migrate';
 import { planUpgrade, type UpgradePlan, whoHolds } from '#platform/schema/upgrade-plan';
 import { type Finding, inLine } from '../doctor/check.js';
 import { Home, LauncherError } from '../home.js';
-import { writeBackup } from '../state-backup/back-up.js';
-import { VERSION } from '../version.js';
+import { MigratedMeanwhile, writeBackup } from '../state-backup/back-up.js';
 import { preflight } from './preflight.js';
+import { backUpBefore } from './upgrade-backups.js';
 
-/** Of those that upgrades write. */
-const KEPT = 3;
 const FOLDER = 'upgrade-backups';
-const OURS = /^before-.+\.dump$/;
 
 /** Changes nothing. */
 export async function lookAhead(
@@ -52,27 +49,22 @@ export async function prepareUpgrade(
     );
   for (const finding of findings) if (finding.level === 'warn') say(inLine(finding));
   const folder = folderOf(settings);
-  if (folder === undefined || plan.pending.length === 0 || !plan.holds) return;
-  const moment = new Date().toISOString().replaceAll(/[-:]|\.\d+/g, '');
-  const path = join(folder, `before-${VERSION}-${moment}.dump`);
+  const last = plan.pending.at(-1);
+  if (folder === undefined || last === undefined || !plan.holds) return;
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    say(`backup before the upgrade: ${await writeBackup(path, settings)}`);
+    const upgrade = { applied: plan.applied, last };
+    say(
+      `backup before the upgrade: ${await backUpBefore(folder, upgrade, path => writeBackup(path, settings, upgrade))}`,
+    );
   } catch (error) {
+    // It may have nothing left to do.
+    if (error instanceof MigratedMeanwhile) return prepareUpgrade(settings, say);
     throw new LauncherError(
       `the backup before the upgrade failed, and nothing was changed: ${(error as Error).message}`,
       error instanceof LauncherError ? error.exitCode : 1,
     );
   }
-  for (const old of readdirSync(folder)
-    .filter(name => OURS.test(name))
-    .sort(byMoment)
-    .slice(0, -KEPT))
-    rmSync(join(folder, old));
 }
-
-/** Releases are compared by nobody: their names end with the moment. */
-const byMoment = (a: string, b: string): number => (a.slice(-21) < b.slice(-21) ? -1 : 1);
 
 function folderOf({
   TRIVET_UPGRADE_BACKUPS: given,

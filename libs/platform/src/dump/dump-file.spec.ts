@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -45,6 +45,18 @@ describe('the file of a backup', () => {
     expect(existsSync(path)).toBe(false);
     await writer.close();
     expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it('takes away what was left of its name a day ago, and nothing else', async () => {
+    const names = ['a.dump.00c0ffee.part', 'a.dump.0000beef.part', 'b.dump.00c0ffee.part', 'a.dump.old.part'];
+    for (const name of names) {
+      writeFileSync(join(folder, name), '');
+      // A day, but for an hour: still being written.
+      const hours = name.includes('beef') ? 23 : 25;
+      utimesSync(join(folder, name), new Date(), new Date(Date.now() - hours * 3_600_000));
+    }
+    await write();
+    expect(readdirSync(folder).sort()).toEqual(['a.dump', ...names.slice(1)].sort());
   });
 
   it('that cannot be written says so, and does not wait for ever', async () => {

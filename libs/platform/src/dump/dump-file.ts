@@ -1,7 +1,18 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { closeSync, createReadStream, createWriteStream, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
-import { dirname } from 'node:path';
+import {
+  closeSync,
+  createReadStream,
+  createWriteStream,
+  existsSync,
+  fsyncSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { constants, createZstdCompress, createZstdDecompress } from 'node:zlib';
 import { extract, pack } from 'tar-stream';
@@ -21,6 +32,20 @@ const CHECKED = { params: { [constants.ZSTD_c_checksumFlag]: 1 } };
 
 const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
 
+const PART = /^(.+)\.[0-9a-f]{8}\.part$/;
+/** Whoever still writes one has written to it since. */
+const LEFT_MS = 24 * 3_600_000;
+
+/** What dumps left that were killed while they wrote, to files of these names. */
+export function removeLeftParts(folder: string, isOurs: (name: string) => boolean): void {
+  for (const part of existsSync(folder) ? readdirSync(folder) : []) {
+    const [, name] = PART.exec(part) ?? [];
+    if (name === undefined || !isOurs(name)) continue;
+    const found = statSync(join(folder, part), { throwIfNoEntry: false });
+    if (found && Date.now() - found.mtimeMs > LEFT_MS) rmSync(join(folder, part), { force: true });
+  }
+}
+
 /** Writes beside the name, which exists whole or not at all; mode 0600. */
 export class DumpWriter {
   readonly #sums: Record<string, string> = {};
@@ -29,6 +54,7 @@ export class DumpWriter {
   readonly #part: string;
 
   constructor(private readonly path: string) {
+    removeLeftParts(dirname(path), name => name === basename(path));
     // The number of a process is the same in every container.
     this.#part = `${path}.${randomBytes(4).toString('hex')}.part`;
     const file = createWriteStream(this.#part, { flags: 'wx', mode: 0o600 });

@@ -1,12 +1,13 @@
 import { statSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { to as copyTo } from 'pg-copy-streams';
 import { DatabaseClient, ofAddress } from '#platform/database/database-client';
 import { DumpWriter } from '#platform/dump/dump-file';
 import { columnList, type DumpedTable, qualified, sequencesOf, tablesOf } from '#platform/dump/tables';
 import { appliedMigrations } from '#platform/schema/applied-migrations';
-import { MIGRATION_LOCK } from '#platform/schema/migrate';
+import { LOCK_EVERY_MS, MIGRATION_LOCK } from '#platform/schema/migrate';
 
 const PIECE_BYTES = 4 * 2 ** 20;
 const RECORDS_KEPT = 100;
@@ -23,28 +24,37 @@ export interface AboutDump {
   keys: readonly string[];
   /** Of the appliance that it was taken of, without passwords. */
   settings: Readonly<Record<string, string>>;
+  /** The last migration of the upgrade before which it was taken. */
+  before?: string;
 }
 
 export interface DumpOptions {
   release: string;
   settings: Readonly<Record<string, string>>;
+  before?: string;
   /** Entries besides, sealed by the caller. */
   more?: Readonly<Record<string, Buffer>>;
   /** Throws when it is not to be written. */
   mayWrite?(about: AboutDump): void;
 }
 
+export interface Dumped {
+  rows: number;
+  /** Why the database does not know of it. */
+  unrecorded?: string;
+}
+
 /**
  * Writes all that the database holds at one instant, while everything runs, by the owner's login. Migrations wait meanwhile, and
  * nothing else does: one that rewrote a table would leave it empty for a transaction that began before.
  */
-export async function dump(ownerUrl: string, path: string, options: DumpOptions): Promise<{ rows: number }> {
+export async function dump(ownerUrl: string, path: string, options: DumpOptions): Promise<Dumped> {
   const client = new DatabaseClient(ofAddress(ownerUrl));
   await client.connect();
   const writer = new DumpWriter(path);
   try {
     await client.query('SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0');
-    await client.query('SELECT pg_advisory_lock_shared($1)', [MIGRATION_LOCK]);
+    await shareMigrationLock(client);
     await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
     const tables = await tablesOf(client);
     const about: AboutDump = {
@@ -55,6 +65,7 @@ export async function dump(ownerUrl: string, path: string, options: DumpOptions)
       tables,
       keys: await keysOf(client),
       settings: options.settings,
+      ...(options.before !== undefined && { before: options.before }),
     };
     options.mayWrite?.(about);
     await writer.add('about.json', json(about));
@@ -64,12 +75,23 @@ export async function dump(ownerUrl: string, path: string, options: DumpOptions)
     await writer.add('sequences.json', json(await sequencesOf(client)));
     await client.query('COMMIT');
     await writer.finish();
-    await record(client, options.release, path, rows);
-    return { rows };
+    try {
+      await record(client, options.release, path, rows);
+      return { rows };
+    } catch (error) {
+      return { rows, unrecorded: (error as Error).message };
+    }
   } finally {
     await writer.close();
     await client.end().catch(() => {});
   }
+}
+
+/** Who waited in a statement would hold the snapshot that an index which is built beside writers waits for. */
+async function shareMigrationLock(client: DatabaseClient): Promise<void> {
+  const attempt = 'SELECT pg_try_advisory_lock_shared($1) AS taken';
+  while (!(await client.query<{ taken: boolean }>(attempt, [MIGRATION_LOCK])).rows[0]!.taken)
+    await setTimeout(LOCK_EVERY_MS);
 }
 
 /** For who asks when the last one was taken. Releases from before it have no place for that. */

@@ -11,7 +11,7 @@ import type { Migration } from '#platform/migrations/locks';
 const ROLES = ['trivet_owner', 'trivet_app', 'trivet_engine'];
 /** Any two processes that migrate the same database must meet at the same number, and a dump holds it shared. */
 export const MIGRATION_LOCK = 7_411_918;
-const LOCK_EVERY_MS = 200;
+export const LOCK_EVERY_MS = 200;
 /** Who waits for a table holds up everybody who comes after him: no migration waits for longer than callers do. */
 const TABLE_LOCK_MS = 2_000;
 const AGAIN_MS = 1_000;

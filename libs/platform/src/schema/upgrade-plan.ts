@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import type { DatabaseClient } from '#platform/database/database-client';
 import { MIGRATIONS } from '#platform/migrations/all';
-import type { Migration, TableLock } from '#platform/migrations/locks';
+import type { Migration, TableLock, Work } from '#platform/migrations/locks';
 import { appliedMigrations } from '#platform/schema/applied-migrations';
 
 /*
@@ -11,10 +11,8 @@ import { appliedMigrations } from '#platform/schema/applied-migrations';
 
 /** `seconds` were measured with so many rows. */
 const MEASURED_ROWS = 10_000_000;
-/** What is built or written anew, and the log of it. */
-const LOGGED = 2;
-/** An index of one of our tables, of that table with all of its own. */
-const OF_INDEX = 0.3;
+/** Part of a table with its indexes that is written; an index of one of ours is at most so much of it. */
+const WRITTEN: Record<Work, number> = { scan: 0, index: 0.3, rewrite: 1, update: 1 };
 /** No statement of ours holds a table for so long. */
 const LOOK_AGAIN_MS = 2_000;
 
@@ -25,8 +23,10 @@ export interface TableWork extends TableLock {
   rows: number;
   /** Reckoned for these rows. */
   seconds: number;
-  /** Of room on the server's disk, reckoned. */
+  /** Of room on the server's disk until the migration has committed, its log with it; reckoned. */
   bytes: number;
+  /** Of these, what it has more from then on. */
+  staying: number;
 }
 
 export interface UpgradePlan {
@@ -34,6 +34,7 @@ export interface UpgradePlan {
   made: boolean;
   /** Volumes or buckets are in it. */
   holds: boolean;
+  applied: readonly string[];
   /** Of a newer release, which this one does not know. */
   unknown: readonly string[];
   pending: readonly string[];
@@ -53,6 +54,7 @@ export async function planUpgrade(
   return {
     made,
     holds: made && (await holdsAnything(client)),
+    applied,
     unknown: applied.filter(name => !known.has(name)),
     pending: pending.map(({ name }) => name),
     work: made ? await workOf(client, pending) : [],
@@ -78,27 +80,26 @@ async function workOf(client: DatabaseClient, pending: readonly (new () => Migra
     Object.entries(new type().locks).map(([table, lock]) => ({ migration: type.name, table, lock })),
   );
   const { rows: sizes } = await client.query<{ table: string; rows: number; bytes: number }>(
-    `SELECT t.name AS table, sum(greatest(c.reltuples, 0))::float8 AS rows,
-            sum(pg_total_relation_size(c.oid))::float8 AS bytes
-       FROM unnest($1::text[]) AS t(name)
-      CROSS JOIN LATERAL pg_partition_tree(to_regclass('trivet.' || t.name)) p
-       JOIN pg_class c ON c.oid = p.relid AND p.isleaf
-      GROUP BY t.name`,
+    `SELECT c.relname AS table, greatest(c.reltuples, 0)::float8 AS rows, pg_total_relation_size(c.oid)::float8 AS bytes
+       FROM pg_class c
+      WHERE c.relnamespace = 'trivet'::regnamespace AND c.relkind = 'r' AND c.relname = ANY ($1)`,
     [[...new Set(locks.map(({ table }) => table))]],
   );
   const sizeOf = new Map(sizes.map(({ table, ...size }) => [table, size]));
   return locks.map(({ migration, table, lock }) => {
     // What a migration before it makes is empty.
     const { rows, bytes } = sizeOf.get(table) ?? { rows: 0, bytes: 0 };
-    const isCopied = lock.work.includes('rewrite') || lock.work.includes('update');
-    const part = isCopied ? 1 : lock.work.includes('index') ? OF_INDEX : 0;
+    const written = Math.ceil(bytes * Math.max(0, ...lock.work.map(work => WRITTEN[work])));
     return {
       ...lock,
       migration,
       table,
       rows,
       seconds: (lock.seconds * rows) / MEASURED_ROWS,
-      bytes: Math.ceil(bytes * part * LOGGED),
+      // Once in the table or its index, once in the log.
+      bytes: 2 * written,
+      // The old table goes with the commit that brings the new one.
+      staying: lock.work.includes('rewrite') ? 0 : written,
     };
   });
 }
