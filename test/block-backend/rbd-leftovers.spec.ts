@@ -126,6 +126,25 @@ describe.skipIf(!rbd)('what a call of librbd leaves that was cut off', () => {
     await admin().call(soon(), 'reap', harness.cephPool, theirs);
   });
 
+  it('a clone that cannot be opened for what is missing of its parent is there all the same, and keeps its name', async () => {
+    const image = await bench.volume('parent');
+    const clone = await bench.make({ kind: 'copy', source: image, thick: false });
+    const header = `rbd_header.${await idOf(imageName(image))}`;
+    const key = (await rados('listomapkeys', header)).stdout.split('\n').find(one => one.startsWith('snapshot_'))!;
+    const value = join(folder, 'snapshot');
+    await rados('getomapval', header, key, value);
+    await rados('rmomapkey', header, key);
+    try {
+      await enteredBefore(clone.id, 2 * HOUR_MS);
+      await expect(harness.backend.inspectImage(clone, soon())).rejects.toMatchObject({ kind: 'unavailable' });
+      await expect(audit()).rejects.toMatchObject({ kind: 'unavailable' });
+      expect(await names()).toContain(imageName(clone));
+    } finally {
+      await rados('setomapval', header, key, '--input-file', value);
+    }
+    expect(await bench.text(clone, 6)).toBe('parent');
+  });
+
   describe('of a rename', () => {
     const content = { kind: 'empty', sizeBytes: BigInt(MIB), thick: false } as const;
     /** @param isListed under its new name already */

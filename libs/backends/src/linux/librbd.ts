@@ -106,15 +106,26 @@ export interface ImageFacts {
   parent?: ParentOf;
 }
 
-/** Undefined when there is none. */
+/**
+ * Undefined when there is none. To open it may also fail with ENOENT for what it was cloned from, or in the middle of a change:
+ * what is there and stays shut is EIO, since who takes it for gone makes another one, or removes its name.
+ */
 export async function lookAtImage(pool: RadosPool, at: ImageAt): Promise<ImageFacts | undefined> {
-  try {
-    return await withImage(pool, at, true, factsOf);
-  } catch (error) {
-    if ((error as { code?: string }).code === 'ENOENT') return undefined;
-    throw error;
-  }
+  for (let attempt = 1; ; attempt++)
+    try {
+      return await withImage(pool, at, true, factsOf);
+    } catch (error) {
+      if ((error as { code?: string }).code !== 'ENOENT') throw error;
+      if (at.snapshot !== undefined || !(await isThere(pool, at))) return undefined;
+      if (attempt === RACES) throw foreignError('rbd_open, of an image that is there', -EIO);
+    }
 }
+
+const isThere = async (pool: RadosPool, at: ImageAt): Promise<boolean> =>
+  'id' in at ? hasHeader(pool, at.id) : (await idOfName(pool, at.name)) !== undefined;
+
+const hasHeader = async (pool: RadosPool, id: string): Promise<boolean> =>
+  (await pool.read(`rbd_header.${id}`, 1)) !== undefined;
 
 async function factsOf(image: Pointer): Promise<ImageFacts> {
   const rbd = librbd();
@@ -239,7 +250,7 @@ export async function renameImage(pool: RadosPool, from: string, to: string): Pr
 /** Its id alone, which takes two requests and no opening of it and its parent. Undefined where the name leads to no image. */
 export async function idOfName(pool: RadosPool, name: string): Promise<string | undefined> {
   const id = (await pool.read(`rbd_id.${name}`, ID_BYTES))?.subarray(LENGTH_BYTES).toString();
-  return id && (await pool.read(`rbd_header.${id}`, 1)) ? id : undefined;
+  return id && (await hasHeader(pool, id)) ? id : undefined;
 }
 
 /** What leads from a name to an image, and not the image. */

@@ -53,6 +53,11 @@ export async function* listImages(
   const whenever = unleased(AbortSignal.any([signal]));
   for (const name of nowhere) await dropName(images, name, whenever);
   if (!isLastShare(share)) return;
-  for (const id of await records.trashed(signal)) await images.reap(id, whenever);
+  const unreaped: unknown[] = [];
+  for (const id of await records.trashed(signal))
+    await images.reap(id, whenever).catch(error => {
+      unreaped.push(error);
+    });
   await records.prune(FENCES_KEPT_MS, whenever);
+  if (unreaped.length > 0) throw unreaped[0];
 }
