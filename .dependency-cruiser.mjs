@@ -75,6 +75,7 @@ const FOLDERS = {
     ['object-storage-service', 'object-operations', 'object-drift'],
     ['accesses'],
     ['buckets'],
+    ['rights'],
     ['object-storage', 'object-dependencies', 'endpoints'],
     ['endpoint'],
   ],

@@ -3,14 +3,17 @@ import { OBJECT_OPERATIONS } from '#storage/object/object-operations';
 import { historyOf, violations } from '#test/crash/history';
 import { isPassing, Jobs } from '#test/crash/jobs';
 import { acceptCase, casesOf, describeKillPoints, inTurn, type KillableLeg } from '#test/crash/kill-points';
+import { RIGHTS_SCENARIOS } from '#test/crash/rights-scenarios';
 import { SCENARIOS, type Stage } from '#test/crash/scenarios';
 import { mismatches } from '#test/crash/truth';
+import { failpointsOf } from '#test/failpoints/failpoints-of';
+import { FAKE_IAM_TRAITS } from '#test/fakes/object/fake-iam-backend';
 import { TestAppliance } from '#test/support/appliance';
 
-const objectLeg = (redis: boolean): KillableLeg<Stage> => ({
+const objectLeg = (redis: boolean, backend: 'fake' | 'fake-iam' = 'fake'): KillableLeg<Stage> => ({
   scenarios: SCENARIOS,
   handlers: handlersOf(OBJECT_OPERATIONS, {} as never),
-  create: () => TestAppliance.create({ backend: 'fake', redis, env: { TRIVET_RECONCILE_MS: '150' } }),
+  create: () => TestAppliance.create({ backend, redis, env: { TRIVET_RECONCILE_MS: '150' } }),
   stage: (appliance, name) => ({
     appliance,
     fake: appliance.fake!,
@@ -31,4 +34,17 @@ export function describeCrashPoints(kinds: readonly string[], { redis }: { redis
   const leg = objectLeg(redis);
   const cases = [...inTurn(kinds.map(kind => casesOf(leg, kind))), ...kinds.map(kind => acceptCase(leg, kind))];
   describeKillPoints(`killed at each point of ${kinds.join(' and ')}, ${redis ? 'with' : 'without'} Redis`, leg, cases);
+}
+
+/** The places that are passed only where rights belong to principals, and changes of them are seen late. */
+export function describeRightsCrashPoints(kinds: readonly string[]): void {
+  const leg: KillableLeg<Stage> = {
+    ...objectLeg(false, 'fake-iam'),
+    scenarios: RIGHTS_SCENARIOS,
+    traits: Object.keys(FAKE_IAM_TRAITS),
+    begin: async ({ fake }) => fake!.seeLate(2),
+  };
+  const elsewhere = new Set(leg.handlers.flatMap(handler => failpointsOf(handler)));
+  const cases = kinds.flatMap(kind => casesOf(leg, kind)).filter(({ at }) => !elsewhere.has(at.replace(/@\d+$/, '')));
+  describeKillPoints(`killed where rights are seen late, at ${kinds.join(', ')}`, leg, cases);
 }

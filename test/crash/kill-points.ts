@@ -43,6 +43,8 @@ export interface KillableLeg<Stage> {
   scenarios: readonly Scenario<Stage>[];
   /** Only listed, never run. */
   handlers: readonly Handler[];
+  /** Of its backend: in what places its handlers pass beside others'. */
+  traits?: readonly string[];
   /** Kinds that the background begins too: nobody is armed for them before their turn has come. */
   background?: readonly string[];
   /** With no process yet. */
@@ -70,7 +72,7 @@ export const scenarioFor = <Stage>(leg: KillableLeg<Stage>, kind: string, point:
 
 /** Each failpoint of the kind once, and where its scenarios want to die besides. */
 export function casesOf<Stage>(leg: KillableLeg<Stage>, kind: string): KillCase<Stage>[] {
-  const cases = failpointsOf(handlerOf(leg, kind)).map((point): KillCase<Stage> => {
+  const cases = failpointsOf(handlerOf(leg, kind), leg.traits).map((point): KillCase<Stage> => {
     return { scenario: scenarioFor(leg, kind, point), role: 'worker', at: `${point}@1` };
   });
   for (const scenario of leg.scenarios.filter(one => one.kind === kind))
@@ -224,7 +226,7 @@ export function describeKillPoints<Stage>(
 
     it('knows every point that these scenarios pass', () => {
       const kinds = [...new Set(scenarios.map(scenario => scenario.kind))];
-      const listed = new Set(kinds.flatMap(kind => failpointsOf(handlerOf(leg, kind))));
+      const listed = new Set(kinds.flatMap(kind => failpointsOf(handlerOf(leg, kind), leg.traits)));
       const passed = [...traced].filter(point => kinds.some(kind => point.startsWith(`${kind}:`)));
       expect(passed.filter(point => !listed.has(point))).toEqual([]);
       const wanted = cases.filter(one => one.role === 'worker').map(one => one.at.replace(/@\d+$/, ''));

@@ -29,7 +29,7 @@ const grantBoth = (stage: Stage): Promise<Outcome> =>
     [stage.bucket, 'READ_WRITE'],
     [stage.other, 'READ_ONLY'],
   ]);
-const makeAccess = async (stage: Stage): Promise<void> => {
+export const makeAccess = async (stage: Stage): Promise<void> => {
   await makeBuckets(stage);
   stage.account = credentialsOf(await mustSucceed(() => grantBoth(stage)));
 };

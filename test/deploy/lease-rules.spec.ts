@@ -55,7 +55,7 @@ it.each([
   [
     'ObjectBackend',
     'object-backend.ts',
-    'health diagnose inspectBucket traits holdsPrincipal holdsGrants signAccess measureBucket close',
+    'health diagnose inspectBucket isBucketEmpty traits holdsPrincipal holdsGrants signAccess measureBucket close',
   ],
   ['BlockBackend', 'block-backend.ts', 'health inspectPools inspectImage predictCut listImages pathOf close'],
   ['Exporter', 'exporter.ts', 'health daemonInstance listTargets writers suspectTargets close'],

@@ -31,7 +31,7 @@ describe('the backends of an appliance of tests', () => {
     ]);
     await import('#test/fakes/kinds');
     expect(known()).toEqual([
-      ['rgw', 's3', 'azure', 'fake'],
+      ['rgw', 's3', 'azure', 'fake', 'fake-iam'],
       ['reflink', 'rbd', 'fake-block'],
     ]);
   });

@@ -1,6 +1,7 @@
 /** Looks at S3 and IAM by other means than the port: for the conformance suite and the tests of access modes. */
 import { randomUUID } from 'node:crypto';
 import {
+  CreateAccessKeyCommand,
   GetUserPolicyCommand,
   IAMClient,
   ListAccessKeysCommand,
@@ -141,6 +142,7 @@ export async function openS3Harness({ endpoint, ...keys }: S3Parts): Promise<S3H
         throw error;
       }
     },
+    seedKey: async UserName => void (await iam.send(new CreateAccessKeyCommand({ UserName }))),
     grants: async name => {
       const found: Grant[] = [];
       for (const uid of await users())

@@ -26,7 +26,7 @@ import { type Parts, parts, until } from '#test/support/parts';
 export type Role = 'gateway' | 'worker';
 
 export interface ApplianceOptions {
-  backend: 'fake' | 'rgw' | 'azure' | 's3';
+  backend: 'fake' | 'fake-iam' | 'rgw' | 'azure' | 's3';
   /** Block volumes too: in a folder of the run's XFS over tgt, or on files behind the fake's faults, without root. */
   block?: BlockKind;
   /** The configuration of a Ceph of the test's own. */
@@ -52,6 +52,8 @@ function s3Backend() {
   const { endpoint, ...credentials } = parts().moto!;
   return { name: 's3', kind: 's3', config: { endpoint }, credentials };
 }
+
+const FAKE_IAM = { name: 'fake-iam', kind: 'fake-iam', credentials: {} };
 
 /** One gateway or worker as it runs in production, beside what test/entry gives it: from dist, with an environment. */
 export class DaemonProcess {
@@ -182,10 +184,11 @@ export class TestAppliance {
     const config = loadConfig(['TRIVET_DATABASE_OWNER_URL'], owner);
     await setUp(config, secrets, kind => objectBackendKinds().some(known => known.kind === kind), [
       ...withFakes(backendsOf(config), { object: fakeFile, block: block?.fakeFile }),
+      ...(options.backend === 'fake-iam' ? [{ ...FAKE_IAM, config: { file: fakeFile } }] : []),
       ...(options.backend === 'azure' ? [azureBackend(options.azureEndpoint)] : []),
       ...(options.backend === 's3' ? [s3Backend()] : []),
     ]);
-    const fake = options.backend === 'fake' ? new FakeControl(fakeFile) : undefined;
+    const fake = options.backend.startsWith('fake') ? new FakeControl(fakeFile) : undefined;
     const fakeBlock = block?.fakeFile === undefined ? undefined : new FakeBlockControl(block.fakeFile);
     return new TestAppliance(folder, database, env, redisPrefix, fakeFile, fake, socketPath, secrets, block, fakeBlock);
   }

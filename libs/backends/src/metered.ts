@@ -16,6 +16,7 @@ const OBJECT_METHODS = {
   createBucket: 'counted',
   configureBucket: 'counted',
   emptyBucket: 'counted',
+  isBucketEmpty: 'counted',
   deleteBucket: 'counted',
   putPrincipal: 'counted',
   traits: 'plain',

@@ -38,6 +38,9 @@ export interface ObjectBackend {
    */
   emptyBucket(bucket: BucketRef, signal: LeaseSignal): Promise<{ done: boolean; removed: number }>;
 
+  /** Whether this bucket holds nothing: no version, marker or upload. One that is gone, or not this one, does not. */
+  isBucketEmpty(bucket: BucketRef, signal: AbortSignal): Promise<boolean>;
+
   /** Deletes an empty bucket of ours after checking its incarnation tag once more. */
   deleteBucket(bucket: BucketRef, signal: LeaseSignal): Promise<'deleted' | 'absent' | 'not_empty' | 'foreign'>;
 
@@ -46,7 +49,7 @@ export interface ObjectBackend {
 
   /**
    * Makes the principal and its one key exist exactly as given. A repeat is harmless. A store that issues keys makes the
-   * principal alone.
+   * principal alone, and takes away what other keys it has, if one is given.
    */
   putPrincipal(principal: Principal, signal: LeaseSignal): Promise<void>;
 
@@ -60,10 +63,11 @@ export interface ObjectBackend {
   issueKey(uid: string, signal: LeaseSignal): Promise<IssuedKey>;
 
   /**
-   * Where changes of rights are seen late: asks as the holder of the key whether the store goes by `rights`; with none, whether
-   * it has forgotten the key. What is asked has no effect. Elsewhere true, and nobody is asked.
+   * Where changes of rights are seen late: asks as the holder of the key whether the store goes by what was written of it. Who
+   * is `revoked` at a bucket may do nothing there, also because the bucket or the key is gone. What is asked has no effect.
+   * Elsewhere true, and nobody is asked.
    */
-  isInForce(key: IssuedKey, rights: readonly Right[], signal: LeaseSignal): Promise<boolean>;
+  isInForce(key: IssuedKey, expected: Expected, signal: LeaseSignal): Promise<boolean>;
 
   /**
    * Takes the key away, so that nothing new can be signed with it; where keys are issued, all that the principal has. A
@@ -81,7 +85,8 @@ export interface ObjectBackend {
    * `failed_precondition`. Too large: `resource_exhausted`.
    *
    * `whose`: those whose grants may be others than were written last; absent: nobody knows. A store that keeps rights with
-   * its principals writes theirs alone, needs to know them to take anything away, and takes it away from a bucket that is gone, too.
+   * its principals writes theirs alone, and needs to know them to take anything away. It looks at the bucket only to give
+   * something: what is taken away, or denied, is so whatever has become of the bucket.
    */
   putGrants(
     bucket: GrantTarget,
@@ -206,6 +211,9 @@ export interface Right {
   bucket: string;
   mode: Grant['mode'];
 }
+
+/** What is written of a key: what it opens and does not; or that there is no such key. */
+export type Expected = readonly Right[] | 'no key';
 
 /** In what stores differ so much that who calls them must know it. */
 export interface StoreTraits {

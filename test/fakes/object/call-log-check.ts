@@ -4,6 +4,8 @@ const READING = new Set([
   'health',
   'inspectBucket',
   'measureBucket',
+  'isBucketEmpty',
+  'isInForce',
   // Of the tenant, by any worker: a repeat changes nothing.
   'limitTenant',
   'exporter.health',

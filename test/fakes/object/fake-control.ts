@@ -1,7 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import type { Grant, Principal } from '#backends/object-backend';
 import type { ErrorKind } from '#platform/errors';
 import type { FaultMode } from '#test/fakes/object/fake-faults';
 import { type BucketRow, deliverLateEffect } from '#test/fakes/object/fake-object-backend';
+import { isKnown, modesInForce, seeAll, setLateness } from '#test/fakes/object/fake-rights';
 import { FakeState } from '#test/fakes/object/fake-state';
 
 export interface CallLogRow {
@@ -63,6 +65,12 @@ export class FakeControl {
     );
   }
 
+  /** As if an administrator had made another key. */
+  seedKey(uid: string): void {
+    const key = randomUUID();
+    this.#state.run('INSERT INTO keys (access_key_id, uid, secret) VALUES (?, ?, ?)', key, uid, key);
+  }
+
   grants(bucket: string): Grant[] {
     return this.#state.all<Grant>('SELECT uid, mode FROM grants WHERE bucket = ? ORDER BY uid', bucket);
   }
@@ -87,10 +95,10 @@ export class FakeControl {
     if (changed === 0) throw new Error(`the fake store has no bucket ${name}`);
   }
 
-  /** As if an administrator had removed it behind Trivet's back. */
+  /** As if an administrator had removed it behind Trivet's back. Rights of users stay. */
   dropBucket(name: string): void {
     this.#state.write(() => {
-      this.#state.run('DELETE FROM grants WHERE bucket = ?', name);
+      this.#state.run("DELETE FROM grants WHERE bucket = ? AND policy = ''", name);
       this.#state.run('DELETE FROM buckets WHERE name = ?', name);
     });
   }
@@ -113,12 +121,32 @@ export class FakeControl {
     this.#state.run('DELETE FROM grants WHERE bucket = ?', bucket);
   }
 
-  /** As if the administrator had put it back as it was. */
+  /** Changes of keys and rights come into force with the so manieth look at their user. */
+  seeLate(looks: number): void {
+    this.#state.write(() => setLateness(this.#state, looks));
+  }
+
+  /** All changes so far are in force. */
+  seeAll(): void {
+    this.#state.write(() => seeAll(this.#state));
+  }
+
+  /** What a key lets its holder do at the bucket by what the store goes by now. */
+  modesInForce(accessKeyId: string, bucket: string): Grant['mode'][] {
+    return modesInForce(this.#state, accessKeyId, bucket);
+  }
+
+  /** Whether the store goes by that there is such a key. */
+  isKeyInForce(accessKeyId: string): boolean {
+    return isKnown(this.#state, accessKeyId);
+  }
+
   /** Bytes that a tenant may have, by owner. */
   limits(): { owner: string; bytes: string }[] {
     return this.#state.all('SELECT owner, bytes FROM limits ORDER BY owner');
   }
 
+  /** As if the administrator had put it back as it was. */
   restoreBucket({
     name,
     owner,

@@ -5,6 +5,8 @@
  */
 
 import type { BucketSpec, Grant, Principal } from '#backends/object-backend';
+import { applyIamEffect, type IamEffect } from '#test/fakes/object/fake-iam-effects';
+import { type EffectOutcome, outcome } from '#test/fakes/object/fake-outcome';
 import type { FakeState } from '#test/fakes/object/fake-state';
 
 export type FakeEffect =
@@ -17,10 +19,8 @@ export type FakeEffect =
   | { type: 'removeKey'; uid: string; accessKeyId: string }
   | { type: 'removePrincipal'; uid: string }
   | { type: 'limitTenant'; owner: string; bytes: string | null }
-  | { type: 'putGrants'; name: string; grants: readonly Grant[] };
-
-/** What the effect did: a repeat that found everything as asked is `unchanged`. */
-export type EffectOutcome = 'created' | 'changed' | 'deleted' | 'unchanged';
+  | { type: 'putGrants'; name: string; grants: readonly Grant[] }
+  | IamEffect;
 
 /** Call it inside a write transaction. */
 export function applyEffect(state: FakeState, effect: FakeEffect): EffectOutcome {
@@ -57,7 +57,7 @@ export function applyEffect(state: FakeState, effect: FakeEffect): EffectOutcome
       );
     case 'deleteBucket': {
       const deleted = state.run('DELETE FROM buckets WHERE name = ? AND objects = 0', effect.name);
-      if (deleted > 0) state.run('DELETE FROM grants WHERE bucket = ?', effect.name);
+      if (deleted > 0) state.run("DELETE FROM grants WHERE bucket = ? AND policy = ''", effect.name);
       return outcome('deleted', deleted);
     }
     case 'putPrincipal':
@@ -84,6 +84,8 @@ export function applyEffect(state: FakeState, effect: FakeEffect): EffectOutcome
       );
     case 'putGrants':
       return putGrants(state, effect.name, effect.grants);
+    default:
+      return applyIamEffect(state, effect);
   }
 }
 
@@ -120,8 +122,4 @@ function putGrants(state: FakeState, bucket: string, grants: readonly Grant[]): 
   for (const [uid, mode] of wanted)
     state.run('INSERT INTO grants (bucket, uid, mode) VALUES (?, ?, ?)', bucket, uid, mode);
   return 'changed';
-}
-
-function outcome(what: EffectOutcome, rows: number): EffectOutcome {
-  return rows > 0 ? what : 'unchanged';
 }

@@ -4,8 +4,10 @@ import type { ApplianceIdentity, BackendCredentials, ObjectBackendKind } from '#
 import { checkS3BucketName } from '#backends/s3/bucket-name';
 import { parseS3BucketParameters } from '#backends/s3/bucket-parameters';
 import { policyBytes } from '#backends/s3/bucket-policy';
+import { MAX_RIGHTS_BYTES, rightsBytes } from '#backends/s3/user-rights';
 import { StorageError } from '#platform/errors';
 import { type FakeConfig, fakeConfig } from '#test/fakes/object/fake-config';
+import { FAKE_IAM_TRAITS, FakeIamBackend } from '#test/fakes/object/fake-iam-backend';
 import { FakeObjectBackend } from '#test/fakes/object/fake-object-backend';
 
 const MAX_POLICY_BYTES = 360 * 1024;
@@ -41,6 +43,19 @@ export const fakeKind: ObjectBackendKind<FakeConfig> = {
   },
   open: (parsed: FakeConfig, _credentials: BackendCredentials, owner: ApplianceIdentity) =>
     new FakeObjectBackend(parsed, owner, MAX_POLICY_BYTES),
+};
+
+/** The same store with issued keys and rights of users, as S3 with IAM has them. */
+export const fakeIamKind: ObjectBackendKind<FakeConfig> = {
+  ...fakeKind,
+  kind: 'fake-iam',
+  policyBytes: () => 0,
+  maxPolicyBytes: 0,
+  rightsBytes,
+  maxRightsBytes: MAX_RIGHTS_BYTES,
+  traits: FAKE_IAM_TRAITS,
+  open: (parsed: FakeConfig, _credentials: BackendCredentials, owner: ApplianceIdentity) =>
+    new FakeIamBackend(parsed, owner, 0),
 };
 
 const digest = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 12);

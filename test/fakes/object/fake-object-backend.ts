@@ -9,8 +9,10 @@ import {
   type BucketInspection,
   type BucketRef,
   type BucketSpec,
+  type Expected,
   type Grant,
   type GrantTarget,
+  type IssuedKey,
   type ObjectBackend,
   type Principal,
   type PrincipalRef,
@@ -60,22 +62,22 @@ interface Call<T> {
 }
 
 export class FakeObjectBackend implements ObjectBackend {
-  readonly #state: FakeState;
+  protected readonly state: FakeState;
   readonly #owner: string;
   readonly #late = new Set<NodeJS.Timeout>();
   readonly #inFlight = new InFlight();
 
   constructor(
-    private readonly config: FakeConfig,
+    protected readonly config: FakeConfig,
     owner: ApplianceIdentity,
     private readonly maxPolicyBytes: number,
   ) {
-    this.#state = FakeState.open(config.file);
+    this.state = FakeState.open(config.file);
     this.#owner = applianceTag(owner);
   }
 
   health(signal: AbortSignal): Promise<void> {
-    return this.#call({ method: 'health', resource: '', signal, plan: () => answer(undefined) });
+    return this.call({ method: 'health', resource: '', signal, plan: () => answer(undefined) });
   }
 
   diagnose(signal: AbortSignal): Promise<BackendCheck[]> {
@@ -86,11 +88,11 @@ export class FakeObjectBackend implements ObjectBackend {
   }
 
   inspectBucket(name: string, signal: AbortSignal): Promise<BucketInspection> {
-    return this.#call({ method: 'inspectBucket', resource: name, signal, plan: () => answer(this.#inspect(name)) });
+    return this.call({ method: 'inspectBucket', resource: name, signal, plan: () => answer(this.inspect(name)) });
   }
 
   createBucket(bucket: BucketRef, _spec: BucketSpec, signal: LeaseSignal): Promise<void> {
-    return this.#bucketCall('createBucket', bucket, signal, () => {
+    return this.bucketCall('createBucket', bucket, signal, () => {
       const row = this.#row(bucket.name);
       if (row && row.owner !== this.#owner)
         throw new StorageError('already_exists', `bucket ${bucket.name} exists and belongs to somebody else`);
@@ -99,10 +101,10 @@ export class FakeObjectBackend implements ObjectBackend {
   }
 
   configureBucket(bucket: BucketRef, spec: BucketSpec, signal: LeaseSignal): Promise<void> {
-    return this.#bucketCall('configureBucket', bucket, signal, () => {
-      const found = this.#inspect(bucket.name);
+    return this.bucketCall('configureBucket', bucket, signal, () => {
+      const found = this.inspect(bucket.name);
       if (found.state === 'absent') throw missing(bucket.name);
-      if (found.state !== 'untagged' && !this.#isThis(found, bucket)) throw notThisOne(bucket.name);
+      if (found.state !== 'untagged' && !this.isThis(found, bucket)) throw notThisOne(bucket.name);
       return done({
         type: 'configureBucket',
         name: bucket.name,
@@ -114,10 +116,10 @@ export class FakeObjectBackend implements ObjectBackend {
   }
 
   emptyBucket(bucket: BucketRef, signal: LeaseSignal): Promise<{ done: boolean; removed: number }> {
-    return this.#bucketCall('emptyBucket', bucket, signal, () => {
-      const found = this.#inspect(bucket.name);
+    return this.bucketCall('emptyBucket', bucket, signal, () => {
+      const found = this.inspect(bucket.name);
       if (found.state === 'absent') return answer({ done: true, removed: 0 });
-      if (!this.#isThis(found, bucket)) throw notThisOne(bucket.name);
+      if (!this.isThis(found, bucket)) throw notThisOne(bucket.name);
       const { objects, locked_key } = this.#row(bucket.name)!;
       if (locked_key !== null)
         throw new StorageError('failed_precondition', `object ${locked_key} of bucket ${bucket.name} is locked`);
@@ -129,12 +131,18 @@ export class FakeObjectBackend implements ObjectBackend {
     });
   }
 
+  isBucketEmpty(bucket: BucketRef, signal: AbortSignal): Promise<boolean> {
+    return this.bucketCall('isBucketEmpty', bucket, signal, () => {
+      return answer(!this.isThis(this.inspect(bucket.name), bucket) || this.#row(bucket.name)!.objects === 0);
+    });
+  }
+
   deleteBucket(bucket: BucketRef, signal: LeaseSignal): Promise<'deleted' | 'absent' | 'not_empty' | 'foreign'> {
     type Result = 'deleted' | 'absent' | 'not_empty' | 'foreign';
-    return this.#bucketCall<Result>('deleteBucket', bucket, signal, () => {
-      const found = this.#inspect(bucket.name);
+    return this.bucketCall<Result>('deleteBucket', bucket, signal, () => {
+      const found = this.inspect(bucket.name);
       if (found.state === 'absent') return answer<Result>('absent');
-      if (!this.#isThis(found, bucket)) return answer<Result>('foreign');
+      if (!this.isThis(found, bucket)) return answer<Result>('foreign');
       if (this.#row(bucket.name)!.objects > 0) return answer<Result>('not_empty');
       return { effect: { type: 'deleteBucket', name: bucket.name }, result: 'deleted' };
     });
@@ -144,21 +152,21 @@ export class FakeObjectBackend implements ObjectBackend {
     return {};
   }
 
-  async issueKey(): Promise<never> {
+  async issueKey(_uid: string, _signal: LeaseSignal): Promise<IssuedKey> {
     throw new StorageError('unimplemented', 'keys of this store are chosen');
   }
 
-  async isInForce(): Promise<boolean> {
+  async isInForce(_key: IssuedKey, _expected: Expected, _signal: LeaseSignal): Promise<boolean> {
     return true;
   }
 
   putPrincipal(principal: Principal, signal: LeaseSignal): Promise<void> {
-    return this.#call({
+    return this.call({
       method: 'putPrincipal',
       resource: principal.uid,
       signal,
       plan: () => {
-        const holder = this.#state.get<{ uid: string }>(
+        const holder = this.state.get<{ uid: string }>(
           'SELECT uid FROM keys WHERE access_key_id = ?',
           principal.accessKeyId,
         );
@@ -171,7 +179,7 @@ export class FakeObjectBackend implements ObjectBackend {
 
   holdsPrincipal(principal: Principal, signal: AbortSignal): Promise<boolean> {
     const plan = () => {
-      const keys = this.#state.all<{ id: string; secret: string }>(
+      const keys = this.state.all<{ id: string; secret: string }>(
         'SELECT access_key_id AS id, secret FROM keys WHERE uid = ?',
         principal.uid,
       );
@@ -179,16 +187,16 @@ export class FakeObjectBackend implements ObjectBackend {
       const holds = keys.length === 1 && key?.id === principal.accessKeyId && key.secret === principal.secretAccessKey;
       return answer(holds);
     };
-    return this.#call({ method: 'holdsPrincipal', resource: principal.uid, signal, plan });
+    return this.call({ method: 'holdsPrincipal', resource: principal.uid, signal, plan });
   }
 
   removeKey(principal: PrincipalRef, signal: LeaseSignal): Promise<void> {
     const effect: FakeEffect = { type: 'removeKey', uid: principal.uid, accessKeyId: principal.accessKeyId };
-    return this.#call({ method: 'removeKey', resource: principal.uid, signal, plan: () => done(effect) });
+    return this.call({ method: 'removeKey', resource: principal.uid, signal, plan: () => done(effect) });
   }
 
   removePrincipal(uid: string, signal: LeaseSignal): Promise<void> {
-    return this.#call({
+    return this.call({
       method: 'removePrincipal',
       resource: uid,
       signal,
@@ -196,23 +204,33 @@ export class FakeObjectBackend implements ObjectBackend {
     });
   }
 
-  holdsGrants(bucket: GrantTarget, grants: readonly Grant[], signal: AbortSignal): Promise<boolean> {
-    return this.#bucketCall('holdsGrants', bucket, signal, () => {
+  holdsGrants(
+    bucket: GrantTarget,
+    grants: readonly Grant[],
+    signal: AbortSignal,
+    _whose?: readonly string[],
+  ): Promise<boolean> {
+    return this.bucketCall('holdsGrants', bucket, signal, () => {
       const sorted = (list: readonly Grant[]) => JSON.stringify(list.map(({ uid, mode }) => `${uid} ${mode}`).sort());
-      const there = this.#state.all<Grant>('SELECT uid, mode FROM grants WHERE bucket = ?', bucket.name);
+      const there = this.state.all<Grant>('SELECT uid, mode FROM grants WHERE bucket = ?', bucket.name);
       const is = bucket.identity === undefined || bucket.identity === this.#row(bucket.name)?.identity;
       return answer(is && sorted(there) === sorted(grants));
     });
   }
 
-  putGrants(bucket: GrantTarget, grants: readonly Grant[], signal: LeaseSignal): Promise<void> {
-    return this.#bucketCall('putGrants', bucket, signal, () => {
-      const found = this.#inspect(bucket.name);
+  putGrants(
+    bucket: GrantTarget,
+    grants: readonly Grant[],
+    signal: LeaseSignal,
+    _whose?: readonly string[],
+  ): Promise<void> {
+    return this.bucketCall('putGrants', bucket, signal, () => {
+      const found = this.inspect(bucket.name);
       if (found.state === 'absent') throw missing(bucket.name);
       if (bucket.incarnation !== undefined) {
         if (found.state === 'untagged')
           throw new StorageError('failed_precondition', `bucket ${bucket.name} has lost its tags`);
-        if (!this.#isThis(found, { ...bucket, incarnation: bucket.incarnation })) throw missing(bucket.name);
+        if (!this.isThis(found, { ...bucket, incarnation: bucket.incarnation })) throw missing(bucket.name);
       }
       if (bucket.identity !== undefined && this.#row(bucket.name)!.identity !== bucket.identity)
         throw new ReplacedBucket(bucket.name);
@@ -234,7 +252,7 @@ export class FakeObjectBackend implements ObjectBackend {
       const row = this.#row(name);
       return answer(row && BigInt(row.objects) * BigInt(FAKE_OBJECT_BYTES));
     };
-    return this.#call({ method: 'measureBucket', resource: name, signal, plan });
+    return this.call({ method: 'measureBucket', resource: name, signal, plan });
   }
 
   limitTenant(bytes: bigint | undefined, signal: LeaseSignal): Promise<void> {
@@ -243,29 +261,29 @@ export class FakeObjectBackend implements ObjectBackend {
       owner: this.#owner,
       bytes: bytes === undefined ? null : `${bytes}`,
     };
-    return this.#call({ method: 'limitTenant', resource: this.#owner, signal, plan: () => done(effect) });
+    return this.call({ method: 'limitTenant', resource: this.#owner, signal, plan: () => done(effect) });
   }
 
   forgetTenant(signal: LeaseSignal): Promise<void> {
     const plan = () => {
-      if (this.#state.get('SELECT name FROM buckets WHERE owner = ?', this.#owner))
+      if (this.state.get('SELECT name FROM buckets WHERE owner = ?', this.#owner))
         throw new StorageError('failed_precondition', 'the tenant has buckets still');
       return done({ type: 'limitTenant', owner: this.#owner, bytes: null });
     };
-    return this.#call({ method: 'forgetTenant', resource: this.#owner, signal, plan });
+    return this.call({ method: 'forgetTenant', resource: this.#owner, signal, plan });
   }
 
   close(): void {
     for (const timer of this.#late) clearTimeout(timer);
     this.#late.clear();
-    this.#inFlight.close(() => this.#state.close());
+    this.#inFlight.close(() => this.state.close());
   }
 
-  #bucketCall<T>(method: Method, bucket: GrantTarget, signal: AbortSignal, plan: () => Plan<T>): Promise<T> {
-    return this.#call({ method, resource: bucket.name, incarnation: bucket.incarnation, signal, plan });
+  protected bucketCall<T>(method: Method, bucket: GrantTarget, signal: AbortSignal, plan: () => Plan<T>): Promise<T> {
+    return this.call({ method, resource: bucket.name, incarnation: bucket.incarnation, signal, plan });
   }
 
-  #call<T>(call: Call<T>): Promise<T> {
+  protected call<T>(call: Call<T>): Promise<T> {
     return this.#inFlight.run(() => this.#logged(call));
   }
 
@@ -273,9 +291,9 @@ export class FakeObjectBackend implements ObjectBackend {
     const { method, resource, signal } = call;
     if (signal.aborted) throw timedOut(method);
     const id = this.config.callLog ? randomUUID() : '';
-    const fault = this.#state.write(() => {
+    const fault = this.state.write(() => {
       this.#log(id, call, 'begin', null);
-      return takeFault(this.#state, method, resource);
+      return takeFault(this.state, method, resource);
     });
     try {
       const result = await this.#answer(id, call, fault);
@@ -297,11 +315,11 @@ export class FakeObjectBackend implements ObjectBackend {
     }
     const ms = this.config.latencyMs + (fault?.mode === 'delay' ? (fault.delay_ms ?? 0) : 0);
     if (ms > 0) await pause(ms, method, signal);
-    const result = this.#state.write(() => {
+    const result = this.state.write(() => {
       const plan = call.plan();
       // Whatever has an effect comes with a lease: the port says so.
       if (plan.effect.type !== 'none') mayChange(signal as LeaseSignal);
-      const outcome = applyEffect(this.#state, plan.effect);
+      const outcome = applyEffect(this.state, plan.effect);
       if (plan.effect.type !== 'none') this.#log(id, call, 'effect', outcome);
       return plan.result;
     });
@@ -311,9 +329,9 @@ export class FakeObjectBackend implements ObjectBackend {
   }
 
   #keepBack<T>(call: string, { method, resource, incarnation, plan }: Call<T>, fault: Fault): void {
-    const late = this.#state.write(() => {
+    const late = this.state.write(() => {
       const { effect } = plan();
-      return this.#state.get<{ id: number }>(
+      return this.state.get<{ id: number }>(
         'INSERT INTO late_effects (call, method, resource, incarnation, effect) VALUES (?, ?, ?, ?, ?) RETURNING id',
         call,
         method,
@@ -325,12 +343,12 @@ export class FakeObjectBackend implements ObjectBackend {
     if (fault.delay_ms === null) return;
     const timer = setTimeout(() => {
       this.#late.delete(timer);
-      deliverLateEffect(this.#state, late.id);
+      deliverLateEffect(this.state, late.id);
     }, fault.delay_ms);
     this.#late.add(timer);
   }
 
-  #inspect(name: string): BucketInspection {
+  protected inspect(name: string): BucketInspection {
     const row = this.#row(name);
     if (!row) return { state: 'absent' };
     const { appliance, incarnation, identity } = row;
@@ -339,16 +357,16 @@ export class FakeObjectBackend implements ObjectBackend {
     return appliance === this.#owner ? { state: 'ours', incarnation } : { state: 'foreign', byTrivet: true, identity };
   }
 
-  #isThis(found: BucketInspection, bucket: BucketRef): boolean {
+  protected isThis(found: BucketInspection, bucket: BucketRef): boolean {
     return found.state === 'ours' && found.incarnation === bucket.incarnation;
   }
 
   #row(name: string): BucketRow | undefined {
-    return this.#state.get<BucketRow>('SELECT * FROM buckets WHERE name = ?', name);
+    return this.state.get<BucketRow>('SELECT * FROM buckets WHERE name = ?', name);
   }
 
   #log<T>(id: string, call: Call<T>, phase: 'begin' | 'effect' | 'end', outcome: string | null): void {
-    if (this.config.callLog) logCall(this.#state, { call: id, ...call }, phase, outcome);
+    if (this.config.callLog) logCall(this.state, { call: id, ...call }, phase, outcome);
   }
 }
 
@@ -388,10 +406,10 @@ export function logCall(
   );
 }
 
-const answer = <T>(result: T): Plan<T> => ({ effect: { type: 'none' }, result });
-const done = (effect: FakeEffect): Plan<void> => ({ effect, result: undefined });
+export const answer = <T>(result: T): Plan<T> => ({ effect: { type: 'none' }, result });
+export const done = (effect: FakeEffect): Plan<void> => ({ effect, result: undefined });
 
-const missing = (name: string): StorageError =>
+export const missing = (name: string): StorageError =>
   new StorageError('not_found', `bucket ${name} does not exist`, { resource: `bucket ${name}` });
 const notThisOne = (name: string): StorageError =>
   new StorageError('failed_precondition', `bucket ${name} is not the one that Trivet made`, {

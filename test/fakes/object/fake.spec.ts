@@ -2,18 +2,24 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
-import { describeObjectBackend } from '#backends/conformance/object-backend.conformance';
+import { describeObjectBackend, type ObjectBackendHarness } from '#backends/conformance/object-backend.conformance';
 import type { BucketSpec } from '#backends/object-backend';
 import { FakeControl } from '#test/fakes/object/fake-control';
-import { fakeKind } from '#test/fakes/object/fake-kind';
+import { fakeIamKind, fakeKind } from '#test/fakes/object/fake-kind';
 
 const folder = mkdtempSync(join(tmpdir(), 'trivet-fake-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-for (const kept of [':memory:conformance', join(folder, 'fake.db')]) {
-  describeObjectBackend(kept.startsWith(':') ? 'fake in memory' : 'fake in a file', async () => {
+const places = [
+  ['fake in memory', fakeKind, ':memory:conformance'],
+  ['fake in a file', fakeKind, join(folder, 'fake.db')],
+  ['fake with IAM', fakeIamKind, ':memory:iam'],
+] as const;
+
+for (const [name, kind, kept] of places) {
+  const setup = async (): Promise<ObjectBackendHarness> => {
     const open = (file: string, tenantId: string) =>
-      fakeKind.open(fakeKind.parseConfig({ file, emptyPortion: 2 }), {}, { applianceId: 'appliance', tenantId });
+      kind.open(kind.parseConfig({ file, emptyPortion: 2 }), {}, { applianceId: 'appliance', tenantId });
     const broken = (name: string, error: 'unavailable' | 'unauthenticated') => {
       const file = kept.startsWith(':') ? `${kept}-${name}` : join(folder, `${name}.db`);
       const control = new FakeControl(file);
@@ -48,6 +54,7 @@ for (const kept of [':memory:conformance', join(folder, 'fake.db')]) {
         const { versioning, quotaMaxSize, quotaMaxObjects, tags } = spec;
         return { versioning, quotaMaxSize, quotaMaxObjects, tags };
       },
+      seedKey: async uid => control.seedKey(uid),
       principalKeys: async uid => control.principals().find(p => p.uid === uid)?.keys,
       grants: async name => control.grants(name),
       close: async () => {
@@ -63,5 +70,6 @@ for (const kept of [':memory:conformance', join(folder, 'fake.db')]) {
           part.close();
       },
     };
-  });
+  };
+  describeObjectBackend(name, setup, kind === fakeIamKind ? { issuesKeys: true, namesAlone: true } : {});
 }

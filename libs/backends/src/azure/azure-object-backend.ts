@@ -94,6 +94,12 @@ export class AzureObjectBackend implements ObjectBackend {
     });
   }
 
+  isBucketEmpty(bucket: BucketRef, signal: AbortSignal): Promise<boolean> {
+    return this.#on('inspect', bucket.name, signal, async container => {
+      return !isThis(await this.#find(container, signal), bucket) || isEmpty(container, signal);
+    });
+  }
+
   /** The service deletes a container with all that it holds: whether that is nothing must be asked first. */
   deleteBucket(bucket: BucketRef, signal: LeaseSignal): Promise<'deleted' | 'absent' | 'not_empty' | 'foreign'> {
     return this.#on('delete', bucket.name, signal, async container => {

@@ -41,6 +41,8 @@ export interface ObjectBackendHarness {
   bucketSpec(name: string): Promise<Pick<BucketSpec, 'versioning' | 'quotaMaxSize' | 'quotaMaxObjects' | 'tags'>>;
   /** The store's own view of keys; undefined when it has no such principal. */
   principalKeys(uid: string): Promise<{ accessKeyId: string; secretAccessKey: string }[] | undefined>;
+  /** Another key of the principal, where keys are issued: made by somebody else. */
+  seedKey?(uid: string): Promise<void>;
   /** By the store's own view. */
   grants(name: string): Promise<Grant[]>;
   close(): Promise<void>;
@@ -106,6 +108,11 @@ export function describeObjectBackend(
     }
     const failsWith = (promise: Promise<unknown>, kind: ErrorKind) =>
       expect(promise).rejects.toMatchObject({ name: 'StorageError', kind });
+    /** What a store must look at the bucket for: where rights belong to principals, only that something is allowed. */
+    const givenTo = (): Grant[][] => {
+      const allowed: Grant[] = [{ uid: newPrincipal().uid, mode: 'read_only' }];
+      return traits.issuesKeys ? [allowed] : [allowed, []];
+    };
     const sorted = (grants: Grant[]) => grants.toSorted((a, b) => (a.uid < b.uid ? -1 : 1));
 
     describe('health', () => {
@@ -126,7 +133,7 @@ export function describeObjectBackend(
         await failsWith(down.configureBucket(ref, plain(), none()), 'unavailable');
         await failsWith(down.emptyBucket(ref, none()), 'unavailable');
         await failsWith(down.deleteBucket(ref, none()), 'unavailable');
-        await failsWith(down.putGrants(ref, [], none()), 'unavailable');
+        await failsWith(down.putGrants(ref, [], none(), [principal.uid]), 'unavailable');
         if (traits.signs) return;
         await failsWith(down.putPrincipal(principal, none()), 'unavailable');
         await failsWith(down.removeKey(principal, none()), 'unavailable');
@@ -140,7 +147,7 @@ export function describeObjectBackend(
         await failsWith(refused.inspectBucket(ref.name, none()), 'unauthenticated');
         await failsWith(refused.createBucket(ref, plain(), none()), 'unauthenticated');
         await failsWith(refused.deleteBucket(ref, none()), 'unauthenticated');
-        await failsWith(refused.putGrants(ref, [], none()), 'unauthenticated');
+        await failsWith(refused.putGrants(ref, [], none(), [principal.uid]), 'unauthenticated');
         if (traits.signs) return;
         await failsWith(refused.putPrincipal(principal, none()), 'unauthenticated');
         await failsWith(refused.removeKey(principal, none()), 'unauthenticated');
@@ -285,10 +292,20 @@ export function describeObjectBackend(
         await failsWith(backend.configureBucket(stale, plain(), none()), 'failed_precondition');
         await failsWith(backend.emptyBucket(stale, none()), 'failed_precondition');
         expect(await backend.deleteBucket(stale, none())).toBe('foreign');
-        await failsWith(backend.putGrants(stale, [], none()), 'not_found');
+        for (const grants of givenTo()) await failsWith(backend.putGrants(stale, grants, none()), 'not_found');
         expect(await backend.inspectBucket(ref.name, none())).toEqual({ state: 'ours', incarnation: ref.incarnation });
         expect(await backend.deleteBucket(ref, none())).toBe('not_empty');
         await remove(ref);
+      });
+
+      it('says whether this very bucket holds anything', async () => {
+        const ref = await make();
+        expect(await backend.isBucketEmpty(ref, none())).toBe(true);
+        await harness.seedObjects(ref.name, 1);
+        expect(await backend.isBucketEmpty(ref, none())).toBe(false);
+        expect(await backend.isBucketEmpty({ ...ref, incarnation: randomUUID() }, none())).toBe(true);
+        await remove(ref);
+        expect(await backend.isBucketEmpty(ref, none())).toBe(true);
       });
 
       it('answers absent for a missing bucket and has nothing to empty in it', async () => {
@@ -367,23 +384,50 @@ export function describeObjectBackend(
         for (const mode of ['read_write', 'read_only', 'write_only', 'revoked'] as const) {
           await backend.putGrants(ref, [{ uid, mode }], none(), [uid]);
           expect(await backend.isInForce(key, right(mode), none()), mode).toBe(true);
+          expect(await backend.isInForce(key, right('revoked'), none()), mode).toBe(mode === 'revoked');
         }
         expect(await backend.isInForce(key, right('write_only'), none())).toBe(false);
-        expect(await backend.isInForce(key, [], none())).toBe(false);
-        await backend.removeKey({ uid, accessKeyId: '' }, none());
         expect(await backend.isInForce(key, [], none())).toBe(true);
+        expect(await backend.isInForce(key, 'no key', none())).toBe(false);
+        await backend.putGrants(ref, [], none(), [uid]);
+        expect(await backend.isInForce(key, right('revoked'), none())).toBe(true);
+        await backend.putGrants(ref, [{ uid, mode: 'read_write' }], none(), [uid]);
         await remove(ref);
+        expect(await backend.isInForce(key, right('revoked'), none())).toBe(true);
+        await failsWith(backend.isInForce(key, right('read_write'), none()), 'not_found');
+        await backend.removeKey({ uid, accessKeyId: '' }, none());
+        expect(await backend.isInForce(key, 'no key', none())).toBe(true);
+        expect(await backend.isInForce(key, right('revoked'), none())).toBe(true);
       });
 
-      it('takes rights away from a bucket that is gone, and touches nobody else', async () => {
+      it('takes away what other keys a principal has when its own is given', async () => {
+        const principal = newPrincipal();
+        await backend.putPrincipal({ ...principal, accessKeyId: '' }, none());
+        const { accessKeyId } = await backend.issueKey(principal.uid, none());
+        await harness.seedKey!(principal.uid);
+        const own = { ...principal, accessKeyId };
+        expect(await backend.holdsPrincipal(own, none())).toBe(false);
+        await backend.putPrincipal(own, none());
+        expect(await backend.holdsPrincipal(own, none())).toBe(true);
+      });
+
+      it('denies and takes away at a bucket that lost its tags, or is gone, and touches nobody else', async () => {
         const ref = await make();
         const [a, b] = [newPrincipal(), newPrincipal()];
         for (const principal of [a, b]) await backend.putPrincipal(principal, none());
         const both: Grant[] = [a, b].map(({ uid }) => ({ uid, mode: 'read_write' }));
         await backend.putGrants(ref, both, none(), [a.uid, b.uid]);
-        await remove(ref);
-        await failsWith(backend.putGrants(ref, [], none(), [a.uid]), 'not_found');
+        await harness.dropTags(ref.name);
+        await backend.putGrants(ref, [], none(), [a.uid]);
         expect(await harness.grants(ref.name)).toEqual([both[1]]);
+        await backend.configureBucket(ref, plain(), none());
+        await remove(ref);
+        const denied: Grant[] = [{ uid: b.uid, mode: 'revoked' }];
+        await backend.putGrants(ref, denied, none(), [b.uid]);
+        expect(await harness.grants(ref.name)).toEqual(denied);
+        expect(await backend.holdsGrants(ref, denied, none(), [b.uid])).toBe(true);
+        await backend.putGrants(ref, [], none(), [b.uid]);
+        expect(await harness.grants(ref.name)).toEqual([]);
       });
     });
 
@@ -478,8 +522,10 @@ export function describeObjectBackend(
       });
 
       it('is not_found for a missing bucket', async () => {
-        await failsWith(backend.putGrants(newRef(), [], none()), 'not_found');
-        await failsWith(backend.putGrants({ name: newRef().name }, [], none()), 'not_found');
+        for (const grants of givenTo()) {
+          await failsWith(backend.putGrants(newRef(), grants, none()), 'not_found');
+          await failsWith(backend.putGrants({ name: newRef().name }, grants, none()), 'not_found');
+        }
         expect(await backend.holdsGrants(newRef(), [{ uid: newPrincipal().uid, mode: 'read_only' }], none())).toBe(
           false,
         );
@@ -488,7 +534,7 @@ export function describeObjectBackend(
       it('does not take a bucket for gone that lost its tags', async () => {
         const ref = await make();
         await harness.dropTags(ref.name);
-        await failsWith(backend.putGrants(ref, [], none()), 'failed_precondition');
+        for (const grants of givenTo()) await failsWith(backend.putGrants(ref, grants, none()), 'failed_precondition');
         expect(await backend.deleteBucket(ref, none())).toBe('foreign');
         if (traits.marksAtOnce) return failsWith(backend.configureBucket(ref, plain(), none()), 'failed_precondition');
         await backend.configureBucket(ref, plain(), none());

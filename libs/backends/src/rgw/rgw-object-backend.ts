@@ -33,7 +33,7 @@ import { ownerUid, qualifiedBucket, qualifiedUid, type RgwConfig, type RgwCreden
 import { RGW_WORDS } from '#backends/rgw/rgw-words';
 import { setUpBucket } from '#backends/s3/bucket-making';
 import { mergePolicy, samePolicy } from '#backends/s3/bucket-policy';
-import { emptyPortion } from '#backends/s3/bucket-purge';
+import { emptyPortion, isBucketEmpty } from '#backends/s3/bucket-purge';
 import { applianceTag } from '#backends/s3/bucket-tags';
 import { type CallContext, errorCode, translate } from '#backends/s3/errors';
 import { HttpTransport } from '#backends/s3/http-transport';
@@ -108,6 +108,13 @@ export class RgwObjectBackend implements ObjectBackend {
       if (found.inspection.state === 'absent') return { done: true, removed: 0 };
       if (!isThis(found, bucket)) throw notThisOne(bucket.name);
       return this.#asOwner(signal, owner => emptyPortion(owner, bucket.name, signal));
+    });
+  }
+
+  isBucketEmpty(bucket: BucketRef, signal: AbortSignal): Promise<boolean> {
+    return this.#onBucket('inspect', bucket.name, signal, async () => {
+      if (!isThis(await this.#buckets.find(bucket.name, signal), bucket)) return true;
+      return this.#asOwner(signal, owner => isBucketEmpty(owner, bucket.name, signal));
     });
   }
 

@@ -23,9 +23,21 @@ async function unlessGone<T>(work: Promise<T>): Promise<T | undefined> {
 
 export async function putUser(
   iam: Iam,
+  config: S3Config,
+  appliance: string,
+  { uid, accessKeyId }: Pick<Principal, 'uid' | 'accessKeyId'>,
+  signal: LeaseSignal,
+): Promise<void> {
+  await ensureUser(iam, config, appliance, uid, signal);
+  // One that came after its answer was given up is nobody's.
+  if (accessKeyId !== '') await removeKeys(iam, uid, signal, accessKeyId);
+}
+
+async function ensureUser(
+  iam: Iam,
   { userPath, permissionsBoundary }: S3Config,
   appliance: string,
-  { uid }: Pick<Principal, 'uid'>,
+  uid: string,
   signal: LeaseSignal,
 ): Promise<void> {
   const { CreateUserCommand, GetUserCommand, PutUserPermissionsBoundaryCommand } = iamLibrary();
@@ -66,10 +78,11 @@ export async function holdsKey(
   return others.length === 0 && key?.AccessKeyId === accessKeyId && key.Status !== 'Inactive';
 }
 
-export async function removeKeys(iam: Iam, uid: string, signal: LeaseSignal): Promise<void> {
+export async function removeKeys(iam: Iam, uid: string, signal: LeaseSignal, besides?: string): Promise<void> {
   const { DeleteAccessKeyCommand } = iamLibrary();
   for (const { AccessKeyId } of (await keysOf(iam, uid, signal)) ?? [])
-    await unlessGone(iam.change(new DeleteAccessKeyCommand({ UserName: uid, AccessKeyId }), signal));
+    if (AccessKeyId !== besides)
+      await unlessGone(iam.change(new DeleteAccessKeyCommand({ UserName: uid, AccessKeyId }), signal));
 }
 
 export async function issueKey(iam: Iam, uid: string, signal: LeaseSignal): Promise<IssuedKey> {

@@ -7,6 +7,7 @@ import type { $Command } from '@aws-sdk/client-s3';
 import { iamLibrary, stsLibrary } from '#backends/s3/aws-sdk';
 import type { HttpTransport, SigningIdentity, StoreRequest } from '#backends/s3/http-transport';
 import { placesOf, type S3Config, type S3Credentials } from '#backends/s3/s3-config';
+import { StorageError } from '#platform/errors';
 import { type LeaseSignal, mayChange } from '#platform/lease-signal';
 import { failpoint } from '#platform/process/failpoint';
 
@@ -19,8 +20,10 @@ type Command<In extends ServiceInputTypes, Out extends ServiceOutputTypes> = $Co
 >;
 
 const READING = /^(Get|List)/;
-/** Before its end a role is assumed anew. */
+/** Before its end a role is assumed anew, as the SDK's clients ask again. */
 const RENEWED_MS = 5 * 60_000;
+/** Less than any call has: it is one of several requests of its. */
+const ASSUMING_MS = 5_000;
 const ROLE_SECONDS = 3_600;
 
 export class Iam {
@@ -88,24 +91,32 @@ function assumedRole(
     ...(keys ? { credentials: keys } : {}),
   });
   const assume = async () => {
-    const { Credentials } = await client.send(
-      new AssumeRoleCommand({
-        RoleArn: config.roleArn,
-        RoleSessionName: 'trivet',
-        DurationSeconds: ROLE_SECONDS,
-        ExternalId: config.externalId,
-      }),
-    );
+    const request = new AssumeRoleCommand({
+      RoleArn: config.roleArn,
+      RoleSessionName: 'trivet',
+      DurationSeconds: ROLE_SECONDS,
+      ExternalId: config.externalId,
+    });
+    const abortSignal = AbortSignal.timeout(ASSUMING_MS);
+    const { Credentials } = await client.send(request, { abortSignal }).catch((cause: unknown) => {
+      if (!abortSignal.aborted) throw cause;
+      // What the role is for was not begun.
+      throw new StorageError('unavailable', `assume the role: no answer from STS within ${ASSUMING_MS} ms`, { cause });
+    });
     const { AccessKeyId, SecretAccessKey, SessionToken, Expiration } = Credentials ?? {};
     if (!AccessKeyId || !SecretAccessKey) throw new Error('an answer of AssumeRole without credentials');
-    const identity = { accessKeyId: AccessKeyId, secretAccessKey: SecretAccessKey, sessionToken: SessionToken };
-    return { identity, until: (Expiration?.getTime() ?? Date.now()) - RENEWED_MS };
+    // Without it the SDK's client takes them for ones that never end.
+    const expiration = Expiration ?? new Date(Date.now() + ROLE_SECONDS * 1_000);
+    return { accessKeyId: AccessKeyId, secretAccessKey: SecretAccessKey, sessionToken: SessionToken, expiration };
   };
-  let held: ReturnType<typeof assume> | undefined;
+  let held: Awaited<ReturnType<typeof assume>> | undefined;
+  let assuming: ReturnType<typeof assume> | undefined;
   return async () => {
-    const known = await held?.catch(() => undefined);
-    if (known && Date.now() < known.until) return known.identity;
-    held = assume();
-    return (await held).identity;
+    if (held && Date.now() < held.expiration.getTime() - RENEWED_MS) return held;
+    assuming ??= assume().finally(() => {
+      assuming = undefined;
+    });
+    held = await assuming;
+    return held;
   };
 }

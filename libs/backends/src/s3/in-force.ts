@@ -1,15 +1,18 @@
 /** Asks S3 as the holder of a key whether what was written of it holds. Nothing that is asked reads an object or leaves one. */
 import { AbortMultipartUploadCommand, ListBucketsCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
-import type { IssuedKey, Right } from '#backends/object-backend';
+import type { Expected, IssuedKey, Right } from '#backends/object-backend';
 import { errorCode, httpStatus } from '#backends/s3/errors';
 import type { HttpTransport } from '#backends/s3/http-transport';
+import { missing } from '#backends/s3/ownership';
 import { S3User } from '#backends/s3/s3-user';
 import type { LeaseSignal } from '#platform/lease-signal';
 
 const UNKNOWN_KEY = new Set(['InvalidAccessKeyId', 'InvalidClientTokenId']);
 
 /** `open`: it came past the store's judgement of rights. */
-async function answerTo(request: Promise<unknown>): Promise<'open' | 'refused' | 'unknown key'> {
+type Answer = 'open' | 'refused' | 'unknown key' | 'no bucket';
+
+async function answerTo(request: Promise<unknown>): Promise<Answer> {
   try {
     await request;
     return 'open';
@@ -18,6 +21,7 @@ async function answerTo(request: Promise<unknown>): Promise<'open' | 'refused' |
     if (httpStatus(error) === 403) return 'refused';
     // Only who may end uploads hears that there is none.
     if (errorCode(error) === 'NoSuchUpload') return 'open';
+    if (errorCode(error) === 'NoSuchBucket') return 'no bucket';
     throw error;
   }
 }
@@ -25,17 +29,27 @@ async function answerTo(request: Promise<unknown>): Promise<'open' | 'refused' |
 export async function isInForce(
   transport: HttpTransport,
   key: IssuedKey,
-  rights: readonly Right[],
+  expected: Expected,
   signal: LeaseSignal,
 ): Promise<boolean> {
   const holder = new S3User(transport, key);
-  if (rights.length === 0) return (await answerTo(holder.read(new ListBucketsCommand({}), signal))) === 'unknown key';
-  for (const { bucket: Bucket, mode } of rights) {
-    const request =
-      mode === 'write_only'
-        ? holder.change(new AbortMultipartUploadCommand({ Bucket, Key: 'trivet-probe', UploadId: 'none' }), signal)
-        : holder.read(new ListObjectsV2Command({ Bucket, MaxKeys: 1 }), signal);
-    if ((await answerTo(request)) !== (mode === 'revoked' ? 'refused' : 'open')) return false;
-  }
+  if (expected === 'no key') return (await answerTo(holder.read(new ListBucketsCommand({}), signal))) === 'unknown key';
+  for (const right of expected) if (!(await goesBy(holder, right, signal))) return false;
   return true;
+}
+
+async function goesBy(holder: S3User, { bucket: Bucket, mode }: Right, signal: LeaseSignal): Promise<boolean> {
+  const reads = () => answerTo(holder.read(new ListObjectsV2Command({ Bucket, MaxKeys: 1 }), signal));
+  const writes = () => {
+    const none = new AbortMultipartUploadCommand({ Bucket, Key: 'trivet-probe', UploadId: 'none' });
+    return answerTo(holder.change(none, signal));
+  };
+  if (mode !== 'revoked') return isOpen(Bucket, mode === 'write_only' ? await writes() : await reads());
+  // Who only wrote never read, and who only read never wrote.
+  return (await reads()) !== 'open' && (await writes()) !== 'open';
+}
+
+function isOpen(bucket: string, answer: Answer): boolean {
+  if (answer === 'no bucket') throw missing(bucket);
+  return answer === 'open';
 }

@@ -17,18 +17,18 @@ import type {
   BucketInspection,
   BucketRef,
   BucketSpec,
+  Expected,
   Grant,
   GrantTarget,
   IssuedKey,
   ObjectBackend,
   Principal,
   PrincipalRef,
-  Right,
   StoreTraits,
 } from '#backends/object-backend';
 import type { BackendCheck } from '#backends/registration';
 import { makeBucket, setUpBucket } from '#backends/s3/bucket-making';
-import { emptyPortion, isBucketEmpty } from '#backends/s3/bucket-purge';
+import { emptyPortion, isBucketEmpty as isEmpty } from '#backends/s3/bucket-purge';
 import { APPLIANCE_TAG, applianceTag, INCARNATION_TAG } from '#backends/s3/bucket-tags';
 import { type CallContext, errorCode, httpStatus, translate } from '#backends/s3/errors';
 import { HttpTransport } from '#backends/s3/http-transport';
@@ -40,7 +40,7 @@ import { placesOf, type S3Config, type S3Credentials } from '#backends/s3/s3-con
 import { diagnoseS3 } from '#backends/s3/s3-diagnose';
 import { S3User } from '#backends/s3/s3-user';
 import { S3_WORDS } from '#backends/s3/s3-words';
-import { dropRights, saysRights, writeRights } from '#backends/s3/user-rights';
+import { dropRights, partedRights, saysRights, writeRights } from '#backends/s3/user-rights';
 import { StorageError } from '#platform/errors';
 import type { LeaseSignal } from '#platform/lease-signal';
 
@@ -131,6 +131,14 @@ export class S3ObjectBackend implements ObjectBackend {
     });
   }
 
+  isBucketEmpty(bucket: BucketRef, signal: AbortSignal): Promise<boolean> {
+    return this.#onBucket('inspect', bucket.name, signal, async () => {
+      return (
+        !isThis(await this.#find(bucket.name, signal), bucket.incarnation) || isEmpty(this.#admin, bucket.name, signal)
+      );
+    });
+  }
+
   deleteBucket(bucket: BucketRef, signal: LeaseSignal): Promise<'deleted' | 'absent' | 'not_empty' | 'foreign'> {
     return this.#onBucket('delete', bucket.name, signal, async () => {
       const found = await this.#find(bucket.name, signal);
@@ -161,9 +169,9 @@ export class S3ObjectBackend implements ObjectBackend {
     return this.#onPrincipal('issue a key of', uid, signal, () => issueKey(this.#iam, uid, signal));
   }
 
-  isInForce(key: IssuedKey, rights: readonly Right[], signal: LeaseSignal): Promise<boolean> {
+  isInForce(key: IssuedKey, expected: Expected, signal: LeaseSignal): Promise<boolean> {
     const context = { doing: 'ask as a grantee', resource: 'object store', readOnly: true, signal };
-    return this.#call(context, () => isInForce(this.#transport, key, rights, signal));
+    return this.#call(context, () => isInForce(this.#transport, key, expected, signal));
   }
 
   removeKey({ uid }: PrincipalRef, signal: LeaseSignal): Promise<void> {
@@ -181,13 +189,12 @@ export class S3ObjectBackend implements ObjectBackend {
     whose: readonly string[] = grants.map(({ uid }) => uid),
   ): Promise<void> {
     return this.#onBucket('write the rights on', bucket.name, signal, async () => {
-      const given = new Map(grants.map(grant => [grant.uid, grant]));
-      for (const uid of whose) if (!given.has(uid)) await dropRights(this.#iam, bucket, uid, signal);
+      const { dropped, denied, allowed } = partedRights(grants, whose);
+      for (const uid of dropped) await dropRights(this.#iam, bucket, uid, signal);
+      for (const grant of denied) await writeRights(this.#iam, bucket, grant, signal);
+      if (allowed.length === 0) return;
       await this.#requireFor(bucket, signal);
-      for (const uid of whose) {
-        const grant = given.get(uid);
-        if (grant) await writeRights(this.#iam, bucket, grant, signal);
-      }
+      for (const grant of allowed) await writeRights(this.#iam, bucket, grant, signal);
     });
   }
 
@@ -198,13 +205,10 @@ export class S3ObjectBackend implements ObjectBackend {
     whose: readonly string[] = grants.map(({ uid }) => uid),
   ): Promise<boolean> {
     return this.#onBucket('inspect', bucket.name, signal, async () => {
-      const found = await this.#find(bucket.name, signal);
-      if (bucket.incarnation === undefined ? found.state === 'absent' : !isThis(found, bucket.incarnation))
-        return false;
-      for (const uid of whose) {
-        const mode = grants.find(grant => grant.uid === uid)?.mode;
-        if (!(await saysRights(this.#iam, bucket, { uid, mode }, signal))) return false;
-      }
+      const { dropped, denied, allowed } = partedRights(grants, whose);
+      if (allowed.length > 0 && !(await this.#isThere(bucket, signal))) return false;
+      for (const right of [...dropped.map(uid => ({ uid, mode: undefined })), ...denied, ...allowed])
+        if (!(await saysRights(this.#iam, bucket, right, signal))) return false;
       return true;
     });
   }
@@ -259,7 +263,7 @@ export class S3ObjectBackend implements ObjectBackend {
       const incarnation = tags.get(INCARNATION_TAG);
       if (appliance === this.#appliance && incarnation !== undefined) return { state: 'ours', incarnation };
       if (appliance !== undefined) return { state: 'foreign', byTrivet: true, identity: undefined };
-      return { state: 'untagged', empty: await isBucketEmpty(this.#admin, name, signal), identity: undefined };
+      return { state: 'untagged', empty: await isEmpty(this.#admin, name, signal), identity: undefined };
     } catch (error) {
       if (errorCode(error) === 'NoSuchBucket') return { state: 'absent' };
       if (errorCode(error) !== 'AccessDenied' || (await this.#isOpen(name, signal))) throw error;
@@ -276,6 +280,11 @@ export class S3ObjectBackend implements ObjectBackend {
       if (httpStatus(error) === 403) return false;
       throw error;
     }
+  }
+
+  async #isThere({ name, incarnation }: GrantTarget, signal: AbortSignal): Promise<boolean> {
+    const found = await this.#find(name, signal);
+    return incarnation === undefined ? found.state !== 'absent' : isThis(found, incarnation);
   }
 
   async #requireFor({ name, incarnation }: GrantTarget, signal: AbortSignal): Promise<void> {

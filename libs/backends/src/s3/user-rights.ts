@@ -38,6 +38,17 @@ export const rightsBytes = (rights: readonly Right[]): number =>
 const nameOf = ({ name, incarnation }: GrantTarget): string =>
   incarnation === undefined ? `trivet.${name}` : `trivet-${incarnation}`;
 
+/** What is taken away or denied holds whatever has become of the bucket; what is allowed is so at this one alone. */
+export function partedRights(grants: readonly Grant[], whose: readonly string[]) {
+  const given = new Map(grants.map(grant => [grant.uid, grant]));
+  const ours = whose.flatMap(uid => given.get(uid) ?? []);
+  return {
+    dropped: whose.filter(uid => !given.has(uid)),
+    denied: ours.filter(({ mode }) => mode === 'revoked'),
+    allowed: ours.filter(({ mode }) => mode !== 'revoked'),
+  };
+}
+
 export async function writeRights(
   iam: Iam,
   bucket: GrantTarget,

@@ -1,9 +1,9 @@
-import { decodeSealed, type SecretBox } from '#platform/crypto/secrets';
+import type { SecretBox } from '#platform/crypto/secrets';
 import type { Tx } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import { StorageError } from '#platform/errors';
-import { type AccessCredentials, credentialsPlace } from '#storage/object/accesses/access-store';
 import { type BucketPolicy, readPolicies } from '#storage/object/buckets/bucket-policies';
+import { type AccessCredentials, openCredentials } from '#storage/object/rights/credentials';
 import type { DesiredAccess } from '#storage/shared/desired-state';
 
 /** What the backend must hold for one access: its principal, and the whole policy of each bucket concerned. */
@@ -40,9 +40,7 @@ export async function readAccess(
   ]);
   if (!access) throw new StorageError('internal', `access ${accessId} has no row`, { retry: 'person' });
   const { uid, name, desired, sealed } = access;
-  const credentials = sealed
-    ? (JSON.parse(secrets.openText(decodeSealed(sealed), credentialsPlace(tenantId, accessId))) as AccessCredentials)
-    : undefined;
+  const credentials = sealed ? openCredentials(secrets, tenantId, accessId, sealed) : undefined;
   const rows = await readPolicies(tx, tenantId, bucketIds);
   const policies = rows.filter(row => row.state !== 'gone').map(({ state: _, ...policy }) => policy);
   return { uid, name, desired, credentials, policies };

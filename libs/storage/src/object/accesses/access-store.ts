@@ -6,25 +6,6 @@ import type { DesiredAccess } from '#storage/shared/desired-state';
 
 export type AccessState = 'granting' | 'ready' | 'revoking' | 'gone';
 
-/**
- * The one key of an account, the same on every repeat: random, and stored sealed before it exists at the backend; where the store
- * issues it, before anybody is told.
- */
-export interface AccessCredentials {
-  accessKeyId: string;
-  secretAccessKey: string;
-  /** In place of the key, where the store signs for each bucket: kept once its policy stands. */
-  token?: string;
-}
-
-/** Where the key is sealed. */
-export const credentialsPlace = (tenantId: string, accessId: string) => ({
-  tenantId,
-  table: 'access',
-  rowId: accessId,
-  column: 'credentials',
-});
-
 /** `id` is null when no such access lives. */
 export interface FoundAccess {
   serves: boolean;

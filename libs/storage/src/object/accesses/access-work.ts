@@ -20,10 +20,6 @@ export interface AccessRequest {
   resources: readonly string[];
 }
 
-export interface AccessNeeds extends ObjectNeeds {
-  secrets: SecretBox;
-}
-
 /** Of what ends or makes an access: it, and the policies of its buckets. */
 export const accessSlots = (accessId: string, { resources }: AccessRequest): Slot[] => [
   { resource: accessId, slot: 'lifecycle', own: true },

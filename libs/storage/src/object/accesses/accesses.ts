@@ -2,15 +2,13 @@ import { randomBytes } from 'node:crypto';
 import type { Grant, ObjectBackendKind } from '#backends/object-backend';
 import type { Caller } from '#operations/accepting/caller';
 import { requireSuccess, type Submitted, shownAfter } from '#operations/accepting/operations';
-import { decodeSealed, encodeSealed } from '#platform/crypto/secrets';
+import { encodeSealed } from '#platform/crypto/secrets';
 import type { Tx } from '#platform/database/database';
 import { invalid, StorageError } from '#platform/errors';
 import { uuidv7 } from '#platform/uuid';
 import {
-  type AccessCredentials,
   type AccessRow,
   countGrants,
-  credentialsPlace,
   findAccess,
   grantedBuckets,
   insertAccess,
@@ -28,6 +26,7 @@ import { supported, view } from '#storage/object/buckets/buckets';
 import { type Endpoint, type EndpointCaller, requireServing } from '#storage/object/endpoint';
 import type { ObjectDependencies } from '#storage/object/object-dependencies';
 import type { AccessCalls, AccessView, GrantRequest } from '#storage/object/object-storage';
+import { type AccessCredentials, credentialsPlace, openCredentials } from '#storage/object/rights/credentials';
 import {
   type AccessPlace,
   accessDifferences,
@@ -185,13 +184,17 @@ export class Accesses implements AccessCalls {
         );
       return { bucketId, name, mode };
     });
-    const rights = grants.map(({ name, mode }) => ({ bucket: name, mode }));
+    // What it lost stays denied, beside what it has.
+    const denied = (accessId === undefined ? [] : await grantedBuckets(tx, endpoint, accessId))
+      .filter(({ id, revoked }) => revoked && !grants.some(({ bucketId }) => bucketId === id))
+      .map(({ name }) => ({ bucket: name, mode: 'revoked' as const }));
+    const rights = [...grants.map(({ name, mode }) => ({ bucket: name, mode })), ...denied];
     const taken = kind.rightsBytes?.(rights) ?? 0;
     const most = kind.maxRightsBytes ?? Number.POSITIVE_INFINITY;
     if (taken > most)
       throw new StorageError(
         'resource_exhausted',
-        `the rights of one access on these ${grants.length} buckets would take ${taken} bytes of ${most}: ask for several accesses`,
+        `the rights of one access on these ${rights.length} buckets would take ${taken} bytes of ${most}: ask for several accesses`,
         { field: 'buckets' },
       );
     const counted = await countGrants(
@@ -225,10 +228,7 @@ export class Accesses implements AccessCalls {
         'failed_precondition',
         'its stored credentials are gone: revoke this access and grant it again',
       );
-    const place = credentialsPlace(endpoint.tenantId, access.id);
-    const credentials = JSON.parse(
-      this.parts.secrets.openText(decodeSealed(access.sealed), place),
-    ) as AccessCredentials;
+    const credentials = openCredentials(this.parts.secrets, endpoint.tenantId, access.id, access.sealed);
     const buckets = desired.buckets.map(({ bucketId }) => view(endpoint, bucketId, [desired.protocol]));
     return { accountId: access.accountId, buckets, credentials };
   }

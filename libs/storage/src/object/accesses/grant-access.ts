@@ -6,9 +6,7 @@ import type { Tx } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import { StorageError } from '#platform/errors';
 import { type AccessAtBackend } from '#storage/object/accesses/access-at-backend';
-import { credentialsPlace } from '#storage/object/accesses/access-store';
 import {
-  type AccessNeeds,
   type AccessRequest,
   accessSlots,
   mark,
@@ -20,8 +18,9 @@ import {
   removePrincipal,
   rowOf,
 } from '#storage/object/accesses/access-work';
-import { untilInForce } from '#storage/object/accesses/late-rights';
 import { readPolicies } from '#storage/object/buckets/bucket-policies';
+import { type AccessNeeds, credentialsPlace } from '#storage/object/rights/credentials';
+import { untilInForce } from '#storage/object/rights/until-in-force';
 
 export interface GrantAccessRequest extends AccessRequest {
   /** It lives, and is only put right. */
@@ -152,7 +151,7 @@ function haveKey({ backends, secrets }: AccessNeeds): Step<AccessAtBackend, Acce
       const rights = work.policies.flatMap(({ name: bucket, grants }) =>
         grants.filter(grant => grant.uid === uid).map(({ mode }) => ({ bucket, mode })),
       );
-      await untilInForce(backend, credentials, rights, context, () => neverInForce(name));
+      await untilInForce(backend, [{ key: credentials, expected: rights }], context, () => neverInForce(name));
       return undefined;
     },
   };

@@ -3,7 +3,6 @@ import type { Handling } from '#operations/definitions/handler';
 import { sql } from '#platform/database/sql';
 import type { AccessAtBackend } from '#storage/object/accesses/access-at-backend';
 import {
-  type AccessNeeds,
   type AccessRequest,
   accessSlots,
   mark,
@@ -12,6 +11,7 @@ import {
   rowOf,
 } from '#storage/object/accesses/access-work';
 import { refused } from '#storage/object/accesses/late-rights';
+import type { AccessNeeds } from '#storage/object/rights/credentials';
 import { desiredAccess, fingerprint } from '#storage/shared/desired-state';
 
 export interface NarrowAccessRequest extends AccessRequest {

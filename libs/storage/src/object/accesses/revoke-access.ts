@@ -3,7 +3,6 @@ import type { Handling } from '#operations/definitions/handler';
 import { sql } from '#platform/database/sql';
 import type { AccessAtBackend } from '#storage/object/accesses/access-at-backend';
 import {
-  type AccessNeeds,
   type AccessRequest,
   accessSlots,
   mark,
@@ -17,6 +16,7 @@ import {
 import { grantAccess } from '#storage/object/accesses/grant-access';
 import { refused } from '#storage/object/accesses/late-rights';
 import { narrowAccess } from '#storage/object/accesses/narrow-access';
+import type { AccessNeeds } from '#storage/object/rights/credentials';
 
 /** Of registered buckets a release may take it as well. */
 const NOT_REVOKED = sql(
@@ -39,7 +39,12 @@ export const revokeAccess = defineOperation('access.revoke', {
       await mark(tx, operation, 'removing');
       return readAccessOf(tx, needs.secrets, operation);
     },
-    steps: [removeKey(needs), putPolicies(needs, { grants: false }), removePrincipal(needs), refused(needs, () => [])],
+    steps: [
+      removeKey(needs),
+      putPolicies(needs, { grants: false }),
+      removePrincipal(needs),
+      refused(needs, () => 'no key'),
+    ],
     succeed: (writer, operation) => {
       writer.write(REMOVE, rowOf(operation));
       return undefined;

@@ -23,12 +23,23 @@ export const KEPT = sql(
     WHERE tenant_id = $1 AND id = $2 AND active_operation = $3`,
 );
 
+export const notEmpty = (name: string, wasReady: boolean): StorageError =>
+  new StorageError(
+    'failed_precondition',
+    `bucket ${name} still holds objects: empty it first, or create buckets with deletePolicy=purge`,
+    // One that never became ready cannot go back to being so.
+    { resource: `bucket ${name}`, retry: wasReady ? 'never' : 'person' },
+  );
+/** The next attempt looks first, and gives the rights back. */
+const filledMeanwhile = (name: string): StorageError =>
+  new StorageError('aborted', `bucket ${name} was written to while it was deleted; try again`, {
+    resource: `bucket ${name}`,
+  });
+
 /** What a removal needs to know of the bucket. */
 export interface Removal {
   origin: BucketOrigin;
   seenAbsent: boolean;
-  /** Accounts with rights on it. */
-  whose?: readonly string[];
 }
 
 /**
@@ -58,12 +69,9 @@ export function removeBucket<Request extends object>(
       }
       const outcome = await call('deleteBucket', signal => backend.deleteBucket(ref, signal));
       if (outcome === 'not_empty')
-        throw new StorageError(
-          'failed_precondition',
-          `bucket ${ref.name} still holds objects: empty it first, or create buckets with deletePolicy=purge`,
-          // One that never became ready cannot go back to being so.
-          { resource: `bucket ${ref.name}`, retry: wasReady(operation.request) ? 'never' : 'person' },
-        );
+        throw progress.rightsTaken === true
+          ? filledMeanwhile(ref.name)
+          : notEmpty(ref.name, wasReady(operation.request));
       return undefined;
     },
   };

@@ -1,13 +1,14 @@
 import type { BucketSpec } from '#backends/object-backend';
 import { defineOperation } from '#operations/definitions/define-operation';
-import type { Handling, Step } from '#operations/definitions/handler';
+import type { Handling, Step, Writer } from '#operations/definitions/handler';
+import type { LeasedOperation } from '#operations/operation';
 import { sql } from '#platform/database/sql';
 import { StorageError } from '#platform/errors';
-import { readPolicies } from '#storage/object/buckets/bucket-policies';
 import { wholeBucket } from '#storage/object/buckets/bucket-slots';
 import { bucketRef, GONE, KEPT, type Removal, removeBucket, rowOf } from '#storage/object/buckets/bucket-work';
 import { createBucket } from '#storage/object/buckets/create-bucket';
-import type { ObjectNeeds } from '#storage/shared/backend-directory';
+import { type Holder, readHolders, takeRights } from '#storage/object/buckets/take-rights';
+import type { AccessNeeds } from '#storage/object/rights/credentials';
 
 export interface DeleteBucketRequest {
   deletePolicy: BucketSpec['deletePolicy'];
@@ -15,6 +16,10 @@ export interface DeleteBucketRequest {
   wasReady: boolean;
   /** Its tenant is being removed. */
   draining?: boolean;
+}
+
+interface Deletion extends Removal {
+  holders: readonly Holder[];
 }
 
 const WAS_SEEN_ABSENT = sql(
@@ -50,7 +55,7 @@ export const deleteBucket = defineOperation('bucket.delete', {
 });
 
 /** Of a tenant that is being removed no bucket becomes ready again: what no repeat can remove waits for a person. */
-const parkedWhenDraining = (step: Step<Removal, DeleteBucketRequest>): Step<Removal, DeleteBucketRequest> => ({
+const parkedWhenDraining = (step: Step<Deletion, DeleteBucketRequest>): Step<Deletion, DeleteBucketRequest> => ({
   ...step,
   async run(work, context) {
     try {
@@ -64,28 +69,25 @@ const parkedWhenDraining = (step: Step<Removal, DeleteBucketRequest>): Step<Remo
   },
 });
 
-/** Elsewhere they go with the bucket. Before its name is free: whoever has it next must not find them. */
-function takeRights(backends: ObjectNeeds['backends']): Step<Removal, DeleteBucketRequest> {
-  return {
-    name: 'rights',
-    where: 'rightsOfPrincipals',
-    calls: ['putGrants'],
-    async run({ whose = [] }, { operation, call }) {
-      const backend = await backends.open(operation.tenantId, operation.backendId);
-      if (!backend.traits().rightsOfPrincipals) return undefined;
-      for (const uid of whose)
-        try {
-          await call('putGrants', signal => backend.putGrants(bucketRef(operation), [], signal, [uid]));
-        } catch (error) {
-          if (!(error instanceof StorageError) || error.kind !== 'not_found') throw error;
-        }
-      return undefined;
-    },
-  };
+/** Rights may have been taken and not given back: the next Grant looks again. */
+const DOUBT_GRANTS = sql(
+  'bucket_doubt_grants',
+  `WITH holding AS MATERIALIZED (
+     SELECT a.id FROM trivet.access a
+      WHERE a.tenant_id = $1 AND a.id IN (SELECT access_id FROM trivet.bucket_grant WHERE tenant_id = $1 AND bucket_id = $2)
+      ORDER BY a.id FOR UPDATE
+   )
+   UPDATE trivet.access SET stale = true FROM holding WHERE tenant_id = $1 AND access.id = holding.id`,
+);
+
+function keep(writer: Writer, operation: LeasedOperation): void {
+  if (operation.progress.rightsTaken === true) writer.write(DOUBT_GRANTS, rowOf(operation));
+  writer.write(KEPT, [...rowOf(operation), operation.id]);
 }
 
-function removeWhole({ backends }: ObjectNeeds): Handling<Removal, DeleteBucketRequest> {
-  const empty: Step<Removal, DeleteBucketRequest> = {
+function removeWhole(needs: AccessNeeds): Handling<Deletion, DeleteBucketRequest> {
+  const { backends } = needs;
+  const empty: Step<Deletion, DeleteBucketRequest> = {
     name: 'empty',
     calls: ['inspectBucket', 'emptyBucket'],
     portioned: true,
@@ -101,30 +103,29 @@ function removeWhole({ backends }: ObjectNeeds): Handling<Removal, DeleteBucketR
     },
   };
   const remove = removeBucket<DeleteBucketRequest>(backends, ({ wasReady }) => wasReady) as Step<
-    Removal,
+    Deletion,
     DeleteBucketRequest
   >;
   return {
     async begin(tx, operation) {
       const [row] = await tx.query<{ seenAbsent: boolean }>(WAS_SEEN_ABSENT, rowOf(operation));
-      const [policy] = await readPolicies(tx, operation.tenantId, [operation.resourceId]);
-      return { origin: 'created', seenAbsent: row?.seenAbsent === true, whose: policy?.whose ?? [] };
+      const holders = await readHolders(tx, operation);
+      return { origin: 'created', seenAbsent: row?.seenAbsent === true, holders };
     },
-    steps: [...[empty, remove].map(parkedWhenDraining), takeRights(backends)],
+    steps: [empty, takeRights<DeleteBucketRequest>(needs), remove].map(parkedWhenDraining),
     succeed(writer, operation) {
       writer.write(FORGET_GRANTS, rowOf(operation));
       writer.write(GONE, [...rowOf(operation), operation.id]);
       return undefined;
     },
-    fail(writer, operation) {
-      writer.write(KEPT, [...rowOf(operation), operation.id]);
-    },
+    fail: keep,
     giveUp: {
       leaves:
         'a bucket that was ready is so again, with the objects that it still has: delete it again at any time. One that never became ready is forgotten, and what the backend has of it stays there',
       write(writer, operation) {
         // The audit says if the backend has it no more.
-        writer.write(operation.request.wasReady ? KEPT : GONE, [...rowOf(operation), operation.id]);
+        if (operation.request.wasReady) keep(writer, operation);
+        else writer.write(GONE, [...rowOf(operation), operation.id]);
       },
     },
   };

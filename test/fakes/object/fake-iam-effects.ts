@@ -1,0 +1,67 @@
+/** What calls do to a fake store whose keys are issued, and whose rights are policies of its users. */
+import type { Grant } from '#backends/object-backend';
+import { type EffectOutcome, outcome } from '#test/fakes/object/fake-outcome';
+import { changed } from '#test/fakes/object/fake-rights';
+import type { FakeState } from '#test/fakes/object/fake-state';
+
+export type IamEffect =
+  | { type: 'putUser'; uid: string; displayName: string; accessKeyId: string }
+  | { type: 'issueKey'; uid: string; accessKeyId: string; secretAccessKey: string }
+  | { type: 'removeKeys'; uid: string }
+  | { type: 'removeUser'; uid: string }
+  | { type: 'putRights'; bucket: string; policy: string; whose: readonly string[]; grants: readonly Grant[] };
+
+export function applyIamEffect(state: FakeState, effect: IamEffect): EffectOutcome {
+  if (effect.type === 'putRights') return putRights(state, effect);
+  const result = applyToUser(state, effect);
+  if (result !== 'unchanged') changed(state, effect.uid);
+  return result;
+}
+
+function applyToUser(state: FakeState, effect: Exclude<IamEffect, { type: 'putRights' }>): EffectOutcome {
+  const { uid } = effect;
+  switch (effect.type) {
+    case 'putUser': {
+      const made = 'INSERT INTO principals (uid, display_name) VALUES (?, ?) ON CONFLICT DO NOTHING';
+      if (state.run(made, uid, effect.displayName) > 0) return 'created';
+      const { accessKeyId } = effect;
+      const others = 'DELETE FROM keys WHERE uid = ?1 AND access_key_id <> ?2';
+      return outcome('changed', accessKeyId === '' ? 0 : state.run(others, uid, accessKeyId));
+    }
+    case 'issueKey': {
+      const issued = 'INSERT INTO keys (access_key_id, uid, secret) VALUES (?, ?, ?) ON CONFLICT DO NOTHING';
+      return outcome('changed', state.run(issued, effect.accessKeyId, uid, effect.secretAccessKey));
+    }
+    case 'removeKeys':
+      return outcome('deleted', state.run('DELETE FROM keys WHERE uid = ?', uid));
+    case 'removeUser':
+      state.run('DELETE FROM keys WHERE uid = ?', uid);
+      state.run('DELETE FROM grants WHERE uid = ?', uid);
+      return outcome('deleted', state.run('DELETE FROM principals WHERE uid = ?', uid));
+  }
+}
+
+function putRights(
+  state: FakeState,
+  { bucket, policy, whose, grants }: Extract<IamEffect, { type: 'putRights' }>,
+): EffectOutcome {
+  let result: EffectOutcome = 'unchanged';
+  for (const uid of whose) {
+    const mode = grants.find(grant => grant.uid === uid)?.mode;
+    const rows =
+      mode === undefined
+        ? state.run('DELETE FROM grants WHERE uid = ? AND policy = ?', uid, policy)
+        : state.run(
+            `INSERT INTO grants (bucket, uid, mode, policy) SELECT ?1, uid, ?3, ?4 FROM principals WHERE uid = ?2
+             ON CONFLICT (bucket, uid, policy) DO UPDATE SET mode = ?3 WHERE mode <> ?3`,
+            bucket,
+            uid,
+            mode,
+            policy,
+          );
+    if (rows === 0) continue;
+    changed(state, uid);
+    result = 'changed';
+  }
+  return result;
+}
