@@ -7,7 +7,10 @@ describeRightsCrashPoints(['bucket.delete', 'access.grant', 'access.revoke', 'ac
 
 let appliance: TestAppliance;
 beforeAll(async () => {
-  appliance = await TestAppliance.create({ backend: 'fake-iam', env: { TRIVET_RECONCILE_MS: '150' } });
+  appliance = await TestAppliance.create({
+    backend: 'fake-iam',
+    env: { TRIVET_LEASE_MS: '2000', TRIVET_RECONCILE_MS: '150' },
+  });
   await appliance.gateway();
 });
 afterAll(() => appliance?.close());
@@ -17,7 +20,7 @@ it('gives rights back, wherever it is killed, when a bucket is filled before all
   const jobs = new Jobs(appliance.client());
   const grants = () => fake.grants('filled').map(({ mode }) => mode);
   const dies = async (at: string) => {
-    const worker = await appliance.worker({ TRIVET_FAILPOINT: `bucket.delete:${at}=kill` });
+    const worker = await appliance.startingWorker({ TRIVET_FAILPOINT: `bucket.delete:${at}=kill` });
     return expect(await worker.ended()).toMatchObject({ signal: 'SIGKILL' });
   };
   const worker = await appliance.worker();

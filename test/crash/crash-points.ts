@@ -2,7 +2,14 @@ import { handlersOf } from '#operations/definitions/define-operation';
 import { OBJECT_OPERATIONS } from '#storage/object/object-operations';
 import { historyOf, violations } from '#test/crash/history';
 import { isPassing, Jobs } from '#test/crash/jobs';
-import { acceptCase, casesOf, describeKillPoints, inTurn, type KillableLeg } from '#test/crash/kill-points';
+import {
+  acceptCase,
+  casesOf,
+  describeKillPoints,
+  inTurn,
+  type KillableLeg,
+  type KillCase,
+} from '#test/crash/kill-points';
 import { RIGHTS_SCENARIOS } from '#test/crash/rights-scenarios';
 import { SCENARIOS, type Stage } from '#test/crash/scenarios';
 import { mismatches } from '#test/crash/truth';
@@ -45,6 +52,17 @@ export function describeRightsCrashPoints(kinds: readonly string[]): void {
     begin: async ({ fake }) => fake!.seeLate(2),
   };
   const elsewhere = new Set(leg.handlers.flatMap(handler => failpointsOf(handler)));
-  const cases = kinds.flatMap(kind => casesOf(leg, kind)).filter(({ at }) => !elsewhere.has(at.replace(/@\d+$/, '')));
+  const isNew = ({ at, scenario }: KillCase<Stage>): boolean => {
+    const point = at.replace(/@\d+$/, '');
+    return !elsewhere.has(point) || scenario.alsoAt?.includes(point) === true;
+  };
+  const cases = [
+    ...new Map(
+      kinds
+        .flatMap(kind => casesOf(leg, kind))
+        .filter(isNew)
+        .map(one => [one.at, one]),
+    ).values(),
+  ];
   describeKillPoints(`killed where rights are seen late, at ${kinds.join(', ')}`, leg, cases);
 }

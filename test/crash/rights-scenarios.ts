@@ -35,6 +35,7 @@ export const RIGHTS_SCENARIOS: readonly Scenario<Stage>[] = [
     name: 'a bucket that an access has is deleted',
     kind: 'bucket.delete',
     covers: /./,
+    alsoAt: ['bucket.delete:deleteBucket:call', 'bucket.delete:deleteBucket:answered'],
     prepare: makeAccess,
     act: ({ jobs, bucket }) => jobs.delete(bucket),
     code: 'OK',
@@ -44,6 +45,15 @@ export const RIGHTS_SCENARIOS: readonly Scenario<Stage>[] = [
       if (left.length > 0) throw new Error(`left behind: ${JSON.stringify(left)}`);
       if (fake.grants(other).length !== 1) throw new Error('the access has lost its other bucket');
       expectClosed(stage, bucket);
+    },
+  },
+  {
+    ...withChecks('access.grant', expectOpen),
+    name: 'an access that lives is put right',
+    covers: /:holdsPrincipal:/,
+    prepare: async stage => {
+      await makeAccess(stage);
+      await stage.appliance.database.query('UPDATE trivet.access SET stale = true WHERE name = $1', [stage.name]);
     },
   },
   withChecks('access.grant', expectOpen),
