@@ -23,6 +23,20 @@ describe('the deletion of a bucket whose rights belong to principals', () => {
     await expect(rights(false)(draining)).rejects.toMatchObject({ kind: 'failed_precondition', retry });
   });
 
+  it.each(['failed', 'given up'])('has the next Grants look when it has %s after rights were taken', how => {
+    const handler = deleteBucket.handler({} as never);
+    const written = (progress: object) => {
+      const names: string[] = [];
+      const writer = { write: ({ name }: { name: string }) => names.push(name) };
+      const operation = { request: { wasReady: true }, progress };
+      if (how === 'failed') handler.fail!(writer as never, operation as never, undefined);
+      else handler.giveUp!.write!(writer as never, operation as never);
+      return names;
+    };
+    expect(written({ rightsTaken: true })).toEqual(['bucket_doubt_grants', 'bucket_kept']);
+    expect(written({})).toEqual(['bucket_kept']);
+  });
+
   it('commits that rights are taken before it takes any', async () => {
     await expect(rights(true)(false)).resolves.toBe('again');
   });
