@@ -3,7 +3,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { BlobServiceClient, ContainerClient, StorageSharedKeyCredential } from '@azure/storage-blob';
 import { azureKind } from '#backends/azure/azure-kind';
 import { grantsOf } from '#backends/azure/container-policies';
-import type { ObjectBackendHarness } from '#backends/conformance/object-backend.conformance';
+import type { ObjectBackendHarness } from '#backends/conformance/object-world';
 import type { ObjectBackend } from '#backends/object-backend';
 import { type Parts, parts } from '#test/support/parts';
 

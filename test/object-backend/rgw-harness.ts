@@ -13,7 +13,7 @@ import {
   PutObjectRetentionCommand,
   S3Client,
 } from '@aws-sdk/client-s3';
-import type { ObjectBackendHarness } from '#backends/conformance/object-backend.conformance';
+import type { ObjectBackendHarness } from '#backends/conformance/object-world';
 import type { ApplianceIdentity, ObjectBackend } from '#backends/object-backend';
 import { AdminOps } from '#backends/rgw/admin-ops';
 import { readPolicy } from '#backends/rgw/bucket-grants';

@@ -20,7 +20,7 @@ import {
   PutObjectLegalHoldCommand,
   S3Client,
 } from '@aws-sdk/client-s3';
-import type { ObjectBackendHarness } from '#backends/conformance/object-backend.conformance';
+import type { ObjectBackendHarness } from '#backends/conformance/object-world';
 import type { AccessMode, Grant, ObjectBackend } from '#backends/object-backend';
 import { TAG_PREFIX } from '#backends/s3/bucket-tags';
 import { errorCode } from '#backends/s3/errors';

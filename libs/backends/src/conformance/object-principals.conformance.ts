@@ -1,0 +1,166 @@
+/** Principals of an object store, with keys that are given, issued, or replaced by signatures. */
+import { describe, expect, it } from 'vitest';
+import { failsWith, none, type ObjectWorld, plain } from '#backends/conformance/object-world';
+import type { Grant } from '#backends/object-backend';
+
+export function describePrincipals(world: ObjectWorld): void {
+  const { traits, newPrincipal, make, remove } = world;
+  describe.runIf(traits.signs)('signatures', () => {
+    it('signs the same each time, and another for each bucket and principal', async () => {
+      const [a, b] = [newPrincipal(), newPrincipal()];
+      const token = world.backend.signAccess('photos', a.uid);
+      expect(token).toEqual(expect.any(String));
+      expect(world.backend.signAccess('photos', a.uid)).toBe(token);
+      expect(world.backend.signAccess('films', a.uid)).not.toBe(token);
+      expect(world.backend.signAccess('photos', b.uid)).not.toBe(token);
+      expect(await world.backend.holdsPrincipal({ ...a, token }, none())).toBe(true);
+      expect(await world.backend.holdsPrincipal({ ...b, token }, none())).toBe(false);
+      expect(await world.backend.holdsPrincipal(a, none())).toBe(false);
+    });
+  });
+
+  describe.runIf(traits.issuesKeys)('issued keys', () => {
+    it('makes the principal, and one key at a time, whatever was there', async () => {
+      const { uid } = newPrincipal();
+      const principal = (accessKeyId: string) => ({ uid, accessKeyId, secretAccessKey: '', displayName: 'issued' });
+      await failsWith(world.backend.issueKey(uid, none()), 'not_found');
+      await world.backend.putPrincipal(principal(''), none());
+      await world.backend.putPrincipal(principal(''), none());
+      const first = await world.backend.issueKey(uid, none());
+      expect(await world.backend.holdsPrincipal(principal(first.accessKeyId), none())).toBe(true);
+      // Its secret was lost with a worker.
+      const second = await world.backend.issueKey(uid, none());
+      expect(second.secretAccessKey).not.toBe(first.secretAccessKey);
+      expect((await world.harness.principalKeys(uid))?.map(({ accessKeyId }) => accessKeyId)).toEqual([
+        second.accessKeyId,
+      ]);
+      expect(await world.backend.holdsPrincipal(principal(first.accessKeyId), none())).toBe(false);
+      await world.backend.removeKey(principal(''), none());
+      await world.backend.removeKey(principal(''), none());
+      expect(await world.harness.principalKeys(uid)).toEqual([]);
+      await world.backend.removePrincipal(uid, none());
+      await world.backend.removePrincipal(uid, none());
+      expect(await world.harness.principalKeys(uid)).toBeUndefined();
+    });
+
+    it('says as the holder whether rights and key are in force', async () => {
+      const ref = await make();
+      const { uid, ...rest } = newPrincipal();
+      await world.backend.putPrincipal({ uid, ...rest }, none());
+      const key = await world.backend.issueKey(uid, none());
+      const right = (mode: Grant['mode']) => [{ bucket: ref.name, mode }];
+      expect(await world.backend.isInForce(key, right('read_write'), none())).toBe(false);
+      for (const mode of ['read_write', 'read_only', 'write_only', 'revoked'] as const) {
+        await world.backend.putGrants(ref, [{ uid, mode }], none(), [uid]);
+        expect(await world.backend.isInForce(key, right(mode), none()), mode).toBe(true);
+        expect(await world.backend.isInForce(key, right('revoked'), none()), mode).toBe(mode === 'revoked');
+      }
+      expect(await world.backend.isInForce(key, right('write_only'), none())).toBe(false);
+      expect(await world.backend.isInForce(key, [], none())).toBe(true);
+      expect(await world.backend.isInForce(key, 'no key', none())).toBe(false);
+      await world.backend.putGrants(ref, [], none(), [uid]);
+      expect(await world.backend.isInForce(key, right('revoked'), none())).toBe(true);
+      await world.backend.putGrants(ref, [{ uid, mode: 'read_write' }], none(), [uid]);
+      await remove(ref);
+      expect(await world.backend.isInForce(key, right('revoked'), none())).toBe(true);
+      await failsWith(world.backend.isInForce(key, right('read_write'), none()), 'not_found');
+      await world.backend.removeKey({ uid, accessKeyId: '' }, none());
+      expect(await world.backend.isInForce(key, 'no key', none())).toBe(true);
+      expect(await world.backend.isInForce(key, right('revoked'), none())).toBe(true);
+    });
+
+    it('takes away what other keys a principal has when its own is given', async () => {
+      const principal = newPrincipal();
+      await world.backend.putPrincipal({ ...principal, accessKeyId: '' }, none());
+      const { accessKeyId } = await world.backend.issueKey(principal.uid, none());
+      await world.harness.seedKey!(principal.uid);
+      const own = { ...principal, accessKeyId };
+      expect(await world.backend.holdsPrincipal(own, none())).toBe(false);
+      await world.backend.putPrincipal(own, none());
+      expect(await world.backend.holdsPrincipal(own, none())).toBe(true);
+    });
+
+    it('denies and takes away at a bucket that lost its tags, or is gone, and touches nobody else', async () => {
+      const ref = await make();
+      const [a, b] = [newPrincipal(), newPrincipal()];
+      for (const principal of [a, b]) await world.backend.putPrincipal(principal, none());
+      const both: Grant[] = [a, b].map(({ uid }) => ({ uid, mode: 'read_write' }));
+      await world.backend.putGrants(ref, both, none(), [a.uid, b.uid]);
+      await world.harness.dropTags(ref.name);
+      await world.backend.putGrants(ref, [], none(), [a.uid]);
+      expect(await world.harness.grants(ref.name)).toEqual([both[1]]);
+      await world.backend.configureBucket(ref, plain(), none());
+      await remove(ref);
+      const denied: Grant[] = [{ uid: b.uid, mode: 'revoked' }];
+      await world.backend.putGrants(ref, denied, none(), [b.uid]);
+      expect(await world.harness.grants(ref.name)).toEqual(denied);
+      expect(await world.backend.holdsGrants(ref, denied, none(), [b.uid])).toBe(true);
+      await world.backend.putGrants(ref, [], none(), [b.uid]);
+      expect(await world.harness.grants(ref.name)).toEqual([]);
+    });
+  });
+
+  describe.skipIf(traits.signs || traits.issuesKeys)('principals', () => {
+    it('makes the principal and its key exactly as given, and repeats', async () => {
+      const principal = newPrincipal();
+      const { accessKeyId, secretAccessKey } = principal;
+      await world.backend.putPrincipal(principal, none());
+      await world.backend.putPrincipal(principal, none());
+      expect(await world.harness.principalKeys(principal.uid)).toEqual([{ accessKeyId, secretAccessKey }]);
+    });
+
+    it('says whether it holds the principal as given', async () => {
+      const principal = newPrincipal();
+      expect(await world.backend.holdsPrincipal(principal, none())).toBe(false);
+      await world.backend.putPrincipal(principal, none());
+      expect(await world.backend.holdsPrincipal(principal, none())).toBe(true);
+      expect(await world.backend.holdsPrincipal({ ...principal, secretAccessKey: 'another-secret-0123' }, none())).toBe(
+        false,
+      );
+      await world.backend.removeKey(principal, none());
+      expect(await world.backend.holdsPrincipal(principal, none())).toBe(false);
+    });
+
+    it('leaves exactly one key when another one is given', async () => {
+      const principal = newPrincipal();
+      await world.backend.putPrincipal(principal, none());
+      const next = { ...newPrincipal(), uid: principal.uid };
+      await world.backend.putPrincipal(next, none());
+      expect(await world.harness.principalKeys(principal.uid)).toEqual([
+        { accessKeyId: next.accessKeyId, secretAccessKey: next.secretAccessKey },
+      ]);
+    });
+
+    it('puts a secret right that differs at the store', async () => {
+      const principal = newPrincipal();
+      await world.backend.putPrincipal({ ...principal, secretAccessKey: 'another-secret-0123456789' }, none());
+      await world.backend.putPrincipal(principal, none());
+      expect(await world.harness.principalKeys(principal.uid)).toEqual([
+        { accessKeyId: principal.accessKeyId, secretAccessKey: principal.secretAccessKey },
+      ]);
+    });
+
+    it('does not take a key id away from another principal', async () => {
+      const one = newPrincipal();
+      const two = { ...newPrincipal(), accessKeyId: one.accessKeyId };
+      await world.backend.putPrincipal(one, none());
+      await failsWith(world.backend.putPrincipal(two, none()), 'already_exists');
+      expect(await world.harness.principalKeys(one.uid)).toEqual([
+        { accessKeyId: one.accessKeyId, secretAccessKey: one.secretAccessKey },
+      ]);
+    });
+
+    it('takes key and principal away, each any number of times', async () => {
+      const principal = newPrincipal();
+      await world.backend.removeKey(principal, none());
+      await world.backend.removePrincipal(principal.uid, none());
+      await world.backend.putPrincipal(principal, none());
+      await world.backend.removeKey(principal, none());
+      await world.backend.removeKey(principal, none());
+      expect(await world.harness.principalKeys(principal.uid)).toEqual([]);
+      await world.backend.removePrincipal(principal.uid, none());
+      await world.backend.removePrincipal(principal.uid, none());
+      expect(await world.harness.principalKeys(principal.uid)).toBeUndefined();
+    });
+  });
+}
