@@ -1,7 +1,7 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -280,12 +280,15 @@ it('a backup waits for no call, and migrations for it', async () => {
   const taken = trivet(owner(), 'appliance', 'backup', waiting);
   await until('it waits for the migration', async () => {
     const { rows } = await client.query(
-      "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND mode = 'ShareLock'",
+      `SELECT FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%try_advisory_lock_shared%'`,
     );
     return rows.length > 0;
   });
+  expect(existsSync(waiting)).toBe(false);
   await client.end();
   expect((await taken).code).toBe(0);
+  expect(existsSync(waiting)).toBe(true);
 });
 
 it('a backup refuses another key than its secrets are sealed with, and leaves nothing', async () => {
