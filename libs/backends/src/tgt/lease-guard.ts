@@ -11,16 +11,22 @@ import { inspectProcess, type ProcessId } from '#backends/linux/process-id';
 import type { DaemonFolder } from '#backends/tgt/daemon-folder';
 import { StorageError } from '#platform/errors';
 
-/** $1: the daemon's folder. flock leaves one guard for each, and keeps its lock for as long as that runs. */
-const SCRIPT = `
+/**
+ * $1: the daemon's folder. flock leaves one guard for each, and keeps its lock for as long as that runs. Before each thing that it ends it
+ * asks once more: the host may have got the pool again while it looked for processes, which takes long on a busy machine.
+ */
+export const GUARD = `
 folder=$1
 over=0
 read -r current < /proc/sys/kernel/random/boot_id
-while read -r until boot 2>/dev/null < "$folder/lease"; do
+look() {
+  read -r until boot 2>/dev/null < "$folder/lease" || exit 0
   [ "$boot" = "$current" ] || until=0
   [ "$until" = forever ] && exit 0
   read -r up rest < /proc/uptime
   left=$((until - \${up%.*}\${up#*.}0))
+}
+while look; do
   if [ "$left" -gt 0 ]; then
     over=0
     [ "$left" -gt 2000 ] && left=2000
@@ -28,10 +34,14 @@ while read -r until boot 2>/dev/null < "$folder/lease"; do
     continue
   fi
   while read -r address device; do
+    look
+    [ "$left" -gt 0 ] && break
     timeout 2 ip address del "$address" dev "$device" 2>/dev/null
   done < "$folder/addresses"
   for line in $(grep -lzxF -- "$folder/pid" /proc/[0-9]*/cmdline 2>/dev/null); do
     process=\${line%/cmdline}
+    look
+    [ "$left" -gt 0 ] && break
     read -r program 2>/dev/null < "$process/comm" && [ "$program" = tgtd ] && kill -9 "\${process#/proc/}" 2>/dev/null
   done
   over=$((over + 1))
@@ -53,7 +63,7 @@ export async function ensureGuard(folder: DaemonFolder): Promise<void> {
   const known = begun.get(folder.path);
   if (known && performance.now() - known.at < AGAIN_MS) return;
   if (known?.id && (await inspectProcess(known.id.pid))?.id.startTime === known.id.startTime) return;
-  const args = ['-n', join(folder.path, 'guard.lock'), 'sh', '-c', SCRIPT, NAME, folder.path];
+  const args = ['-n', join(folder.path, 'guard.lock'), 'sh', '-c', GUARD, NAME, folder.path];
   const child = spawn('flock', args, { cwd: '/', env: ENVIRONMENT, detached: true, stdio: 'ignore' });
   await new Promise<void>((resolve, reject) => {
     child.once('spawn', resolve);
