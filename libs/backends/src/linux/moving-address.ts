@@ -26,6 +26,10 @@ export interface MovingAddress {
 export const isHostAddress = (address: string): boolean =>
   Object.values(networkInterfaces()).some(all => all?.some(found => found.address === asKernel(address)));
 
+/** Whatever the length of their prefixes. */
+export const isSameAddress = (one: MovingAddress, other: MovingAddress): boolean =>
+  one.device === other.device && asKernel(one.address) === asKernel(other.address);
+
 /** As `ip address` takes it. */
 export const withPrefix = ({ address, prefixLength }: MovingAddress): string => `${asKernel(address)}/${prefixLength}`;
 

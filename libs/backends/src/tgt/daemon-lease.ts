@@ -28,9 +28,29 @@ export class DaemonLease {
 
   async write(until: number | 'forever', addresses: readonly MovingAddress[]): Promise<void> {
     const lines = addresses.map(moving => `${withPrefix(moving)} ${moving.device}\n`).join('');
-    const path = join(this.folder.path, 'addresses');
-    if ((await readFile(path, 'utf8').catch(() => '')) !== lines) await writeWhole(path, lines);
+    if ((await this.#readAddresses()) !== lines) await writeWhole(this.#addressesPath, lines);
     await writeWhole(this.#path, `${until} ${bootId()}\n`);
+  }
+
+  /** Those that it was written with last: of a registration that may have others by now. */
+  async addresses(): Promise<MovingAddress[]> {
+    const lines = (await this.#readAddresses()).split('\n').filter(line => line !== '');
+    return lines.map(line => {
+      const [, address = '', prefixLength, device = ''] = /^(.*)\/(\d+) (.*)$/.exec(line) ?? [];
+      return { address, prefixLength: Number(prefixLength), device };
+    });
+  }
+
+  get isGivenUp(): boolean {
+    return this.#read()?.split(' ')[0] === '0';
+  }
+
+  get #addressesPath(): string {
+    return join(this.folder.path, 'addresses');
+  }
+
+  #readAddresses(): Promise<string> {
+    return readFile(this.#addressesPath, 'utf8').catch(() => '');
   }
 
   /** Ask it right before each request that changes something. */

@@ -30,16 +30,21 @@ interface Open {
   sockets: Set<Socket>;
   /** As it was named last. */
   guide: StandbyGuide;
+  owner: string;
 }
 
 /** Of this process, by portal: whoever opens a backend once more must find them. */
 const open = new Map<string, Open>();
 
+/** Those that were opened for it and are open still: of a registration that may have others by now. */
+export const standbyPortalsOf = (owner: string): string[] =>
+  [...open].filter(([, one]) => one.owner === owner).map(([portal]) => portal);
+
 /** Those of `portals` that are this host's addresses, and free, from now on. A repeat opens what was taken before. */
-export async function openStandbyPortals(portals: readonly string[], guide: StandbyGuide): Promise<void> {
+export async function openStandbyPortals(portals: readonly string[], guide: StandbyGuide, owner = ''): Promise<void> {
   for (const portal of portals.map(canonicalPortal)) {
     const known = open.get(portal);
-    if (known) known.guide = guide;
+    if (known) Object.assign(known, { guide, owner });
     if (known || !isHostAddress(splitPortal(portal).address)) continue;
     const sockets = new Set<Socket>();
     const server = createServer(socket => {
@@ -51,7 +56,7 @@ export async function openStandbyPortals(portals: readonly string[], guide: Stan
       serve(socket, new StandbySession(portal, one.guide));
     });
     server.maxConnections = MAX_CONNECTIONS;
-    const one: Open = { server, sockets, guide };
+    const one: Open = { server, sockets, guide, owner };
     open.set(portal, one);
     try {
       await listening(server, splitPortal(portal));

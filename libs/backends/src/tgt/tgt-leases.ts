@@ -1,13 +1,22 @@
 import type { ClusterExports, ClusterPool, PoolGuide } from '#backends/cluster-exports';
 import type { DaemonRef } from '#backends/exporter';
-import { announceAddress, isHostAddress, removeAddress } from '#backends/linux/moving-address';
+import {
+  announceAddress,
+  isHostAddress,
+  isSameAddress,
+  type MovingAddress,
+  removeAddress,
+} from '#backends/linux/moving-address';
 import { DaemonLease } from '#backends/tgt/daemon-lease';
 import { ensureGuard } from '#backends/tgt/lease-guard';
-import { splitPortal } from '#backends/tgt/portals';
-import { closeStandbyPortals, openStandbyPortals } from '#backends/tgt/standby-portals';
+import { canonicalPortal, splitPortal } from '#backends/tgt/portals';
+import { closeStandbyPortals, openStandbyPortals, standbyPortalsOf } from '#backends/tgt/standby-portals';
 import { type ClusterPortals, TgtDaemons } from '#backends/tgt/tgt-daemons';
 import { isStorageError } from '#platform/errors';
 import { type LeaseSignal, mayChange } from '#platform/lease-signal';
+import { createLogger } from '#platform/logging/log';
+
+const log = createLogger('exports');
 
 /** The host's part of ClusterExports: daemons of tgt, each with its lease and its addresses. */
 export class TgtLeases implements Pick<ClusterExports, 'hold' | 'holdForever' | 'drop' | 'portalsHere' | 'sendOn'> {
@@ -22,6 +31,7 @@ export class TgtLeases implements Pick<ClusterExports, 'hold' | 'holdForever' | 
 
   async hold(pool: ClusterPool, untilMs: number): Promise<void> {
     const daemons = this.#daemonsOf(pool);
+    await this.#leaveFormer(pool, daemons.length, 0);
     await Promise.all(daemons.map(daemon => this.#write(daemon, untilMs)));
     try {
       await Promise.all(daemons.map(daemon => ensureGuard(this.#daemons.folder(daemon))));
@@ -34,7 +44,9 @@ export class TgtLeases implements Pick<ClusterExports, 'hold' | 'holdForever' | 
   }
 
   async holdForever(pool: ClusterPool): Promise<void> {
-    await Promise.all(this.#daemonsOf(pool).map(daemon => this.#write(daemon, 'forever')));
+    const daemons = this.#daemonsOf(pool);
+    await this.#leaveFormer(pool, daemons.length, 'forever');
+    await Promise.all(daemons.map(daemon => this.#write(daemon, 'forever')));
   }
 
   async drop(pool: ClusterPool, how: { orderly: boolean }, signal: LeaseSignal): Promise<boolean> {
@@ -47,9 +59,11 @@ export class TgtLeases implements Pick<ClusterExports, 'hold' | 'holdForever' | 
 
   async #drop(daemon: DaemonRef, { orderly }: { orderly: boolean }, signal: LeaseSignal): Promise<boolean> {
     mayChange(signal);
+    const former = await new DaemonLease(this.#daemons.folder(daemon)).addresses();
+    const moving = this.portals.moving(daemon.pool, daemon.nth ?? 0);
     await this.#write(daemon, 0);
     // Hosts find them at the successor; whatever becomes of that, the daemon ends.
-    const removed = await Promise.allSettled(this.portals.moving(daemon.pool, daemon.nth ?? 0).map(removeAddress));
+    const removed = await Promise.allSettled([...former, ...moving].map(removeAddress));
     const isEnded = (await this.#daemons.find(daemon)) ? orderly && (await this.#end(daemon, signal)) : true;
     await this.#daemons.kill(daemon);
     for (const one of removed) if (one.status === 'rejected') throw one.reason;
@@ -64,16 +78,20 @@ export class TgtLeases implements Pick<ClusterExports, 'hold' | 'holdForever' | 
   }
 
   async sendOn(pool: ClusterPool, guide: PoolGuide | undefined): Promise<void> {
-    const { length } = this.portals.sets(pool.pool);
+    const daemons = this.#daemonsOf(pool);
+    const owner = `${pool.tenantId}/${pool.pool}`;
+    // An address that moves is where the pool is.
+    const sets = daemons.map(({ nth, portals }) => (this.portals.moving(pool.pool, nth).length > 0 ? [] : portals));
+    const kept = guide ? sets.flat().map(canonicalPortal) : [];
+    await closeStandbyPortals(standbyPortalsOf(owner).filter(portal => !kept.includes(portal)));
+    if (!guide) return;
     await Promise.all(
-      this.#daemonsOf(pool).map(async ({ nth, portals: own }) => {
-        // An address that moves is where the pool is.
-        const portals = this.portals.moving(pool.pool, nth).length > 0 ? [] : own;
-        if (!guide) return closeStandbyPortals(portals);
-        await openStandbyPortals(portals, {
+      sets.map(async (portals, nth) => {
+        const ofDaemon = {
           servedAt: async () => (await guide.servedAt()).find(portal => portals.includes(portal)),
-          targetsOf: initiator => guide.targetsOf(initiator, { nth, of: length }),
-        });
+          targetsOf: (initiator: string) => guide.targetsOf(initiator, { nth, of: sets.length }),
+        };
+        await openStandbyPortals(portals, ofDaemon, owner);
       }),
     );
   }
@@ -91,9 +109,33 @@ export class TgtLeases implements Pick<ClusterExports, 'hold' | 'holdForever' | 
     }
   }
 
+  /** Sets of portals that the pool has no more: what their daemons had of addresses must not be taken away from whoever has it now. */
+  async #leaveFormer(pool: ClusterPool, of: number, until: 0 | 'forever'): Promise<void> {
+    for (const daemon of this.#daemons.beyond({ ...pool, of })) {
+      const lease = new DaemonLease(this.#daemons.folder(daemon));
+      const isLeft = until === 'forever' || lease.isGivenUp;
+      if (!isLeft || (await lease.addresses()).length > 0) await this.#write(daemon, until);
+    }
+  }
+
   async #write(daemon: DaemonRef, until: number | 'forever'): Promise<void> {
     const folder = this.#daemons.folder(daemon);
     await folder.prepare();
-    await new DaemonLease(folder).write(until, this.portals.moving(daemon.pool, daemon.nth ?? 0));
+    const lease = new DaemonLease(folder);
+    const former = await lease.addresses();
+    await lease.write(until, this.portals.moving(daemon.pool, daemon.nth ?? 0));
+    for (const moving of former) {
+      if (this.#isOfPool(daemon.pool, moving)) continue;
+      // What is served goes on: it has other addresses.
+      await removeAddress(moving).catch(error =>
+        log.warn({ pool: daemon.pool, ...moving, err: error }, 'an address that the pool had before cannot be removed'),
+      );
+    }
+  }
+
+  /** Of any of its daemons. */
+  #isOfPool(pool: string, moving: MovingAddress): boolean {
+    const all = this.portals.sets(pool).flatMap((_, nth) => this.portals.moving(pool, nth));
+    return all.some(one => isSameAddress(one, moving));
   }
 }
