@@ -2,7 +2,16 @@
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -48,6 +57,22 @@ describe.skipIf(!hasTgt())('tgtd', () => {
     const target = { daemon, tid, iqn: `iqn.2026-01.dev.trivet:${id}`, lun: 1, image, volumeId: id };
     return { ...target, identity: IDENTITY, initiators: [initiator] };
   }
+
+  it('leaves a target whose image it cannot open now to the next try', async () => {
+    const { daemon } = await started();
+    const spec = await newSpec(daemon, 801);
+    const path = harness.pathOf(spec.image);
+    renameSync(path, `${path}.away`);
+    mkdirSync(path);
+    await expect(harness.exporter.applyTarget(spec, '1', soon())).rejects.toMatchObject({
+      kind: 'failed_precondition',
+      retry: 'later',
+      message: expect.stringContaining('tgtd cannot open'),
+    });
+    rmdirSync(path);
+    renameSync(`${path}.away`, path);
+    await harness.exporter.applyTarget(spec, '2', soon());
+  });
 
   it('keeps its folder and its socket to itself, and cannot lose a write to number 0', async () => {
     const { daemon, folder } = await started();

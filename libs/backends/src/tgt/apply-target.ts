@@ -97,7 +97,8 @@ async function addUnit({ daemon, client, target, path, store, signal }: Applicat
   const add = async (): Promise<void> => {
     const options = await store.prepare(daemon.folder);
     if (!(await client.tell(newUnit(tid, lun, path, store.type, options), signal, 'invalid request')))
-      throw new StorageError('failed_precondition', `target ${iqn}: tgtd cannot open ${path}`);
+      // The image is there. It does not say why; a cluster that did not answer in time is one reason.
+      throw new StorageError('failed_precondition', `target ${iqn}: tgtd cannot open ${path}`, { retry: 'later' });
   };
   const { maxUnits } = store;
   if (maxUnits === undefined) return add();

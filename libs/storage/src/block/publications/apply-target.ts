@@ -92,7 +92,7 @@ export const applyTarget = (
       // the hosts what they have.
       const lost =
         isStorageError(error) && error.kind === 'failed_precondition' && error.field === 'image' && !publishes;
-      if (!lost) throw error;
+      if (!lost) throw publishes ? error : untilThereIsRoom(error);
       await call('removeTarget', signal => exporter.removeTarget(spec, { force: true }, fence, signal));
       progress.applied = null;
       progress.lost = error.message;
@@ -102,6 +102,12 @@ export const applyTarget = (
     return undefined;
   },
 });
+
+/** Nobody is told of a target that is applied again: it gets its place when there is one, and no person has to ask for that. */
+const untilThereIsRoom = (error: unknown): unknown =>
+  isStorageError(error) && error.kind === 'resource_exhausted'
+    ? new StorageError(error.kind, error.message, { ...error, retry: 'later', cause: error })
+    : error;
 
 /** What became of the target, for the end of the operation. */
 export const succeedTarget: Handling<TargetWork, TargetRequest>['succeed'] = (writer, operation, work) => {
