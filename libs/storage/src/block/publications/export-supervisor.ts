@@ -58,11 +58,31 @@ const EXPORTING_POOLS = sql(
                        WHERE h.tenant_id = $1 AND h.backend_id = $2 AND h.pool = pool.name
                          AND (h.host <> $3 OR h.to_fence <> '[]'))`,
 );
-/** Whose targets they are, published or not; of any backend of the tenant, since a daemon is known by tenant and pool. */
+/**
+ * Whose targets they are, published or not; of any backend of the tenant, since a daemon is known by tenant and pool. here: this daemon
+ * has them, and not another one of the pool, which they were given when a host got them anew.
+ */
 const OWNERS = sql(
   'replay_owners',
-  `SELECT ${TARGET_COLUMNS}, v.state, v.target ->> 'name' AS iqn FROM trivet.volume v
+  `SELECT ${TARGET_COLUMNS}, v.state, v.target ->> 'name' AS iqn, ${daemonIn('$3')} = $4::int AS here FROM trivet.volume v
     WHERE v.tenant_id = $1 AND v.tid IS NOT NULL AND v.target ->> 'name' = ANY ($2)`,
+);
+/** What the host before has said of it was true of that one. This one saw it a moment ago, and looks again within seconds. */
+const TAKEN_OVER = sql(
+  'replay_pool_taken_over',
+  `UPDATE trivet.pool SET state = 'up', reason = NULL
+    WHERE tenant_id = $1 AND backend_id = $2 AND name = $3 AND state = 'down'
+      AND EXISTS (SELECT FROM trivet.pool_home h
+                   WHERE h.tenant_id = $1 AND h.backend_id = $2 AND h.pool = $3 AND h.host = $4 AND h.to_fence = '[]')`,
+);
+/** What failed at the host before is due at once, and not after the back-off that it has earned there: up to half a minute. */
+const DUE = sql(
+  'replay_pool_due',
+  `UPDATE trivet.operation o SET next_run_at = now()
+    WHERE o.tenant_id = $1 AND o.backend_id = $2 AND o.pool = $3 AND o.finished_at IS NULL AND o.state = 'pending'
+      AND o.next_run_at > now() AND o.next_run_at < 'infinity'
+      AND NOT EXISTS (SELECT FROM trivet.operation_slot s
+                       WHERE s.tenant_id = $1 AND s.operation_id = o.id AND s.busy_until > now())`,
 );
 
 /** Longer than a tgtd may take to start, and than one that was left stopped gets before it is woken. */
@@ -130,6 +150,9 @@ export class ExportSupervisor implements PeriodicTask {
 
   /** One that this host has just begun to serve: at once. */
   async serve(tenantId: string, backendId: string, pool: string): Promise<void> {
+    const place = [tenantId, backendId, pool];
+    await this.database.withTenant(tenantId, tx => tx.query(TAKEN_OVER, [...place, this.host ?? null]));
+    await this.database.engine(DUE, place);
     const found = (await this.daemons(tenantId, backendId)).filter(({ daemon }) => daemon.pool === pool);
     await Promise.all(found.filter(one => !this.asked.has(keyOf(one))).map(one => this.begin(one, () => {})));
   }
@@ -236,10 +259,15 @@ export class ExportSupervisor implements PeriodicTask {
     if (suspects.length === 0) return false;
     const names = suspects.map(({ iqn }) => iqn);
     const owners = await this.database.withTenant(tenantId, tx =>
-      tx.query<StaleTarget & { iqn: string; state: string }>(OWNERS, [tenantId, names]),
+      tx.query<StaleTarget & { iqn: string; state: string; here: boolean }>(OWNERS, [
+        tenantId,
+        names,
+        daemon.of ?? 1,
+        daemon.nth ?? 0,
+      ]),
     );
     for (const { tid, iqn, fence } of suspects) {
-      const owner = owners.find(row => row.iqn === iqn);
+      const owner = owners.find(row => row.iqn === iqn && row.here);
       log.warn(
         { target: iqn, volume: owner?.name },
         'its last change was by a worker that had been overtaken, or died in it',
