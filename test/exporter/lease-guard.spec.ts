@@ -41,8 +41,8 @@ function program(name: string, script: string): void {
   chmodSync(path, 0o755);
 }
 
-function guards(): void {
-  writeFileSync(join(folder, 'lease'), `0 ${bootId()}\n`);
+function guards(lease = `0 ${bootId()}`): void {
+  writeFileSync(join(folder, 'lease'), `${lease}\n`);
   const env = { PATH: `${join(folder, 'bin')}:/usr/sbin:/sbin:/usr/bin:/bin` };
   guard = spawn('sh', ['-c', GUARD, 'guard', folder], { env, stdio: 'ignore' });
 }
@@ -58,6 +58,13 @@ const passes = () => {
 it('ends the daemon of a pool whose lease is over', async () => {
   guards();
   await until('it is killed', () => daemon.signalCode === 'SIGKILL');
+});
+
+it('leaves a daemon alone that its host ends by itself, for as long as the lease is', async () => {
+  program('sleep', `printf x >> '${asked}'; exec /bin/sleep "$@"`);
+  guards(`${bootClock() + LONG_MS} ${bootId()} leaving`);
+  await until('it waits', () => passes() > 0);
+  expect(daemon.signalCode).toBeNull();
 });
 
 it('leaves a daemon alone that was found when the host got the pool again', async () => {

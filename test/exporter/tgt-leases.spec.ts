@@ -9,6 +9,7 @@ import type { DaemonRef } from '#backends/exporter';
 import { HostFences } from '#backends/host-fence';
 import { demandLeases } from '#backends/lease-demand';
 import { bootClock } from '#backends/linux/boot-clock';
+import { withFileLock } from '#backends/linux/file-lock';
 import { DaemonFolder } from '#backends/tgt/daemon-folder';
 import { splitPortal } from '#backends/tgt/portals';
 import { TgtExporter } from '#backends/tgt/tgt-exporter';
@@ -67,6 +68,37 @@ describe.runIf(hasTgt())('a host that may have a pool for a while', () => {
     process.kill(pid!, 'SIGSTOP');
     expect(await leases.drop(daemon, { orderly: false }, soon())).toBe(false);
     expect(await exporter.daemonInstance(daemon, soon())).toBeUndefined();
+  });
+
+  it('says of a daemon that has died that it was not ended in order: the cluster waits for it', async () => {
+    await leases.hold(daemon, bootClock() + LONG_MS);
+    await exporter.ensureDaemon(daemon, soon());
+    const [pid] = await exporter.writers(daemon, soon());
+    process.kill(pid!, 'SIGKILL');
+    await until('it is gone', async () => (await exporter.daemonInstance(daemon, soon())) === undefined);
+    expect(await leases.drop(daemon, { orderly: true }, soon())).toBe(false);
+    // Nothing is left of it by now.
+    expect(await leases.drop(daemon, { orderly: true }, soon())).toBe(true);
+  });
+
+  it('lets nobody begin anything while a daemon is ended in order, and the guard leave it alone', async () => {
+    const end = bootClock() + LONG_MS;
+    await leases.hold(daemon, end);
+    await exporter.ensureDaemon(daemon, soon());
+    const { path, lock } = DaemonFolder.of(folder, daemon);
+    const lease = () => readFileSync(join(path, 'lease'), 'utf8').trim();
+    const held = lease();
+    const dropped = await withFileLock(lock, soon(), async () => {
+      const dropping = leases.drop(daemon, { orderly: true }, soon());
+      await until('it is given up', () => lease() !== held);
+      expect(lease()).toBe(`${held} leaving`);
+      const target = { daemon, tid: 1, iqn: `iqn.2026-01.dev.trivet:${randomUUID()}` };
+      const removed = exporter.removeTarget(target, { force: true }, '1', soon());
+      await expect(removed).rejects.toThrow('is not served by this storage host now');
+      return { dropping };
+    });
+    expect(await dropped.dropping).toBe(true);
+    expect(lease()).toMatch(/^0 /);
   });
 
   it('waits for a portal that another worker of the host still sends initiators on from', async () => {

@@ -282,7 +282,7 @@ export class ClusterHosts {
         `${name} could serve the pool`,
         async () => {
           const [row] = await this.appliance.database.query<{ able: boolean }>(
-            `SELECT seen_at > now() - interval '10 seconds' AND reach -> 'standby' <> '[]'
+            `SELECT seen_at > now() - interval '10 seconds' AND takes_at > now() - interval '3 seconds' AND takes <> '[]'
                     AND NOT EXISTS (SELECT FROM trivet.cluster_fence f WHERE f.host = s.name) AS able
                FROM trivet.storage_host s WHERE name = $1`,
             [name],
@@ -372,11 +372,21 @@ export class ClusterHosts {
     return this.holder();
   }
 
+  /** Its initiator's writes are acknowledged again. */
+  isWritten(): Promise<void> {
+    return this.explained(this.writer!.acknowledges());
+  }
+
   /** For a failure: who says what. */
   async report(): Promise<string> {
     const rows = await this.appliance.database.query(
       `SELECT (SELECT json_agg(h) FROM trivet.pool_home h) AS homes, (SELECT json_agg(f) FROM trivet.cluster_fence f) AS fences,
-              (SELECT json_agg(json_build_object('name', s.name, 'seen', s.seen_at, 'down', s.down_at, 'reach', s.reach)) FROM trivet.storage_host s) AS hosts`,
+              (SELECT json_agg(json_build_object('name', s.name, 'seen', s.seen_at, 'down', s.down_at, 'reach', s.reach)) FROM trivet.storage_host s) AS hosts,
+              (SELECT json_agg(json_build_object('state', p.state, 'reason', p.reason)) FROM trivet.pool p) AS pools,
+              (SELECT json_agg(c) FROM trivet.backend_circuit c) AS circuits,
+              (SELECT json_agg(json_build_object('kind', o.kind, 'state', o.state, 'host', o.host, 'attempt', o.attempt, 'step', o.step,
+                                                 'due', o.next_run_at, 'lease', o.lease_until, 'error', o.error ->> 'message'))
+                 FROM trivet.operation o WHERE o.finished_at IS NULL) AS operations, now()`,
     );
     const logs = [...this.workers].map(([name, worker]) => `${name}:\n${worker.log().slice(-3_000)}`);
     return [JSON.stringify(rows, null, 1), ...logs].join('\n');

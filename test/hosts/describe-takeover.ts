@@ -135,7 +135,7 @@ export function describeTakeover(losses: readonly Loss[], { inOrder }: { inOrder
           expect(await house.isRefused(name)).toBe(!handsOver);
           expect(await house.lastTakeover()).toMatchObject({ from: name, to: next, why });
           if (believesInItself) expect(await house.tryToWrite(name)).toMatch(/blocklist|blacklist|ESHUTDOWN|\(108\)/i);
-          await writer.acknowledges();
+          await house.isWritten();
           expect(await house.node(next).host.addresses()).toContain(house.movingAddress);
         } finally {
           await mend(house, name);
@@ -157,7 +157,7 @@ export function describeTakeover(losses: readonly Loss[], { inOrder }: { inOrder
         const since = Date.now();
         const ended = house.endWorker(name);
         await house.isTakenFrom(name, fence);
-        await writer.acknowledges();
+        await house.isWritten();
         await ended;
         served.push(`ends in order ${Math.round(writer.longestWaitMs(since))} ms`);
         expect(await house.fences()).toEqual([]);
@@ -175,7 +175,7 @@ export function describeTakeover(losses: readonly Loss[], { inOrder }: { inOrder
         const since = Date.now();
         await house.drain(name, true);
         await house.isTakenFrom(name, fence);
-        await writer.acknowledges();
+        await house.isWritten();
         served.push(`is drained ${Math.round(writer.longestWaitMs(since))} ms`);
         await house.standsBy(name);
         expect(house.node(name).host.programs()).not.toContain('tgtd');

@@ -2,8 +2,9 @@
  * Until when this host may serve a pool that another one could serve, in the folder of the pool's daemon, so that all workers of the
  * host know it, and the guard (lease-guard.ts) that outlives them.
  *
- *   lease      milliseconds of the boot clock, `forever` where there is no other host, 0 when another one has the pool; and which
- *              boot that is: of another one it is over
+ *   lease      milliseconds of the boot clock, `forever` where there is no other host, 0 when another one has the pool; which
+ *              boot that is: of another one it is over; and `leaving` while this host ends what it serves by itself: nothing begins
+ *              any more, and the guard leaves it the time that it has
  *   addresses  `ADDRESS/PREFIX DEVICE` a line: those that move with the pool
  *
  * Where leases are demanded, no file is as good as 0: a host that joins serves nothing until it has been told to.
@@ -18,12 +19,19 @@ import { type DaemonFolder, writeWhole } from '#backends/tgt/daemon-folder';
 import { StorageError } from '#platform/errors';
 
 const FOREVER = 'forever';
+const LEAVING = 'leaving';
 
 export class DaemonLease {
   readonly #path: string;
 
   constructor(private readonly folder: DaemonFolder) {
     this.#path = join(folder.path, 'lease');
+  }
+
+  /** It is given up from now on, and ends when it would have ended. */
+  async leave(): Promise<void> {
+    const [until = '0', boot = bootId()] = this.#read()?.split(' ') ?? [];
+    await writeWhole(this.#path, `${until} ${boot} ${LEAVING}\n`);
   }
 
   async write(until: number | 'forever', addresses: readonly MovingAddress[]): Promise<void> {
@@ -55,8 +63,8 @@ export class DaemonLease {
 
   /** Ask it right before each request that changes something. */
   require(): void {
-    const [until, boot] = this.#read()?.split(' ') ?? [];
-    if (until !== undefined && boot !== bootId()) throw this.#over();
+    const [until, boot, state] = this.#read()?.split(' ') ?? [];
+    if (until !== undefined && (boot !== bootId() || state === LEAVING)) throw this.#over();
     if (until === FOREVER || (until === undefined && !leasesAreDemanded())) return;
     if (until !== undefined && bootClock() < Number(until)) return;
     throw this.#over();

@@ -20,7 +20,7 @@ folder=$1
 over=0
 read -r current < /proc/sys/kernel/random/boot_id
 look() {
-  read -r until boot 2>/dev/null < "$folder/lease" || exit 0
+  read -r until boot state 2>/dev/null < "$folder/lease" || exit 0
   [ "$boot" = "$current" ] || until=0
   [ "$until" = forever ] && exit 0
   read -r up rest < /proc/uptime

@@ -59,12 +59,18 @@ export class TgtLeases implements Pick<ClusterExports, 'hold' | 'holdForever' | 
 
   async #drop(daemon: DaemonRef, { orderly }: { orderly: boolean }, signal: LeaseSignal): Promise<boolean> {
     mayChange(signal);
-    const former = await new DaemonLease(this.#daemons.folder(daemon)).addresses();
-    const moving = this.portals.moving(daemon.pool, daemon.nth ?? 0);
-    await this.#write(daemon, 0);
+    const folder = this.#daemons.folder(daemon);
+    const lease = new DaemonLease(folder);
+    const addresses = [...(await lease.addresses()), ...this.portals.moving(daemon.pool, daemon.nth ?? 0)];
+    // One that has died left the cluster waiting for it, and so does one that is killed.
+    const isThere = (await folder.read()) !== undefined || (await this.#daemons.find(daemon)) !== undefined;
+    await folder.prepare();
+    if (orderly) await lease.leave();
+    else await this.#write(daemon, 0);
     // Hosts find them at the successor; whatever becomes of that, the daemon ends.
-    const removed = await Promise.allSettled([...former, ...moving].map(removeAddress));
-    const isEnded = (await this.#daemons.find(daemon)) ? orderly && (await this.#end(daemon, signal)) : true;
+    const removed = await Promise.allSettled(addresses.map(removeAddress));
+    const isEnded = isThere ? orderly && (await this.#end(daemon, signal)) : true;
+    if (orderly) await this.#write(daemon, 0);
     await this.#daemons.kill(daemon);
     for (const one of removed) if (one.status === 'rejected') throw one.reason;
     return isEnded;
@@ -102,7 +108,7 @@ export class TgtLeases implements Pick<ClusterExports, 'hold' | 'holdForever' | 
 
   async #end(ref: DaemonRef, signal: LeaseSignal): Promise<boolean> {
     try {
-      return (await this.#daemons.stop(ref, signal)) !== 'killed';
+      return (await this.#daemons.stop(ref, signal)) === 'ended';
     } catch (error) {
       if (!isStorageError(error)) throw error;
       return false;
