@@ -11,8 +11,6 @@ const LOOK_MS = 4_000;
 const BOUND_MS = 5_000;
 /** What was seen longer ago is not so any more, perhaps. */
 const FRESH_MS = 12_000;
-/** Who takes a pool has seen the cluster since: where it is lost to all hosts, each of them keeps what it has. */
-const RECENT_MS = 9_000;
 
 export interface ClusterBackend extends RegisteredBlockBackend {
   exports: ClusterExports;
@@ -77,16 +75,6 @@ export class ClusterViews {
   of(backendId: string): ClusterView | undefined {
     const found = this.seen.get(backendId);
     return found && performance.now() - found.at < FRESH_MS ? found.view : undefined;
-  }
-
-  isRecent(backendId: string): boolean {
-    const found = this.seen.get(backendId);
-    return found !== undefined && performance.now() - found.at < RECENT_MS;
-  }
-
-  /** It was seen before, and is not any more. */
-  isLost(backendId: string): boolean {
-    return this.seen.has(backendId) && !this.of(backendId);
   }
 
   /** It has changed: what was seen counts no more. */

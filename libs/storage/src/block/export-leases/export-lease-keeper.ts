@@ -11,8 +11,8 @@
  *             under way, and takes itself off the list. It serves again what it gets a lease for
  *
  * A host that leaves in order closes its units and says so: its successor has nobody to shut out. So does one that is being drained,
- * or whose portals hosts cannot reach, if another one can have the pool. One that does not reach the cluster kills its daemons and says that,
- * instead of waiting for the end of its lease. While there is one host alone there are no leases.
+ * or whose portals hosts cannot reach, if another one can have the pool. While there is one host
+ * alone there are no leases.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { BlockBackendKind } from '#backends/block-backend';
@@ -168,11 +168,10 @@ export class ExportLeaseKeeper implements PeriodicTask {
     );
   }
 
-  /** @param how units that wait for a cluster that is out of reach cannot be closed */
-  private async handOver(held: Held, how = { orderly: true }): Promise<void> {
+  private async handOver(held: Held): Promise<void> {
     const key = keyOf(held);
     this.held.delete(key);
-    const isEnded = await this.drop(held, how);
+    const isEnded = await this.drop(held, { orderly: true });
     // Of a daemon that died a moment ago, too.
     const inOrder = isEnded && !(await held.backend.exports.hasLeftovers());
     await this.store.release(held, inOrder);
@@ -224,8 +223,7 @@ export class ExportLeaseKeeper implements PeriodicTask {
       const link = this.links.look(cluster, name);
       const isThere = isLetIn && (isIn(own, backendId, name) || isIn(standby, backendId, name));
       const lacks = isThere ? (link === 'lost' ? 'link' : null) : 'cluster';
-      const isSeen = isThere && this.views.isRecent(backendId);
-      const takes = isSeen && isSteady && view.lacking === undefined && link === 'well';
+      const takes = isThere && isSteady && view.lacking === undefined && link === 'well';
       return { backend: backendId, name, address: view?.address ?? null, able: lacks === null, takes, lacks };
     });
   }
@@ -247,10 +245,9 @@ export class ExportLeaseKeeper implements PeriodicTask {
     }
     if (this.isLeaving) return;
     await held.backend.exports.sendOn(held, undefined);
-    const isCutOff = this.views.isLost(held.backendId);
-    if (!held.renewed && (held.drains || isCutOff || this.links.look(held.backend, held.pool) === 'lost')) {
+    if (!held.renewed && (held.drains || this.links.look(held.backend, held.pool) === 'lost')) {
       if (this.dropped.get(key) !== held.fence)
-        this.beside(key, 'it cannot be handed over yet', () => this.handOver(held, { orderly: !isCutOff }));
+        this.beside(key, 'it cannot be handed over yet', () => this.handOver(held));
       return;
     }
     if (view && held.address !== null && view.address !== held.address)
