@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -8,44 +7,13 @@ import { PoolAnswers } from '#backends/reflink/pool-answers';
 import { ReflinkBackend } from '#backends/reflink/reflink-backend';
 import { unleased } from '#platform/lease-signal';
 import { OWNER, ownFolder, pool, xfsFolder } from '#test/block-backend/file-harness';
+import { OwnFileSystem } from '#test/support/own-file-system';
 import { until } from '#test/support/parts';
 
 const soon = () => unleased(AbortSignal.timeout(30_000));
-const run = (command: string, ...args: string[]) => execFileSync(command, args, { stdio: 'pipe' });
-
-/** An XFS of its own, whose writes hang from `freeze` to `thaw` and whose looks are answered. Needs root. */
-class FreezingXfs {
-  private isFrozen = false;
-
-  constructor(
-    readonly path: string,
-    image: string,
-  ) {
-    mkdirSync(path);
-    run('truncate', '-s', '320M', image);
-    run('mkfs.xfs', '-q', '-m', 'reflink=1', image);
-    run('mount', '-o', 'loop', image, path);
-  }
-
-  freeze(): void {
-    run('fsfreeze', '-f', this.path);
-    this.isFrozen = true;
-  }
-
-  thaw(): void {
-    if (this.isFrozen) run('fsfreeze', '-u', this.path);
-    this.isFrozen = false;
-  }
-
-  remove(): void {
-    this.thaw();
-    run('umount', this.path);
-  }
-}
-
 describe.skipIf(!xfsFolder())('a pool whose calls hang', () => {
   let folder: string;
-  let xfs: FreezingXfs | undefined;
+  let xfs: OwnFileSystem | undefined;
   let backend: ReflinkBackend;
   let fence = 0;
 
@@ -63,20 +31,20 @@ describe.skipIf(!xfsFolder())('a pool whose calls hang', () => {
 
   beforeAll(async () => {
     folder = ownFolder();
-    xfs = new FreezingXfs(join(folder, 'frozen'), join(folder, 'xfs.img'));
+    xfs = await OwnFileSystem.make();
     mkdirSync(join(folder, 'good'));
-    const pools = ['frozen', 'good'].map(name => pool(name, join(folder, name)));
+    const pools = [pool('frozen', xfs.path), pool('good', join(folder, 'good'))];
     backend = new ReflinkBackend(pools, OWNER, new PoolAnswers(1_000, { oddMs: 500, canaryMs: 1_000, waitMs: 60_000 }));
     for (const { name } of pools) await backend.preparePool(name, soon());
   });
-  afterAll(() => {
-    xfs?.remove();
+  afterAll(async () => {
+    await xfs?.remove();
     rmSync(folder, { recursive: true, force: true });
   });
 
   it('keeps a few threads, is found out by its canary, and holds up no other pool', async () => {
     await Promise.all(['frozen', 'good'].map(stage));
-    xfs!.freeze();
+    await xfs!.freeze();
     const ends = Promise.allSettled(Array.from({ length: LANES.make * 4 }, () => stage('frozen')));
     await stage('good');
     await until('the hung pool is down', async () => (await stateOf('frozen')).state === 'down');
@@ -89,7 +57,7 @@ describe.skipIf(!xfsFolder())('a pool whose calls hang', () => {
   });
 
   it('is up again when it answers, and what came late has left nothing', async () => {
-    xfs!.thaw();
+    await xfs!.thaw();
     await until('the pool is up', async () => (await stateOf('frozen')).state === 'up');
     await stage('frozen');
     // Both are staged, and not named.

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { ImageRef } from '#backends/block-backend';
+import { type ImageRef, UNOPENED } from '#backends/block-backend';
 import { BlockBackendBench, MIB } from '#backends/conformance/block-backend.conformance';
 import { imageName } from '#backends/rbd/rbd-names';
 import { unleased } from '#platform/lease-signal';
@@ -136,8 +136,12 @@ describe.skipIf(!rbd)('what a call of librbd leaves that was cut off', () => {
     await rados('rmomapkey', header, key);
     try {
       await enteredBefore(clone.id, 2 * HOUR_MS);
-      await expect(harness.backend.inspectImage(clone, soon())).rejects.toMatchObject({ kind: 'unavailable' });
-      await expect(audit()).rejects.toMatchObject({ kind: 'unavailable' });
+      await expect(harness.backend.inspectImage(clone, soon())).rejects.toMatchObject({
+        kind: 'failed_precondition',
+        retry: 'later',
+        field: UNOPENED,
+      });
+      expect(await audit()).toContainEqual(expect.objectContaining({ id: clone.id }));
       expect(await names()).toContain(imageName(clone));
     } finally {
       await rados('setomapval', header, key, '--input-file', value);

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { BlockBackend, BlockStore } from '#backends/block-backend';
+import { type BlockBackend, type BlockStore, UNOPENED } from '#backends/block-backend';
 import { StorageError } from '#platform/errors';
 import { BlockDriftCheck, SHARES } from '#storage/block/drift/block-drift';
 import { BlockHouse } from '#test/block-storage/block-house';
@@ -22,12 +22,19 @@ beforeAll(async () => {
 });
 afterAll(() => house?.close());
 
-/** Which images are inspected; the store does not answer for one of them, and says of another that it is not there. */
-function storeOf(inspected: string[], { silent, absent }: { silent?: string; absent?: string }): BlockStore {
+interface Faults {
+  silent?: string;
+  absent?: string;
+  shut?: string;
+}
+
+/** Which images are inspected; the store does not answer for one, says of another that it is not there, and cannot open a third. */
+function storeOf(inspected: string[], { silent, absent, shut }: Faults): BlockStore {
   const { volumes } = house.store;
   const inspectImage: BlockBackend['inspectImage'] = async (image, signal) => {
     inspected.push(image.id);
     if (image.id === silent) throw new StorageError('unavailable', 'the store does not answer');
+    if (image.id === shut) throw new StorageError('failed_precondition', 'it cannot be opened', { field: UNOPENED });
     return image.id === absent ? { state: 'absent' } : volumes.inspectImage(image, signal);
   };
   const get = (_: BlockBackend, name: keyof BlockBackend) =>
@@ -36,7 +43,7 @@ function storeOf(inspected: string[], { silent, absent }: { silent?: string; abs
 }
 
 /** As a worker that has just started. */
-async function audited(faults: { silent?: string; absent?: string } = {}, everyMs = 0): Promise<string[]> {
+async function audited(faults: Faults = {}, everyMs = 0): Promise<string[]> {
   const inspected: string[] = [];
   const store = storeOf(inspected, faults);
   const check = new BlockDriftCheck(house.parts.database, { open: async () => store }, everyMs, undefined, PORTION);
@@ -57,6 +64,14 @@ it('ends at the first call without an answer, and begins there again after a res
   expect(await audited()).toEqual(ids.slice(6));
   expect(await lost()).toEqual([first]);
   // The next pass finds its image.
+  expect(await audited()).toEqual(ids);
+  expect(await lost()).toEqual([]);
+});
+
+it('goes on behind an image that is there and cannot be opened, and says so', async () => {
+  expect(await audited({ shut: ids[3]! })).toEqual(ids);
+  expect(await lost()).toHaveLength(1);
+  expect(await house.testDatabase.query('SELECT FROM trivet.volume WHERE condition IS NOT NULL')).toEqual([]);
   expect(await audited()).toEqual(ids);
   expect(await lost()).toEqual([]);
 });

@@ -178,9 +178,12 @@ it('serves at once what a host has just taken over, whatever the one before has 
     [tenantId, backendId, HOME],
   );
   const state = async () => (await house.testDatabase.query<{ state: string }>('SELECT state FROM trivet.pool'))[0];
-  await supervisor('node-c').serve(tenantId, backendId, 'default');
+  await supervisor('node-c').serve(tenantId, backendId, 'default', { sees: true });
   expect(await state()).toEqual({ state: 'down' });
-  await supervisor(HOME).serve(tenantId, backendId, 'default');
+  // A worker that starts while the cluster is away has nothing to say of it.
+  await supervisor(HOME).serve(tenantId, backendId, 'default', { sees: false });
+  expect(await state()).toEqual({ state: 'down' });
+  await supervisor(HOME).serve(tenantId, backendId, 'default', { sees: true });
   expect(await state()).toEqual({ state: 'up' });
   await until('it is served', () => served(id));
   await house.settled();

@@ -77,8 +77,29 @@ describe.runIf(hasTgt())('a host that may have a pool for a while', () => {
     process.kill(pid!, 'SIGKILL');
     await until('it is gone', async () => (await exporter.daemonInstance(daemon, soon())) === undefined);
     expect(await leases.drop(daemon, { orderly: true }, soon())).toBe(false);
-    // Nothing is left of it by now.
+    // Nothing is left of it by now, and the cluster still waits.
+    expect(await leases.drop(daemon, { orderly: true }, soon())).toBe(false);
+    await leases.hold(daemon, bootClock() + LONG_MS);
+    await exporter.ensureDaemon(daemon, soon());
     expect(await leases.drop(daemon, { orderly: true }, soon())).toBe(true);
+  });
+
+  it('is told alike by two workers of the host that end a daemon at once', async () => {
+    await leases.hold(daemon, bootClock() + LONG_MS);
+    await exporter.ensureDaemon(daemon, soon());
+    const dropped = () => leases.drop(daemon, { orderly: true }, soon());
+    expect(await Promise.all([dropped(), dropped()])).toEqual([true, true]);
+    expect(await dropped()).toBe(true);
+  });
+
+  it('has not what another worker of the host has given up since it was asked for', async () => {
+    await leases.hold(daemon, bootClock() + LONG_MS);
+    const asked = bootClock();
+    await leases.drop(daemon, { orderly: true }, soon());
+    await leases.hold(daemon, bootClock() + LONG_MS, asked);
+    await expect(exporter.ensureDaemon(daemon, soon())).rejects.toThrow('is not served by this storage host now');
+    await leases.hold(daemon, bootClock() + LONG_MS);
+    await exporter.ensureDaemon(daemon, soon());
   });
 
   it('lets nobody begin anything while a daemon is ended in order, and the guard leave it alone', async () => {
@@ -91,14 +112,14 @@ describe.runIf(hasTgt())('a host that may have a pool for a while', () => {
     const dropped = await withFileLock(lock, soon(), async () => {
       const dropping = leases.drop(daemon, { orderly: true }, soon());
       await until('it is given up', () => lease() !== held);
-      expect(lease()).toBe(`${held} leaving`);
+      expect(lease()).toMatch(new RegExp(`^${held} leaving \\d+$`));
       const target = { daemon, tid: 1, iqn: `iqn.2026-01.dev.trivet:${randomUUID()}` };
       const removed = exporter.removeTarget(target, { force: true }, '1', soon());
       await expect(removed).rejects.toThrow('is not served by this storage host now');
       return { dropping };
     });
     expect(await dropped.dropping).toBe(true);
-    expect(lease()).toMatch(/^0 /);
+    expect(lease()).toMatch(/^0 \S+ ended \d+$/);
   });
 
   it('waits for a portal that another worker of the host still sends initiators on from', async () => {

@@ -7,9 +7,10 @@ import { until } from '#test/support/parts';
 
 const run = promisify(execFile);
 
-/** A small XFS of the test's own, to be filled and unmounted. Needs root, as the one of the run does. */
+/** A small XFS of the test's own, to be filled, frozen and unmounted. Needs root, as the one of the run does. */
 export class OwnFileSystem {
   private mounted = false;
+  private frozen = false;
 
   private constructor(
     private readonly folder: string,
@@ -47,6 +48,17 @@ export class OwnFileSystem {
     this.mounted = false;
   }
 
+  /** What writes to it hangs in the kernel until `thaw`; looks are answered. */
+  async freeze(): Promise<void> {
+    await run('fsfreeze', ['-f', this.path]);
+    this.frozen = true;
+  }
+
+  async thaw(): Promise<void> {
+    if (this.frozen) await run('fsfreeze', ['-u', this.path]);
+    this.frozen = false;
+  }
+
   /** Somebody else's file takes that much of it. */
   async fill(name: string, bytes: number): Promise<void> {
     await run('fallocate', ['-l', String(bytes), join(this.path, name)]);
@@ -63,6 +75,7 @@ export class OwnFileSystem {
   }
 
   async remove(): Promise<void> {
+    await this.thaw();
     if (this.mounted) await run('umount', ['-l', this.path]);
     rmSync(this.folder, { recursive: true, force: true });
   }

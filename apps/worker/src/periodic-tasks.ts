@@ -55,7 +55,7 @@ export function exportLeases({
 }: Required<Pick<TaskParts, 'database' | 'blocks' | 'host'>>): ExportLeaseKeeper {
   const supervisor = new ExportSupervisor(database, blocks, undefined, host.name);
   return new ExportLeaseKeeper(database, blocks, kindNamed, host, {
-    serve: ({ tenantId, backendId, pool }) => supervisor.serve(tenantId, backendId, pool),
+    serve: ({ tenantId, backendId, pool }, how) => supervisor.serve(tenantId, backendId, pool, how),
   });
 }
 

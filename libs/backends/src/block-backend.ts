@@ -9,6 +9,9 @@ import type { LeaseSignal } from '#platform/lease-signal';
 
 export type { ImageRef };
 
+/** The field of an error about one image alone: it is there, and cannot be opened. */
+export const UNOPENED = 'opening';
+
 /**
  * The port for block volumes. Desired state lives in Postgres; an adapter makes the pool match it. Rules for every method:
  *  - `signal` ends the call; the adapter rejects with StorageError `timeout` then, and the effect counts as unknown.

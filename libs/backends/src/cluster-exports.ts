@@ -28,9 +28,10 @@ export interface ClusterExports {
 
   /**
    * This host serves the pool until `untilMs` of `now`, and no longer, whatever becomes of this process: a process of its own sees
-   * to that. Addresses that move with the pool are announced once more.
+   * to that. Addresses that move with the pool are announced once more. Who asked for it at `askedAt`, before another process of this host
+   * gave it up, has no effect.
    */
-  hold(pool: ClusterPool, untilMs: number): Promise<void>;
+  hold(pool: ClusterPool, untilMs: number, askedAt?: number): Promise<void>;
 
   /** There is no other host: no bound, and nobody who ends it. */
   holdForever(pool: ClusterPool): Promise<void>;

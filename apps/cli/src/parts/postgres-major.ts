@@ -85,7 +85,7 @@ export async function raiseCluster(placement: Placement, context: PartContext): 
   context.say(`the database of PostgreSQL ${from} is taken over to ${to}`);
   const old = { ...placement, binaries: await programsOf(from, placement, context) };
   const aside = asideOf(placement, from);
-  const whole = aside.replace('.of-', '.instead-of-');
+  const whole = join(dirname(aside), basename(aside).replace('.of-', '.instead-of-'));
   const next = { ...placement, data: nextOf(placement) };
   rmSync(next.data, { recursive: true, force: true });
   // Not its own: a worker elsewhere would go on with the old one.

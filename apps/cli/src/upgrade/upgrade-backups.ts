@@ -8,7 +8,8 @@ import { VERSION } from '../version.js';
 
 /*
  * Of each of the last upgrades the backup from before its first migration, which the release before can read. An upgrade that
- * fails half-way is repeated, by a unit that restarts perhaps many times: it writes another one once a day.
+ * fails half-way is repeated, by a unit that restarts perhaps many times: it writes another one once a day. One that has done
+ * nothing yet takes the place of the one before it.
  */
 
 const UPGRADES_KEPT = 3;
@@ -33,7 +34,7 @@ export async function backUpBefore(
   const said = await write(join(folder, `before-${VERSION}-${moment}.dump`));
   const others = [...new Set(found.filter(one => !ours.includes(one)).map(({ about }) => about.before))];
   const kept = others.slice(1 - UPGRADES_KEPT);
-  for (const one of found) if (one !== first && !kept.includes(one.about.before)) rmSync(one.path);
+  for (const one of found) if (one !== first && !kept.includes(one.about.before)) rmSync(one.path, { force: true });
   return said;
 }
 

@@ -19,6 +19,8 @@ const ENOENT = 2;
 const EIO = 5;
 const ERANGE = 34;
 const RACES = 5;
+/** Of an image that is there and cannot be opened; no errno. */
+const SHUT = 'ESHUT';
 
 /** By its name, or, where it may be in the trash, by its id. */
 export type ImageAt = { name: string; snapshot?: string } | { id: string; snapshot?: string };
@@ -108,7 +110,7 @@ export interface ImageFacts {
 
 /**
  * Undefined when there is none. To open it may also fail with ENOENT for what it was cloned from, or in the middle of a change:
- * what is there and stays shut is EIO, since who takes it for gone makes another one, or removes its name.
+ * what is there and stays shut is ESHUT, since who takes it for gone makes another one, or removes its name.
  */
 export async function lookAtImage(pool: RadosPool, at: ImageAt): Promise<ImageFacts | undefined> {
   for (let attempt = 1; ; attempt++)
@@ -117,7 +119,8 @@ export async function lookAtImage(pool: RadosPool, at: ImageAt): Promise<ImageFa
     } catch (error) {
       if ((error as { code?: string }).code !== 'ENOENT') throw error;
       if (at.snapshot !== undefined || !(await isThere(pool, at))) return undefined;
-      if (attempt === RACES) throw foreignError('rbd_open, of an image that is there', -EIO);
+      if (attempt === RACES)
+        throw Object.assign(new Error('there, and not to be opened'), { code: SHUT, syscall: 'rbd_open' });
     }
 }
 

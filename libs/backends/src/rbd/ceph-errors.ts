@@ -1,4 +1,6 @@
 /** What a cluster answers, as StorageErrors. `doing` is for people, e.g. `grow volume 0190…`; nothing here is secret. */
+
+import { UNOPENED } from '#backends/block-backend';
 import { CephError, CephGone } from '#backends/rbd/ceph-process';
 import { cephPoolsOf, type RbdPoolConfig } from '#backends/rbd/rbd-config';
 import { type ErrorKind, isStorageError, StorageError } from '#platform/errors';
@@ -55,6 +57,12 @@ export function cephError(error: unknown, doing: string, client: CephClient): St
     return new StorageError('internal', `${doing}: unexpected error`, { cause: error });
   const { code } = error;
   if (error.isConnecting) return notConnected(error, client);
+  if (code === 'ESHUT')
+    return new StorageError(
+      'failed_precondition',
+      `${doing}: the image is there and cannot be opened; something of it, or of what it was cloned from, is missing`,
+      { field: UNOPENED, retry: 'later', cause: error },
+    );
   const kind = KINDS[code] ?? 'internal';
   if (kind === 'permission_denied')
     return new StorageError(

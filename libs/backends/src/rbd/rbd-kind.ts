@@ -78,7 +78,7 @@ function clusterOf(config: RbdConfig, { cluster }: RbdBackend): ClusterExports |
         .find(reason => reason !== undefined),
     hasLeftovers: () => cluster.hasLeftovers(),
     now: bootClock,
-    hold: (pool, untilMs) => leases.hold(pool, untilMs),
+    hold: (pool, untilMs, askedAt) => leases.hold(pool, untilMs, askedAt),
     holdForever: pool => leases.holdForever(pool),
     drop: (pool, how, signal) => leases.drop(pool, how, signal),
     portalsHere: pool => leases.portalsHere(pool),

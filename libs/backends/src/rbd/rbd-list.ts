@@ -1,5 +1,6 @@
 import type { ListedImage } from '#backends/block-backend';
 import { type ImageShare, isInShare, isLastShare } from '#backends/image-share';
+import { codeOf } from '#backends/rbd/ceph-errors';
 import type { RbdImages } from '#backends/rbd/rbd-images';
 import { parseName, pathIn } from '#backends/rbd/rbd-names';
 import { type LeaseSignal, mayChange, unleased } from '#platform/lease-signal';
@@ -41,7 +42,12 @@ export async function* listImages(
   const nowhere: string[] = [];
   const look = async (name: string): Promise<ListedImage | undefined> => {
     const { kind, id, folder } = parseName(name)!;
-    const found = await ceph.call(signal, 'look', cephPool, { name });
+    const found = await ceph.call(signal, 'look', cephPool, { name }).catch(async error => {
+      if (codeOf(error) !== 'ESHUT') throw error;
+      // Listed all the same; who inspects it is told.
+      const shut = await ceph.call(signal, 'idOf', cephPool, name);
+      return shut === undefined ? undefined : { id: shut, size: 0, modifiedAt: 0 };
+    });
     if (!found) nowhere.push(name);
     if (!found || (kind !== 'temporary' && ids.get(id) !== found.id)) return undefined;
     const path = pathIn(cephPool, name, kind);

@@ -127,9 +127,11 @@ export class DaemonFolder {
   }
 }
 
-/** A reader or a crash never sees a half. */
+let written = 0;
+
+/** A reader or a crash never sees a half, and of several writers at once each writes the whole. */
 export async function writeWhole(path: string, text: string): Promise<void> {
-  const temporary = `${path}.${process.pid}`;
+  const temporary = `${path}.${process.pid}.${++written % 8}`;
   await writeFile(temporary, text, { mode: 0o600 });
   await rename(temporary, path);
 }

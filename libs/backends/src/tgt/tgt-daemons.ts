@@ -160,28 +160,33 @@ export class TgtDaemons {
     for (const id of await findDaemons(this.folder(ref))) await kill(id);
   }
 
-  /** Targets and sessions end with it. `ended`: by itself, with all units closed. */
-  stop(ref: DaemonRef, signal: LeaseSignal): Promise<Stopped> {
-    return stop(this.folder(ref), signal);
+  /** Targets and sessions end with it. @param told how, while nobody else can end or start it */
+  stop(ref: DaemonRef, signal: LeaseSignal, told?: (how: Stopped) => Promise<void>): Promise<Stopped> {
+    return stop(this.folder(ref), signal, told);
   }
 
   /** Whatever was started below this root, by whom and for which tenant ever. Resolves to how many there were. */
   async stopAll(signal: LeaseSignal): Promise<number> {
     const folders = await DaemonFolder.existing(this.root);
     const stopped = await Promise.all(folders.map(folder => stop(folder, signal)));
-    return stopped.filter(how => how !== 'absent').length;
+    return stopped.filter(how => how === 'ended' || how === 'killed').length;
   }
 }
 
-type Stopped = 'absent' | 'ended' | 'killed';
+/** `ended`: by itself, with all units closed. `dead`: it was before, and nobody had noticed. */
+type Stopped = 'absent' | 'ended' | 'killed' | 'dead';
 
-async function stop(folder: DaemonFolder, signal: LeaseSignal): Promise<Stopped> {
-  if ((await folder.read()) === undefined && (await findDaemon(folder)) === undefined) return 'absent';
+async function stop(
+  folder: DaemonFolder,
+  signal: LeaseSignal,
+  told?: (how: Stopped) => Promise<void>,
+): Promise<Stopped> {
+  if (!told && (await folder.read()) === undefined && (await findDaemon(folder)) === undefined) return 'absent';
   await folder.prepare();
   return locked(folder, signal, async () => {
     const id = await findDaemon(folder);
     mayChange(signal);
-    let stopped: Stopped = 'absent';
+    let stopped: Stopped = (await folder.read()) === undefined ? 'absent' : 'dead';
     if (id) {
       await signalProcess(id, 'SIGCONT');
       const quits = await quit(leased(running(folder, id).client, signal), signal).then(
@@ -192,6 +197,7 @@ async function stop(folder: DaemonFolder, signal: LeaseSignal): Promise<Stopped>
       stopped = (await isGone(id, EXIT_MS)) && quits ? 'ended' : 'killed';
       if (stopped === 'killed') await kill(id);
     }
+    await told?.(stopped);
     for (const name of ['daemon.json', 'state', 'ceph.conf', 'keyring', 's.0', 's.0.lock']) {
       await rm(join(folder.path, name), { recursive: true, force: true });
     }

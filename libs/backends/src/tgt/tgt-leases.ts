@@ -1,5 +1,6 @@
 import type { ClusterExports, ClusterPool, PoolGuide } from '#backends/cluster-exports';
 import type { DaemonRef } from '#backends/exporter';
+import { bootClock } from '#backends/linux/boot-clock';
 import {
   announceAddress,
   isHostAddress,
@@ -29,24 +30,28 @@ export class TgtLeases implements Pick<ClusterExports, 'hold' | 'holdForever' | 
     this.#daemons = new TgtDaemons(folder, portals);
   }
 
-  async hold(pool: ClusterPool, untilMs: number): Promise<void> {
+  async hold(pool: ClusterPool, untilMs: number, askedAt = bootClock()): Promise<void> {
     const daemons = this.#daemonsOf(pool);
-    await this.#leaveFormer(pool, daemons.length, 0);
-    await Promise.all(daemons.map(daemon => this.#write(daemon, untilMs)));
+    const held = daemons.filter(daemon => {
+      const since = new DaemonLease(this.#daemons.folder(daemon)).givenUpAt;
+      return since === undefined || askedAt > since;
+    });
+    await Promise.all(held.map(daemon => this.#write(daemon, untilMs)));
     try {
-      await Promise.all(daemons.map(daemon => ensureGuard(this.#daemons.folder(daemon))));
+      await Promise.all(held.map(daemon => ensureGuard(this.#daemons.folder(daemon))));
     } catch (error) {
-      await Promise.all(daemons.map(daemon => this.#write(daemon, 0)));
+      await Promise.all(held.map(daemon => this.#write(daemon, 0)));
       throw error;
     }
+    await this.#leaveFormer(pool, daemons.length);
     // Once more and again: a host that stands still answers its neighbours for an address that it has lost.
-    for (const { nth } of daemons) for (const moving of this.portals.moving(pool.pool, nth)) announceAddress(moving);
+    for (const { nth } of held) for (const moving of this.portals.moving(pool.pool, nth)) announceAddress(moving);
   }
 
   async holdForever(pool: ClusterPool): Promise<void> {
     const daemons = this.#daemonsOf(pool);
-    await this.#leaveFormer(pool, daemons.length, 'forever');
-    await Promise.all(daemons.map(daemon => this.#write(daemon, 'forever')));
+    const former = this.#daemons.beyond({ ...pool, of: daemons.length });
+    await Promise.all([...daemons, ...former].map(daemon => this.#write(daemon, 'forever')));
   }
 
   async drop(pool: ClusterPool, how: { orderly: boolean }, signal: LeaseSignal): Promise<boolean> {
@@ -62,18 +67,22 @@ export class TgtLeases implements Pick<ClusterExports, 'hold' | 'holdForever' | 
     const folder = this.#daemons.folder(daemon);
     const lease = new DaemonLease(folder);
     const addresses = [...(await lease.addresses()), ...this.portals.moving(daemon.pool, daemon.nth ?? 0)];
-    // One that has died left the cluster waiting for it, and so does one that is killed.
-    const isThere = (await folder.read()) !== undefined || (await this.#daemons.find(daemon)) !== undefined;
+    const own = addresses.filter((one, at) => addresses.findIndex(other => isSameAddress(one, other)) === at);
     await folder.prepare();
-    if (orderly) await lease.leave();
-    else await this.#write(daemon, 0);
+    await lease.writeAddresses(this.portals.moving(daemon.pool, daemon.nth ?? 0));
+    if (orderly) {
+      await lease.leave();
+      await ensureGuard(folder);
+    } else if (lease.how === undefined) {
+      const isThere = (await folder.read()) !== undefined || (await this.#daemons.find(daemon)) !== undefined;
+      await lease.end(isThere ? 'killed' : 'ended');
+    }
     // Hosts find them at the successor; whatever becomes of that, the daemon ends.
-    const removed = await Promise.allSettled(addresses.map(removeAddress));
-    const isEnded = isThere ? orderly && (await this.#end(daemon, signal)) : true;
-    if (orderly) await this.#write(daemon, 0);
+    const removed = await Promise.allSettled(own.map(removeAddress));
+    if (orderly) await this.#end(daemon, lease, signal);
     await this.#daemons.kill(daemon);
     for (const one of removed) if (one.status === 'rejected') throw one.reason;
-    return isEnded;
+    return lease.how === 'ended';
   }
 
   portalsHere(pool: string): string[] {
@@ -106,21 +115,24 @@ export class TgtLeases implements Pick<ClusterExports, 'hold' | 'holdForever' | 
     return this.portals.sets(pool).map((portals, nth) => ({ tenantId, pool, nth, portals }));
   }
 
-  async #end(ref: DaemonRef, signal: LeaseSignal): Promise<boolean> {
+  /** What it comes to is told alike by all workers of the host that end it, whoever of them did. */
+  async #end(ref: DaemonRef, lease: DaemonLease, signal: LeaseSignal): Promise<void> {
     try {
-      return (await this.#daemons.stop(ref, signal)) === 'ended';
+      await this.#daemons.stop(ref, signal, async stopped => {
+        if (lease.how === undefined) await lease.end(stopped === 'ended' || stopped === 'absent' ? 'ended' : 'killed');
+      });
     } catch (error) {
       if (!isStorageError(error)) throw error;
-      return false;
+      if (lease.how === undefined) await lease.end('killed');
     }
   }
 
   /** Sets of portals that the pool has no more: what their daemons had of addresses must not be taken away from whoever has it now. */
-  async #leaveFormer(pool: ClusterPool, of: number, until: 0 | 'forever'): Promise<void> {
+  async #leaveFormer(pool: ClusterPool, of: number): Promise<void> {
     for (const daemon of this.#daemons.beyond({ ...pool, of })) {
       const lease = new DaemonLease(this.#daemons.folder(daemon));
-      const isLeft = until === 'forever' || lease.isGivenUp;
-      if (!isLeft || (await lease.addresses()).length > 0) await this.#write(daemon, until);
+      await this.#giveBack(daemon, lease);
+      await lease.leave();
     }
   }
 
@@ -128,15 +140,26 @@ export class TgtLeases implements Pick<ClusterExports, 'hold' | 'holdForever' | 
     const folder = this.#daemons.folder(daemon);
     await folder.prepare();
     const lease = new DaemonLease(folder);
+    const addresses = this.portals.moving(daemon.pool, daemon.nth ?? 0);
     const former = await lease.addresses();
-    await lease.write(until, this.portals.moving(daemon.pool, daemon.nth ?? 0));
-    for (const moving of former) {
-      if (this.#isOfPool(daemon.pool, moving)) continue;
-      // What is served goes on: it has other addresses.
-      await removeAddress(moving).catch(error =>
-        log.warn({ pool: daemon.pool, ...moving, err: error }, 'an address that the pool had before cannot be removed'),
-      );
-    }
+    await lease.write(until, addresses);
+    await this.#remove(daemon, former);
+  }
+
+  async #giveBack(daemon: DaemonRef, lease: DaemonLease): Promise<void> {
+    const former = await lease.addresses();
+    if (former.length === 0) return;
+    await lease.writeAddresses([]);
+    await this.#remove(daemon, former);
+  }
+
+  /** What is served goes on: it has other addresses. */
+  async #remove({ pool }: DaemonRef, former: readonly MovingAddress[]): Promise<void> {
+    for (const moving of former)
+      if (!this.#isOfPool(pool, moving))
+        await removeAddress(moving).catch(error =>
+          log.warn({ pool, ...moving, err: error }, 'an address that the pool had before cannot be removed'),
+        );
   }
 
   /** Of any of its daemons. */

@@ -1,6 +1,7 @@
-import type { BlockStore } from '#backends/block-backend';
+import { type BlockStore, UNOPENED } from '#backends/block-backend';
 import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
+import { isStorageError, StorageError } from '#platform/errors';
 import { createLogger } from '#platform/logging/log';
 import { FIRST_IMAGE, type ImagePlace } from '#storage/block/drift/audit-place';
 import type { Findings } from '#storage/block/drift/findings';
@@ -96,7 +97,11 @@ export async function auditImages(
   for (const row of rows) {
     signal.throwIfAborted();
     const { kind, id, folder } = row;
-    const found = await volumes.inspectImage({ kind, id, folder, pool }, bounded(signal));
+    const found = await volumes.inspectImage({ kind, id, folder, pool }, bounded(signal)).catch(unopened);
+    if (found instanceof StorageError) {
+      await findings.add('lost_image', `${kind} ${row.name}`, found.message);
+      continue;
+    }
     const known = row.allocatedBytes;
     if (found.state === 'present' && known !== null && found.allocatedBytes !== BigInt(known))
       allocated.set(id, found.allocatedBytes);
@@ -114,6 +119,12 @@ export async function auditImages(
   }
   if (rows.length === portion) return { ...place, after: rows.at(-1)!.id };
   return place.kind === 'volume' ? { ...FIRST_IMAGE, kind: 'snapshot' } : undefined;
+}
+
+/** Said of the one, and no reason to leave the others. */
+function unopened(error: unknown): StorageError {
+  if (isStorageError(error) && error.field === UNOPENED) return error;
+  throw error;
 }
 
 /** An expansion may have come and gone since it was looked up. */

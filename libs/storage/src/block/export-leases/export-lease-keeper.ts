@@ -52,7 +52,7 @@ const COMING_BACK = 'coming back';
 
 export interface KeeperOptions {
   /** Its pools are served from now on. */
-  serve(place: { tenantId: string; backendId: string; pool: string }): Promise<void>;
+  serve(place: { tenantId: string; backendId: string; pool: string }, how: { sees: boolean }): Promise<void>;
 }
 
 type Held = HomeOfPool & { backend: ClusterBackend };
@@ -258,10 +258,14 @@ export class ExportLeaseKeeper implements PeriodicTask {
       return this.beside(key, `${held.toFence.map(({ host }) => host).join(', ')} cannot be shut out yet`, () =>
         this.shutOut(held),
       );
-    await held.backend.exports.hold(held, askedAt + TERM_MS - MARGIN_MS);
+    await held.backend.exports.hold(held, askedAt + TERM_MS - MARGIN_MS, askedAt);
     const before = this.held.get(key);
     this.held.set(key, held);
-    if (before?.fence !== held.fence) void this.options.serve(held).catch(() => {});
+    if (before?.fence === held.fence) return;
+    // Who has not seen the cluster lately knows no better than the host before.
+    void this.options
+      .serve(held, { sees: view !== undefined })
+      .catch(err => log.warn({ pool: held.pool, err }, 'what the pool has is not served at once'));
   }
 
   /** Not waited for: other pools' leases go on meanwhile. One thing at a time for each. */

@@ -148,10 +148,10 @@ export class ExportSupervisor implements PeriodicTask {
     return isCalm && this.asked.size === 0 ? 'calm' : undefined;
   }
 
-  /** One that this host has just begun to serve: at once. */
-  async serve(tenantId: string, backendId: string, pool: string): Promise<void> {
+  /** One that this host has just begun to serve: at once. @param how `sees`: it has looked at the cluster a moment ago */
+  async serve(tenantId: string, backendId: string, pool: string, { sees }: { sees: boolean }): Promise<void> {
     const place = [tenantId, backendId, pool];
-    await this.database.withTenant(tenantId, tx => tx.query(TAKEN_OVER, [...place, this.host ?? null]));
+    if (sees) await this.database.withTenant(tenantId, tx => tx.query(TAKEN_OVER, [...place, this.host ?? null]));
     await this.database.engine(DUE, place);
     const found = (await this.daemons(tenantId, backendId)).filter(({ daemon }) => daemon.pool === pool);
     await Promise.all(found.filter(one => !this.asked.has(keyOf(one))).map(one => this.begin(one, () => {})));

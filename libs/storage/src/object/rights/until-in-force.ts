@@ -37,6 +37,10 @@ export async function untilInForce(
   }
   const attempts = Number(progress.notInForce ?? 0) + 1;
   progress.notInForce = attempts;
-  if (otherwise && attempts >= ATTEMPTS) throw await otherwise();
+  if (otherwise && attempts >= ATTEMPTS) {
+    // Whoever asks for it again has as many.
+    delete progress.notInForce;
+    throw await otherwise();
+  }
   throw new StorageError('aborted', 'the object store does not go by the change yet, which can take a minute there');
 }
