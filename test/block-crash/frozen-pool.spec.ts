@@ -42,7 +42,7 @@ afterAll(async () => {
   if (healthy) rmSync(healthy, { recursive: true, force: true });
 });
 
-const create = (name: string, pool: string) => jobs.create(name, MIB, { config: { pool } });
+const create = (name: string, pool: string) => jobs.create(name, MIB, { config: { pool, destroyOnDelete: true } });
 const stateOf = async (name: string) => {
   const [row] = await appliance.database.query<{ state: string; reason: string | null }>(
     'SELECT state, reason FROM trivet.pool WHERE name = $1',

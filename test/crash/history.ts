@@ -57,7 +57,9 @@ export function overlaps({ attempts }: Pick<History, 'attempts'>): string[] {
     for (const [at, next] of ordered.entries()) {
       const before = ordered[at - 1];
       if (before && next.from < before.to)
-        found.push(`P3: ${next.kind} ${next.operationId} began at ${resource} while ${before.kind} ran`);
+        found.push(
+          `P3: ${next.kind} ${next.operationId} began at ${resource} ${Math.ceil(before.to - next.from)} ms before ${before.kind} ended`,
+        );
     }
   }
   return found;

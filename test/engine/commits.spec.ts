@@ -84,16 +84,17 @@ async function count(): Promise<Count> {
 
 async function costOf(
   work: (n: number) => Promise<unknown>,
+  times = N,
 ): Promise<{ commits: number; reads: number; calls: number }> {
   const before = await count();
   appliance.fake!.clearCalls();
   const ended = (await appliance.operations("state = 'succeeded'")).length;
-  for (let n = 0; n < N; n++) await work(n);
-  const calls = appliance.fake!.calls().filter(row => row.phase === 'begin').length / N;
+  for (let n = 0; n < times; n++) await work(n);
+  const calls = appliance.fake!.calls().filter(row => row.phase === 'begin').length / times;
   const after = await count();
   const reads = after.reads - before.reads;
   const heard = ((await appliance.operations("state = 'succeeded'")).length - ended) * after.listeners;
-  return { commits: (after.commits - before.commits - reads - heard) / N, reads: reads / N, calls };
+  return { commits: (after.commits - before.commits - reads - heard) / times, reads: reads / times, calls };
 }
 
 describe('commits that write', () => {
@@ -122,7 +123,8 @@ describe('commits that write', () => {
 
   it('are none for a repeat', async () => {
     await call('DriverCreateBucket', { name: 'repeated' });
-    const cost = await costOf(() => call('DriverCreateBucket', { name: 'repeated' }));
+    // They are so quick that what goes on beside them counts for more.
+    const cost = await costOf(() => call('DriverCreateBucket', { name: 'repeated' }), 5 * N);
     expect(cost.commits).toBeLessThanOrEqual(BESIDE);
     expect(cost.reads).toBeGreaterThanOrEqual(1);
     expect(cost.calls).toBe(0);

@@ -208,6 +208,38 @@ describe('tallies', () => {
     Math.max(60_000, RUNS * 5_000),
   );
 
+  it('are compared only when everybody has ended who may not have seen that it had begun', async () => {
+    const { signal } = new AbortController();
+    await new TallyCheck(database, ALL).run(signal);
+    const [late] = clients as [pg.Client];
+    const opening = new pg.Client(testDatabase.engineUrl);
+    await opening.connect();
+    const step = async () =>
+      (
+        await opening.query<{ progress: string | null }>("SELECT progress FROM trivet.tally_step($1, 'volume', 3)", [
+          tenant,
+        ])
+      ).rows;
+    await late.query(NEW_VOLUMES, [tenant, backend, second, 10]);
+    await opening.query('BEGIN');
+    try {
+      expect(await step()).toEqual([{ progress: 'open' }]);
+      // Its number is higher, and the pass is not there yet.
+      await late.query('BEGIN');
+      await late.query(NEW_VOLUMES, [tenant, backend, second, 1]);
+    } finally {
+      await opening.query('COMMIT');
+    }
+    expect(await step()).toEqual([{ progress: 'waits' }]);
+    await late.query('COMMIT');
+    for (let found: { progress: string | null }[] = []; !found.some(({ progress }) => progress === 'done'); ) {
+      found = await step();
+      expect(found.map(({ progress }) => progress)).not.toContain(null);
+    }
+    await opening.end();
+    expect(await wrongTallies(testDatabase)).toEqual([]);
+  });
+
   it('that differ are found by portions, though a transaction from before stands still', async () => {
     const small = new TallyCheck(database, { portion: 5, rows: 1_000_000, steps: 1_000, againMs: 0 });
     const { signal } = new AbortController();

@@ -252,7 +252,8 @@ const PASSED = `
                WHERE c.tenant_id = p_tenant AND c.kind = p_kind AND NOT pg_visible_in_snapshot(c.xid, p.seen)) AS a
        GROUP BY 2, 3`;
 
-const STEP = `
+/** @param settled SQL: higher than any transaction's number that may not have seen that the pass is open */
+export const stepOf = (settled: string): string => `
 -- One step of the comparison: of a few rows at once, of many by portions in the order of their ids. A portion keeps what it
 -- counted and which transactions it saw; at the end that is added which the others changed in it since. So it is exact, and
 -- nobody waits. NULL as progress: a tally lacked this, and has it now.
@@ -286,7 +287,7 @@ BEGIN
     RETURN;
   END IF;
   IF pass.settled IS NULL THEN
-    UPDATE trivet.tally_pass SET settled = pg_snapshot_xmax(pg_current_snapshot())
+    UPDATE trivet.tally_pass SET settled = ${settled}
      WHERE tenant_id = p_tenant AND kind = p_kind RETURNING settled INTO pass.settled;
   END IF;
   IF pg_snapshot_xmin(pg_current_snapshot()) < pass.settled THEN
@@ -307,7 +308,12 @@ BEGIN
 END $$;
 REVOKE EXECUTE ON FUNCTION trivet.tally_step(uuid, text, integer) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION trivet.tally_step(uuid, text, integer) TO trivet_engine;
+`;
 
+/** See migration 0077. */
+export const BY_SNAPSHOT = 'pg_snapshot_xmax(pg_current_snapshot())';
+
+const NEXT = `
 -- What is to be compared next: what is open, and then what was not for the longest time.
 CREATE FUNCTION trivet.tallies_to_compare(p_again_ms float8, p_most integer) RETURNS TABLE (tenant_id uuid, kind text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -332,7 +338,15 @@ export class TallyPasses1797210000396 implements Migration {
 
   async up(runner: QueryRunner): Promise<void> {
     const counters = COUNTED.map(one => counting(one, true));
-    for (const statement of [TABLES, ...counters, ...COUNTED_NEW.map(triggers), countingSteps(true), RECOUNT, STEP])
+    for (const statement of [
+      TABLES,
+      ...counters,
+      ...COUNTED_NEW.map(triggers),
+      countingSteps(true),
+      RECOUNT,
+      stepOf(BY_SNAPSHOT),
+      NEXT,
+    ])
       await runner.query(statement);
   }
 

@@ -57,6 +57,7 @@ import { PortionsInOrder1797210000401 } from '#platform/migrations/0068-portions
 import { TalliesNotCounted1797210000402 } from '#platform/migrations/0069-tallies-not-counted';
 import { PortalSets1797210000403 } from '#platform/migrations/0070-portal-sets';
 import { ApplianceBackups1797210000409 } from '#platform/migrations/0076-appliance-backups';
+import { SettledPasses1797210000410 } from '#platform/migrations/0077-settled-passes';
 import type { Migration } from '#platform/migrations/locks';
 
 /** In their order. */
@@ -120,4 +121,5 @@ export const MIGRATIONS = [
   TalliesNotCounted1797210000402,
   PortalSets1797210000403,
   ApplianceBackups1797210000409,
+  SettledPasses1797210000410,
 ] satisfies readonly (new () => Migration)[];
