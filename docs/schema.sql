@@ -4003,7 +4003,7 @@ BEGIN
     RETURN;
   END IF;
   IF pass.settled IS NULL THEN
-    UPDATE trivet.tally_pass SET settled = pg_snapshot_xmax(pg_current_snapshot())
+    UPDATE trivet.tally_pass SET settled = pg_current_xact_id()
      WHERE tenant_id = p_tenant AND kind = p_kind RETURNING settled INTO pass.settled;
   END IF;
   IF pg_snapshot_xmin(pg_current_snapshot()) < pass.settled THEN
