@@ -10,6 +10,8 @@ const attempt = (change: Partial<Attempt> = {}): Attempt => ({
   fence: 1,
   from: 100,
   to: 200,
+  begun: change.from ?? 100,
+  ended: change.to ?? 200,
   ...change,
 });
 const effect = (method: string, outcome: string, change: Partial<CallLogRow> = {}): CallLogRow => ({
@@ -48,6 +50,11 @@ describe('the judge of the crash tests', () => {
     ];
     const later = attempt({ operationId: 'op2', resources: ['i1', 'r1'], from: 300, to: 400 });
     expect(judge([attempt(), later], calls)).toEqual([]);
+  });
+
+  it('goes by what was seen, and not by when it came in', () => {
+    const next = attempt({ operationId: 'op2', from: 197, to: 300, begun: 201, worker: 'w2' });
+    expect(judge([attempt(), next])).toEqual([]);
   });
 
   it.each([

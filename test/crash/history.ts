@@ -12,6 +12,12 @@ export interface Attempt {
   from: number;
   /** Infinity while it runs. */
   to: number;
+  /**
+   * Numbers of the events that say so. Their times are when a statement came in, and who takes what another one has just left may
+   * have come in before that one did; his number is higher all the same, since he saw the other's commit.
+   */
+  begun: number;
+  ended: number;
 }
 
 export interface History {
@@ -53,10 +59,10 @@ export function overlaps({ attempts }: Pick<History, 'attempts'>): string[] {
     ({ resource }) => resource,
   );
   for (const [resource, list] of byResource) {
-    const ordered = list.map(({ attempt }) => attempt).sort((a, b) => a.from - b.from);
+    const ordered = list.map(({ attempt }) => attempt).sort((a, b) => a.begun - b.begun);
     for (const [at, next] of ordered.entries()) {
       const before = ordered[at - 1];
-      if (before && next.from < before.to)
+      if (before && next.begun < before.ended)
         found.push(
           `P3: ${next.kind} ${next.operationId} began at ${resource} ${Math.ceil(before.to - next.from)} ms before ${before.kind} ended`,
         );
@@ -133,8 +139,9 @@ export async function attemptsOf(appliance: TestAppliance): Promise<Attempt[]> {
     worker: string | null;
     fence: number | null;
     resources: string[];
+    seq: number;
   }>(
-    `SELECT e.operation_id, o.kind, e.type, extract(epoch FROM e.at)::float8 * 1000 AS at, e.detail ->> 'worker' AS worker,
+    `SELECT e.operation_id, e.seq::float8 AS seq, o.kind, e.type, extract(epoch FROM e.at)::float8 * 1000 AS at, e.detail ->> 'worker' AS worker,
             (e.detail ->> 'fence')::int AS fence,
             ARRAY [o.resource_id::text] || ARRAY (SELECT jsonb_array_elements_text(o.request -> 'resources')) AS resources
        FROM trivet.operation_event e JOIN trivet.operation o ON o.tenant_id = e.tenant_id AND o.id = e.operation_id
@@ -143,12 +150,16 @@ export async function attemptsOf(appliance: TestAppliance): Promise<Attempt[]> {
   );
   const attempts: Attempt[] = [];
   const running = new Map<string, Attempt>();
-  for (const { operation_id: operationId, kind, type, at, worker, fence, resources } of events) {
+  for (const { operation_id: operationId, kind, type, at, worker, fence, resources, seq } of events) {
     const before = running.get(operationId);
-    if (before) before.to = at;
+    if (before) Object.assign(before, { to: at, ended: seq });
     running.delete(operationId);
     if (type !== 'attempt') continue;
-    const attempt = { operationId, kind, resources, worker: worker!, fence: fence!, from: at, to: Infinity };
+    const [begin, end] = [
+      { from: at, begun: seq },
+      { to: Infinity, ended: Infinity },
+    ];
+    const attempt = { operationId, kind, resources, worker: worker!, fence: fence!, ...begin, ...end };
     attempts.push(attempt);
     running.set(operationId, attempt);
   }
