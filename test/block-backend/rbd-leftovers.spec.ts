@@ -149,6 +149,28 @@ describe.skipIf(!rbd)('what a call of librbd leaves that was cut off', () => {
     expect(await bench.text(clone, 6)).toBe('parent');
   });
 
+  it('a clone in the trash that cannot be opened stays there, and keeps the audit from nothing', async () => {
+    const image = await bench.volume('parent');
+    const clone = await bench.make({ kind: 'copy', source: image, thick: false });
+    const id = await idOf(imageName(clone));
+    const header = `rbd_header.${await idOf(imageName(image))}`;
+    hookFailpoints(name => (name === 'rbd.trashed' ? Promise.reject(new Error('ended')) : undefined));
+    await expect(harness.backend.removeImage(clone, bench.nextFence(), soon())).rejects.toThrow();
+    hookFailpoints();
+    const key = (await rados('listomapkeys', header)).stdout.split('\n').find(one => one.startsWith('snapshot_'))!;
+    const value = join(folder, 'snapshot');
+    await rados('getomapval', header, key, value);
+    await rados('rmomapkey', header, key);
+    try {
+      expect(await audit()).toContainEqual(expect.objectContaining({ id: image.id }));
+      expect(await trash()).toEqual([id]);
+    } finally {
+      await rados('setomapval', header, key, '--input-file', value);
+    }
+    await audit();
+    expect(await trash()).toEqual([]);
+  });
+
   describe('of a rename', () => {
     const content = { kind: 'empty', sizeBytes: BigInt(MIB), thick: false } as const;
     /** @param isListed under its new name already */

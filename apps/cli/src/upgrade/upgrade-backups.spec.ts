@@ -48,6 +48,11 @@ const upgrade = (done: number, to: number) => {
     return 'written';
   });
 };
+const threeUpgrades = async (): Promise<void> => {
+  await takenAgo(400, 4, 6);
+  await takenAgo(300, 6, 8);
+  await takenAgo(200, 8, 10);
+};
 /** Of each file, how many migrations were done and to which the upgrade goes. */
 const kept = async (): Promise<string[]> => {
   const found: string[] = [];
@@ -82,12 +87,7 @@ describe('backups of upgrades', () => {
   });
 
   it('of the last three upgrades they stay, and what is none of them too', async () => {
-    for (const [hours, done] of [
-      [400, 4],
-      [300, 6],
-      [200, 8],
-    ] as const)
-      await takenAgo(hours, done, done + 2);
+    await threeUpgrades();
     writeFileSync(join(folder, 'monday.dump'), '');
     writeFileSync(join(folder, named(500)), 'damaged');
     expect(await upgrade(10, 12)).toBe('written');
@@ -96,12 +96,7 @@ describe('backups of upgrades', () => {
   });
 
   it('a backup that cannot be written takes nothing away', async () => {
-    for (const [hours, done] of [
-      [400, 4],
-      [300, 6],
-      [200, 8],
-    ] as const)
-      await takenAgo(hours, done, done + 2);
+    await threeUpgrades();
     const write = () => Promise.reject(new Error('no room'));
     await expect(backUpBefore(folder, { applied: NAMES.slice(0, 10), last: NAMES[11]! }, write)).rejects.toThrow(
       'no room',

@@ -118,8 +118,15 @@ export class RbdImages {
   /** Frees what is in the trash and no longer needed, and then what was kept for it alone. */
   async reap(id: string, signal: LeaseSignal): Promise<void> {
     for (let next: string | undefined = id; next !== undefined; ) {
-      const facts: ImageFacts | undefined = await this.ceph.call(signal, 'look', this.cephPool, { id: next });
       const noted: string = next;
+      let facts: ImageFacts | undefined;
+      try {
+        facts = await this.ceph.call(signal, 'look', this.cephPool, { id: noted });
+      } catch (error) {
+        // The audit tries again, and goes on with the others.
+        if (codeOf(error) === 'ESHUT') return;
+        throw error;
+      }
       next = undefined;
       // By a call that nobody waited for any more: with it the image would stay here for good.
       if (facts && isSealed(facts)) await this.dropSnapshot({ id: noted }, SEALED, signal);
