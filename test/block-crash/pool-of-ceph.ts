@@ -49,6 +49,7 @@ export class PoolOfCeph implements PoolImages {
       this.admin.call(soon(), 'idOf', this.cephPool, name),
       this.admin.call(soon(), 'listedId', this.cephPool, name),
       this.admin.call(soon(), 'look', this.cephPool, at),
+      this.admin.call(soon(), 'look', this.cephPool, { name }),
       this.admin.call(soon(), 'names', this.cephPool),
       this.admin.call(soon(), 'trashed', this.cephPool),
       this.admin.call(soon(), 'keys', this.cephPool, `trivet_records.${id.at(-1)}`, id, '', 100),

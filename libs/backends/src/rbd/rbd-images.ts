@@ -119,14 +119,8 @@ export class RbdImages {
   async reap(id: string, signal: LeaseSignal): Promise<void> {
     for (let next: string | undefined = id; next !== undefined; ) {
       const noted: string = next;
-      let facts: ImageFacts | undefined;
-      try {
-        facts = await this.ceph.call(signal, 'look', this.cephPool, { id: noted });
-      } catch (error) {
-        // The audit tries again, and goes on with the others.
-        if (codeOf(error) === 'ESHUT') return;
-        throw error;
-      }
+      const found = await this.#lookInTrash(noted, signal);
+      const facts = found === 'shut' ? undefined : found;
       next = undefined;
       // By a call that nobody waited for any more: with it the image would stay here for good.
       if (facts && isSealed(facts)) await this.dropSnapshot({ id: noted }, SEALED, signal);
@@ -140,7 +134,7 @@ export class RbdImages {
         if (code === 'ENOTEMPTY' || code === 'EBUSY') return;
         if (code !== 'ENOENT') throw error;
         // Not there yet: it is just being moved, and is looked for again.
-        if (await this.ceph.call(signal, 'look', this.cephPool, { id: noted })) return;
+        if (await this.#lookInTrash(noted, signal)) return;
       }
       if (facts?.parent?.inTrash) next = facts.parent.imageId;
       await failpoint('rbd.reaped');
@@ -149,8 +143,19 @@ export class RbdImages {
     }
   }
 
+  /**
+   * `shut`: it cannot be opened, mostly for want of its parent, whose snapshot a removal that was cut off has taken away. librbd
+   * removes it all the same, without the parent.
+   */
+  #lookInTrash(id: string, signal: AbortSignal): Promise<ImageFacts | 'shut' | undefined> {
+    return this.ceph.call(signal, 'look', this.cephPool, { id }).catch(error => {
+      if (codeOf(error) !== 'ESHUT') throw error;
+      return 'shut';
+    });
+  }
+
   /** One that is gone is fine, and so is its image. */
-  async dropSnapshot(at: { id: string }, snapshot: string, signal: LeaseSignal): Promise<void> {
+  async dropSnapshot(at: { id: string } | { name: string }, snapshot: string, signal: LeaseSignal): Promise<void> {
     mayChange(signal);
     try {
       await this.ceph.call(signal, 'removeSnapshot', this.cephPool, at, snapshot);

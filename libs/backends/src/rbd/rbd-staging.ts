@@ -3,7 +3,6 @@
  * when it is, and then renamed, which the cluster does in one step and never over another image.
  */
 import type { ImageRef, StageContent, StageRef } from '#backends/block-backend';
-import type { ImageAt } from '#backends/linux/librbd';
 import { codeOf } from '#backends/rbd/ceph-errors';
 import { cutsOf, foreign, type OwnImage, type RbdImages } from '#backends/rbd/rbd-images';
 import { attemptNames, describeImage, imageName, parseName, SEALED } from '#backends/rbd/rbd-names';
@@ -226,12 +225,26 @@ async function settleName({ ceph, cephPool }: RbdImages, from: string, to: strin
   return isRenamed;
 }
 
-/** From here on its content is that of a snapshot of its own, which nobody can write to. */
-async function seal({ ceph, cephPool }: RbdImages, at: ImageAt, signal: LeaseSignal): Promise<void> {
-  mayChange(signal);
-  await ceph.call(signal, 'snapshot', cephPool, at, SEALED).catch(error => {
-    if (codeOf(error) !== 'EEXIST') throw error;
-  });
+/**
+ * From here on its content is that of a snapshot of its own, which nobody can write to. librbd lists a snapshot before it writes
+ * the map of its objects: one whose making was cut off in between is there, and opens to nobody. It is taken anew, of the same
+ * content: what is being committed has no writers.
+ */
+async function seal(images: RbdImages, at: { name: string } | { id: string }, signal: LeaseSignal): Promise<void> {
+  const { ceph, cephPool } = images;
+  const take = async (): Promise<boolean> => {
+    mayChange(signal);
+    return ceph.call(signal, 'snapshot', cephPool, at, SEALED).then(
+      () => true,
+      error => {
+        if (codeOf(error) !== 'EEXIST') throw error;
+        return false;
+      },
+    );
+  };
+  if ((await take()) || (await ceph.call(signal, 'look', cephPool, { ...at, snapshot: SEALED }))) return;
+  await images.dropSnapshot(at, SEALED, signal);
+  await take();
 }
 
 /**
