@@ -42,6 +42,7 @@ const CONNECTOR = `system:serviceaccount:${OWN_NAMESPACE}:trivet-connector`;
 const EVENTS: ResourcePath = { api: 'events.k8s.io/v1', plural: 'events' };
 const LEASES: ResourcePath = { api: 'coordination.k8s.io/v1', plural: 'leases' };
 export const ADDRESS = 'trivet-snapshot-sessions.trivet-sessions.svc:8745';
+const TTL_MS = 600_000;
 const FOLDER = join(PACKAGE_ROOT, 'deploy', 'kubernetes', 'snapshot-sessions');
 const HERE = join(PACKAGE_ROOT, 'test', 'support', 'kube');
 export const log = createLogger('connector');
@@ -59,6 +60,10 @@ export const sessionManifests = (): KubeObject[] =>
 /** Of the community's project: the definition of SnapshotMetadataService, and the role of those who read. */
 export const communityManifests = (): KubeObject[] =>
   readdirSync(join(HERE, 'community')).flatMap(file => documentsIn(join(HERE, 'community', file)));
+
+/** By what is stored of it: a Failed one ends its time to live after it was decided, and a Ready one after its session was opened. */
+export const decidedAfterMs = ({ metadata, status }: SessionRequest, ttlMs = TTL_MS): number =>
+  Date.parse(status!.expiryTime!) - ttlMs - Date.parse(metadata.creationTimestamp!);
 
 /** Sessions as gateways make them, with what can go wrong there. */
 export class MemoryGateway implements SessionGateway {
@@ -285,7 +290,7 @@ export class SessionCluster {
   }
 
   /** Webhook and controller share what they remember, as in one process. */
-  async manager({ ttlMs = 600_000, relistMs = 60_000, lease }: ManagerTimes = {}) {
+  async manager({ ttlMs = TTL_MS, relistMs = 60_000, lease }: ManagerTimes = {}) {
     const kube = Object.assign(await this.client('connector'), { namespace: OWN_NAMESPACE });
     const records = CreatorRecords.of(this.pair.key);
     const access = new AccessReviews(kube);

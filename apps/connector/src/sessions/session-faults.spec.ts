@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { isReal, OWN_NAMESPACE, SessionCluster } from '#test/support/kube/session-cluster';
+import { decidedAfterMs, isReal, OWN_NAMESPACE, SessionCluster } from '#test/support/kube/session-cluster';
 import { until } from '#test/support/parts';
-import { CREATOR_ANNOTATION, DATA, REQUESTS, type SessionRequest } from './resources.js';
+import { CREATOR_ANNOTATION, DATA, REQUESTS, type SessionRequest, VOLUME_SNAPSHOTS } from './resources.js';
 import { orNothing } from './snapshot-handles.js';
 
 /** What is away, forged, over, or led by somebody else. */
@@ -108,6 +108,24 @@ describe('the API server', () => {
   });
 });
 
+describe('a VolumeSnapshot', () => {
+  it('deleted while its request waits: that fails with the reason, whether a gateway answers by then or not', async () => {
+    await cluster.manager();
+    cluster.gateway.trouble = new Error('14 UNAVAILABLE: no gateway answers');
+    await asked('waiting');
+    await until('it says why', async () =>
+      (await cluster.seen('apps', 'waiting'))?.status?.error?.includes('no gateway answers'),
+    );
+    await cluster.admin.delete(VOLUME_SNAPSHOTS, { namespace: 'apps', name: 'first' });
+    expect(await cluster.decided('apps', 'waiting')).toMatchObject({
+      sessionState: 'Failed',
+      error: 'VolumeSnapshot first does not exist',
+    });
+    expect(decidedAfterMs((await cluster.seen('apps', 'waiting'))!)).toBeLessThan(10_000);
+    expect(await cluster.allData()).toEqual([]);
+  });
+});
+
 describe('the end', () => {
   it('of a session: request and data go at their time, and no sooner', async () => {
     await cluster.manager({ ttlMs: 3_000, relistMs: 500 });
@@ -121,6 +139,16 @@ describe('the end', () => {
     );
     expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(expiryTime!) - 1_000);
     await until('the data is gone', async () => (await cluster.allData()).length === 0);
+  });
+
+  it('of a request that waits: it goes when the time to live is over, and no sooner', async () => {
+    await cluster.manager({ ttlMs: 3_000, relistMs: 500 });
+    cluster.gateway.trouble = new Error('14 UNAVAILABLE: no gateway answers');
+    const { metadata } = (await asked('waiting')) as SessionRequest;
+    await until('it says why', async () => (await cluster.seen('apps', 'waiting'))?.status?.error);
+    await until('it is gone', async () => !(await cluster.seen('apps', 'waiting')));
+    expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(metadata.creationTimestamp!) + 2_000);
+    expect(await cluster.allData()).toEqual([]);
   });
 
   it('of a request while nobody looked: its data and its session go', async () => {

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { ADDRESS, OWN_NAMESPACE, SessionCluster } from '#test/support/kube/session-cluster';
+import { ADDRESS, decidedAfterMs, OWN_NAMESPACE, SessionCluster } from '#test/support/kube/session-cluster';
 import { until } from '#test/support/parts';
 import { KubeError } from '../kube/kube-client.js';
-import { CREATOR_ANNOTATION, REQUESTS, type SessionRequest } from './resources.js';
+import { CREATOR_ANNOTATION, REQUESTS, type SessionRequest, SNAPSHOT_CONTENTS } from './resources.js';
 
 /** The manager against an API server: what each request gets. */
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
@@ -17,6 +17,10 @@ afterAll(() => cluster?.close());
 
 const asked = async (name: string, snapshots: unknown[], user = 'backup') =>
   cluster.request(user, 'apps', name, snapshots);
+
+/** What the API server stores, not what this process measures. */
+const expectSoon = async (name: string): Promise<void> =>
+  expect(decidedAfterMs((await cluster.seen('apps', name))!)).toBeLessThan(10_000);
 
 describe('a session request', () => {
   it('becomes Ready, with its data written before', async () => {
@@ -34,6 +38,7 @@ describe('a session request', () => {
     const left = Date.parse(status.expiryTime!) - Date.now();
     expect(left).toBeGreaterThan(590_000);
     expect(left).toBeLessThan(605_000);
+    await expectSoon('good');
     const data = (await cluster.allData()).find(({ metadata }) => metadata.name === token)!;
     expect(data.metadata.namespace).toBe(OWN_NAMESPACE);
     expect(data.spec.request).toEqual({ namespace: 'apps', name: 'good', uid: made.metadata.uid });
@@ -66,6 +71,7 @@ describe('a session request', () => {
       ['stolen'],
       'VolumeSnapshot stolen is not the one that VolumeSnapshotContent content-secret-handle-of-target belongs to',
     ],
+    ['emptied', ['emptied'], 'VolumeSnapshot emptied has no VolumeSnapshotContent content-apps-handle-of-emptied'],
   ])('fails with a reason: %s', async (name, snapshots, error) => {
     if (name === 'unready') await cluster.snapshot('apps', 'unready', { ready: false });
     if (name === 'strange') await cluster.snapshot('apps', 'strange', { driver: 'other.example.org' });
@@ -74,12 +80,17 @@ describe('a session request', () => {
       await cluster.snapshot('apps', 'stolen');
       await cluster.bind('apps', 'stolen', 'content-secret-handle-of-target');
     }
+    if (name === 'emptied') {
+      await cluster.snapshot('apps', 'emptied');
+      await cluster.admin.delete(SNAPSHOT_CONTENTS, { name: 'content-apps-handle-of-emptied' });
+    }
     await asked(`bad-${name}`, snapshots);
     expect(await cluster.decided('apps', `bad-${name}`)).toEqual({
       sessionState: 'Failed',
       error,
       expiryTime: expect.any(String),
     });
+    await expectSoon(`bad-${name}`);
     await until('there is an event', async () =>
       (await cluster.allEvents()).some(
         event => event.note === error && (event.regarding as { name: string }).name === `bad-${name}`,
@@ -101,6 +112,7 @@ describe('a session request', () => {
     ['one twice', ['first', 'first'], 'Duplicate value'],
     ['no name', ['A b'], 'should match'],
     ['a name that is too long', ['a'.repeat(254)], 'Too long'],
+    ['one of another namespace', ['secret/target'], 'should match'],
     ['a number', [7], 'must be of type string'],
   ])('is refused by its schema: %s', async (_, snapshots, message) => {
     const answer = (await asked('refused', snapshots)) as KubeError;
@@ -112,6 +124,7 @@ describe('a session request', () => {
     for (const name of names) await cluster.snapshot('apps', name, { handle: `h-${name.slice(-10)}` });
     expect(await asked('r'.repeat(253), names)).toHaveProperty('spec.snapshots.length', 256);
     expect((await cluster.decided('apps', 'r'.repeat(253))).sessionState).toBe('Ready');
+    await expectSoon('r'.repeat(253));
   });
 
   it('cannot be changed afterwards', async () => {

@@ -15,7 +15,7 @@ import { loadSync } from '@grpc/proto-loader';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { DRIVER, isReal, log, OWN_NAMESPACE, SessionCluster } from '#test/support/kube/session-cluster';
-import { VOLUME_SNAPSHOTS } from './resources.js';
+import { SNAPSHOT_CONTENTS, VOLUME_SNAPSHOTS } from './resources.js';
 import { SessionSidecar } from './session-sidecar.js';
 
 /** The sidecar between a client of the text and a service as Trivet's, which here says what it was asked. */
@@ -247,6 +247,11 @@ describe('the sidecar', () => {
   });
 
   it('refuses what was deleted, or has its name from another', async () => {
+    await cluster.admin.delete(SNAPSHOT_CONTENTS, { name: 'content-apps-handle-of-second' });
+    expect(await call('GetAllocated', { snapshot: 'second' })).toMatchObject({
+      code: status.NOT_FOUND,
+      details: expect.stringContaining('has no VolumeSnapshotContent'),
+    });
     await cluster.admin.delete(VOLUME_SNAPSHOTS, { namespace: 'apps', name: 'second' });
     expect((await call('GetAllocated', { snapshot: 'second' })).code).toBe(status.NOT_FOUND);
     await cluster.snapshot('apps', 'second', { handle: 'another' });
