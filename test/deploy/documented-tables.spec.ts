@@ -125,6 +125,28 @@ describe('pages of docs/', () => {
     ).toEqual(answered.sort());
   });
 
+  it('name tests that are there, of each sentence of the KEP', () => {
+    const files = new Map(
+      [...page('kubernetes-sessions').matchAll(/^- (\w+): `(\S+\.spec\.ts)`$/gm)].map(([, name, path]) => [
+        name!,
+        path!,
+      ]),
+    );
+    const rows = tableOf('kubernetes-sessions', 'The text');
+    expect(rows.length).toBeGreaterThan(20);
+    const named = rows.flatMap(([, , tests]) => tests!.split('; '));
+    const missing = named.filter(test => {
+      const [, name, title] = /^(\w+): (.+?)(?: \([^)]*\))?$/.exec(test) ?? [];
+      const path = files.get(name ?? '');
+      return path === undefined || !hasTest(file(path), title!);
+    });
+    expect(missing).toEqual([]);
+    expect([...files.keys()].filter(name => !named.some(test => test.startsWith(`${name}: `)))).toEqual([]);
+  });
+
+  /** By the beginning of its title. */
+  const hasTest = (text: string, title: string): boolean => text.replaceAll(/\(\s+/g, '(').includes(`('${title}`);
+
   it('name the ports that up takes', () => {
     const shown = tableOf('install', 'Port').flatMap(([ports]) => (ports!.match(/\d{4}/g) ?? []).map(Number));
     expect(shown.sort()).toEqual(Object.values(DEFAULT_PORTS).sort());
