@@ -170,20 +170,44 @@ describe.skipIf(!rbd)('what a call of librbd leaves that was cut off', () => {
     expect(await ofClone()).toEqual([]);
   });
 
-  it('of a seal before the map of its objects is written, is taken for none: a repeat seals the snapshot anew', async () => {
-    const volume = await bench.volume('kept');
-    const image = bench.image('snapshot');
-    const stage = bench.stageRef(image);
-    await harness.backend.stage(stage, { kind: 'copy', source: volume, thick: false }, soon());
-    const commit = () => harness.backend.commit(stage, image, { readOnly: true }, soon());
-    hookFailpoints(name => (name === 'rbd.sealed' ? Promise.reject(new Error('ended')) : undefined));
-    await expect(commit()).rejects.toThrow();
-    hookFailpoints();
-    const { id, snapshots } = (await admin().call(soon(), 'look', harness.cephPool, { name: imageName(image) }))!;
-    await rados('rm', `rbd_object_map.${id}.${snapshots[0]!.id.toString(16).padStart(16, '0')}`);
-    await expect(bench.text(image, 4), 'listed, and it opens to nobody').rejects.toThrow();
-    await commit();
-    expect(await bench.text(image, 4)).toBe('kept');
+  describe('of a seal before the map of its objects is written', () => {
+    const half = async () => {
+      const volume = await bench.volume('kept');
+      const image = bench.image('snapshot');
+      const stage = bench.stageRef(image);
+      await harness.backend.stage(stage, { kind: 'copy', source: volume, thick: false }, soon());
+      const commit = () => harness.backend.commit(stage, image, { readOnly: true }, soon());
+      hookFailpoints(name => (name === 'rbd.sealed' ? Promise.reject(new Error('ended')) : undefined));
+      await expect(commit()).rejects.toThrow();
+      hookFailpoints();
+      const { id, snapshots } = (await admin().call(soon(), 'look', harness.cephPool, { name: imageName(image) }))!;
+      await rados('rm', `rbd_object_map.${id}.${snapshots[0]!.id.toString(16).padStart(16, '0')}`);
+      await expect(bench.text(image, 4), 'listed, and it opens to nobody').rejects.toThrow();
+      return { image, commit };
+    };
+
+    it('is taken for none: a repeat seals the snapshot anew', async () => {
+      const { image, commit } = await half();
+      await commit();
+      expect(await bench.text(image, 4)).toBe('kept');
+    });
+
+    it('goes alone: what a successor has sealed outlives whoever stood still after a look, and ends then', async () => {
+      const { image, commit } = await half();
+      const passed: string[] = [];
+      hookFailpoints(async name => {
+        if (name !== 'rbd.seal:shut') return;
+        hookFailpoints();
+        await commit();
+        hookFailpoints(later => {
+          passed.push(later);
+          if (later === 'rbd.seal:dropped') throw new Error('ended');
+        });
+      });
+      await expect(commit()).rejects.toThrow();
+      expect(passed).toEqual(['rbd.seal:dropped']);
+      expect(await bench.text(image, 4)).toBe('kept');
+    });
   });
 
   describe('of a rename', () => {

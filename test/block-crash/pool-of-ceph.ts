@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { ImageFacts } from '#backends/linux/librbd';
+import type { ImageFacts } from '#backends/linux/librbd/look';
 import { imageName, isCut, type ParsedName, parseName, pathIn, SEALED } from '#backends/rbd/rbd-names';
 import { placeOf, type TestCluster } from '#test/block-backend/rbd-harness';
 import type { HeldImage, ImageKind, PoolImages } from '#test/block-crash/pool-images';

@@ -13,7 +13,7 @@
  */
 import type { ImageRef } from '#backends/block-backend';
 import type { ExtentSource, RangeBatch } from '#backends/extent-source';
-import type { DiffRange } from '#backends/linux/librbd';
+import type { DiffRange } from '#backends/linux/librbd/diff';
 import type { ApplianceIdentity } from '#backends/object-backend';
 import { RangeBuilder } from '#backends/range-builder';
 import { type CephClient, cephError, codeOf } from '#backends/rbd/ceph-errors';

@@ -1,6 +1,6 @@
 /** Images by our names, in one pool. An image that has such a name and that we did not make is never taken for ours. */
 import type { ImageRef } from '#backends/block-backend';
-import type { ImageFacts } from '#backends/linux/librbd';
+import type { ImageFacts } from '#backends/linux/librbd/look';
 import { codeOf } from '#backends/rbd/ceph-errors';
 import type { CephProcess } from '#backends/rbd/ceph-process';
 import { describeImage, imageName, isCut, isCutOf, SEALED } from '#backends/rbd/rbd-names';
@@ -154,8 +154,12 @@ export class RbdImages {
     });
   }
 
-  /** One that is gone is fine, and so is its image. */
-  async dropSnapshot(at: { id: string } | { name: string }, snapshot: string, signal: LeaseSignal): Promise<void> {
+  /** By its name or number. One that is gone is fine, and so is its image. */
+  async dropSnapshot(
+    at: { id: string } | { name: string },
+    snapshot: string | number,
+    signal: LeaseSignal,
+  ): Promise<void> {
     mayChange(signal);
     try {
       await this.ceph.call(signal, 'removeSnapshot', this.cephPool, at, snapshot);

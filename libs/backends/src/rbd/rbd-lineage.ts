@@ -1,5 +1,5 @@
 import type { ImageRef } from '#backends/block-backend';
-import type { ImageFacts, ParentOf } from '#backends/linux/librbd';
+import type { ImageFacts, ParentOf } from '#backends/linux/librbd/look';
 import type { RbdImages } from '#backends/rbd/rbd-images';
 import { describeImage, SEALED } from '#backends/rbd/rbd-names';
 import { StorageError } from '#platform/errors';

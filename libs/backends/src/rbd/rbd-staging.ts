@@ -228,7 +228,8 @@ async function settleName({ ceph, cephPool }: RbdImages, from: string, to: strin
 /**
  * From here on its content is that of a snapshot of its own, which nobody can write to. librbd lists a snapshot before it writes
  * the map of its objects: one whose making was cut off in between is there, and opens to nobody. It is taken anew, of the same
- * content: what is being committed has no writers.
+ * content: what is being committed has no writers. The one that was looked at goes, by its number: whoever stood still meanwhile
+ * does not take away what a successor has sealed.
  */
 async function seal(images: RbdImages, at: { name: string } | { id: string }, signal: LeaseSignal): Promise<void> {
   const { ceph, cephPool } = images;
@@ -242,8 +243,12 @@ async function seal(images: RbdImages, at: { name: string } | { id: string }, si
       },
     );
   };
-  if ((await take()) || (await ceph.call(signal, 'look', cephPool, { ...at, snapshot: SEALED }))) return;
-  await images.dropSnapshot(at, SEALED, signal);
+  if (await take()) return;
+  const listed = (await ceph.call(signal, 'look', cephPool, at))?.snapshots.find(({ name }) => name === SEALED);
+  if (await ceph.call(signal, 'look', cephPool, { ...at, snapshot: SEALED })) return;
+  await failpoint('rbd.seal:shut');
+  if (listed) await images.dropSnapshot(at, listed.id, signal);
+  await failpoint('rbd.seal:dropped');
   await take();
 }
 
