@@ -4,7 +4,8 @@
  *
  *   node bundle.mjs [tests]      tests: also the entries by which suites start gateway and worker
  */
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { basename, dirname, join, relative } from 'node:path';
 import { rolldown } from 'rolldown';
@@ -149,6 +150,27 @@ function starter(name) {
   writeFileSync(join(BEGUN, `${name}.js`), start);
 }
 
+/** Of a clone; of an archive, or in an image, whoever builds says it (TRIVET_COMMIT, SOURCE_DATE_EPOCH), or nobody knows. */
+function git(...args) {
+  if (!existsSync(join(ROOT, '.git'))) return undefined;
+  try {
+    return execFileSync('git', args, { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
+  } catch {
+    return undefined;
+  }
+}
+
+/** What `trivet --version` says beside the release. The date is the commit's: the same sources give the same files. */
+function provenance() {
+  // biome-ignore lint/style/noProcessEnv: of the build, not of a program.
+  const { TRIVET_COMMIT, SOURCE_DATE_EPOCH } = process.env;
+  const changed = git('status', '--porcelain') ? ', changed since' : '';
+  const commit = TRIVET_COMMIT || git('rev-parse', '--short=12', 'HEAD');
+  const seconds = SOURCE_DATE_EPOCH || git('log', '-1', '--format=%ct');
+  const date = seconds === undefined ? undefined : new Date(1_000 * Number(seconds)).toISOString().slice(0, 10);
+  return { commit: commit && `${commit}${TRIVET_COMMIT ? '' : changed}`, date };
+}
+
 const programs = { ...SHIPPED, ...(process.argv[2] === 'tests' && OF_TESTS) };
 rmSync(BEGUN, { recursive: true, force: true });
 // One after the other: together they take 2.6 GB of memory.
@@ -157,5 +179,6 @@ for (const [name, entry] of Object.entries(programs)) {
   starter(name);
 }
 for (const [entry, name] of Object.entries(APART)) await bundle(name, entry);
+writeFileSync(join(BEGUN, 'build.json'), JSON.stringify(provenance()));
 mkdirSync(PROGRAMS, { recursive: true });
 for (const file of readdirSync(BEGUN)) renameSync(join(BEGUN, file), join(PROGRAMS, file));

@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -68,10 +68,15 @@ describe('what is bundled', () => {
     expect(lines[Number(frames[0]![2]) - 1]).toContain('throw new Error');
   });
 
-  it('says its version from any folder', () => {
+  it('says its release and its commit from any folder', () => {
     const { version } = JSON.parse(readFileSync(join(PACKAGE_ROOT, 'package.json'), 'utf8'));
-    expect(
-      execFileSync(process.execPath, [programFile('trivet'), '--version'], { cwd: folder, encoding: 'utf8' }),
-    ).toBe(`${version}\n`);
+    const told = execFileSync(process.execPath, [programFile('trivet'), '--version'], {
+      cwd: folder,
+      encoding: 'utf8',
+    });
+    const isClone = existsSync(join(PACKAGE_ROOT, '.git'));
+    const commit = /^, commit [0-9a-f]{12}(, changed since)? of \d{4}-\d\d-\d\d\n$/;
+    expect(told.slice(0, version.length)).toBe(version);
+    expect(told.slice(version.length)).toMatch(isClone ? commit : /^\n$/);
   });
 });

@@ -8,7 +8,7 @@ import { parse } from './command-line/parse.js';
 import { TABLE } from './commands/table.js';
 import { LauncherError } from './home.js';
 import { StartError } from './processes/supervised-process.js';
-import { VERSION } from './version.js';
+import { versionLine } from './version.js';
 
 // A reader such as `head` may leave early; a supervisor in the foreground goes on.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
@@ -26,7 +26,7 @@ const isHelp = (word: string | undefined): boolean => word === '--help' || word 
 
 async function run(words: readonly string[]): Promise<void> {
   const [first, second] = words;
-  if (first === '--version' || first === '-V') return void process.stdout.write(`${VERSION}\n`);
+  if (first === '--version' || first === '-V') return void process.stdout.write(`${versionLine()}\n`);
   if (first === undefined) throw new UsageError('say what to do; `trivet help` lists what there is');
   if (isHelp(first) || (first === 'help' && second === undefined)) return void process.stdout.write(helpOfAll(TABLE));
   const about = first === 'help' ? words.slice(1) : words;
