@@ -15,7 +15,7 @@ const rbd = rbdParts();
 const soon = (): LeaseSignal => unleased(AbortSignal.timeout(60_000));
 const MIB = 1024 ** 2;
 /** A round takes the longer the more was open: up to half a minute until the cluster holds who had it open for dead. */
-const INSTANTS_MS = process.env.TRIVET_TEST_LONG ? Array.from({ length: 40 }, (_, n) => 22 + 2 * n) : [36, 60];
+const INSTANTS_MS = process.env.TRIVET_TEST_LONG ? Array.from({ length: 40 }, (_, n) => 6 + 2 * n) : [16, 30];
 
 /** librbd changes several objects in one call, and is killed between any two of them. */
 describe.skipIf(!rbd)('a snapshot of an image of Ceph whose process is killed at any instant', () => {

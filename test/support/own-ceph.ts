@@ -127,8 +127,8 @@ mon allow pool size one = true
 mon data avail warn = 2
 mon data avail crit = 1
 mon cluster log to file = false
-paxos propose interval = 0.005
-paxos min wait = 0.005
+paxos propose interval = 0.001
+paxos min wait = 0.001
 [mon.a]
 mon data = ${folder}/mon
 keyring = ${folder}/mon/keyring

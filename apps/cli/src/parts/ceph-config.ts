@@ -55,9 +55,9 @@ mon data avail crit = 1
 # Beside its log, the mon writes that of the cluster to /var/log/ceph, wherever the others are.
 mon cluster log to file = false
 # Every pool and every snapshot is a change of the map: with the defaults each waits for a second or two, for others that one monitor has
-# nobody to tell of. With 50 ms a snapshot of an image took 105 ms, with 5 ms 78.
-paxos propose interval = 0.005
-paxos min wait = 0.005
+# nobody to tell of. With 50 ms a snapshot of an image took 105 ms, with 1 ms 55.
+paxos propose interval = 0.001
+paxos min wait = 0.001
 osd memory target = ${place.store === 'memstore' ? GIB : 896 * 1024 * 1024}
 [mon.a]
 mon data = ${folder}/mon
