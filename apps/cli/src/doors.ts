@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { portals as parsePortals } from '#platform/config/block-settings';
+import { portals as parsePortals } from '#platform/config/block-forms';
 import { isLocal, servesNodes } from '#storage/block/pools/portals';
 import { ADMIN_LOGIN } from './credentials.js';
 import type { Home } from './home.js';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { Client, credentials, type MethodDefinition, type ServiceError } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
-import type { Listen } from '#platform/config/config';
+import type { Listen } from '#platform/config/setting-forms';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { CLUSTER_SESSIONS, type OpenedSession, type OpenSessionRequest } from '#protocol/cluster-sessions';
 import { ENROLMENT, GATEWAY_NAME, type ReportReply, type ReportRequest } from '#protocol/enrolment';

@@ -6,7 +6,7 @@ import {
   createSecureContext,
   type SecureContext,
 } from 'node:tls';
-import type { Listen } from '#platform/config/config';
+import type { Listen } from '#platform/config/setting-forms';
 import type { Logger } from '#platform/logging/log';
 import { GATEWAY_NAME } from '#protocol/enrolment';
 import { connectorGateways } from './connector-metrics.js';

@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { connect } from 'node:tls';
-import { type Config, ConfigError, type Listen, readSecretFile } from '#platform/config/config';
+import { type Config, ConfigError, readSecretFile } from '#platform/config/config';
+import { type Listen } from '#platform/config/setting-forms';
 import { fingerprintOf, readJoinToken } from '#platform/crypto/join-token';
 import { VERSION } from '#platform/process/boot';
 import { GATEWAY_NAME } from '#protocol/enrolment';

@@ -1,7 +1,7 @@
 import { lstatSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js';
-import { MAX_SOCKET_PATH } from '#platform/config/config';
+import { MAX_SOCKET_PATH } from '#platform/config/setting-forms';
 import { type Finding, fail, ok } from './check.js';
 
 const ANSWER_MS = 5_000;

@@ -10,7 +10,7 @@ import {
 } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
 import { HealthImplementation } from 'grpc-health-check';
-import type { Listen } from '#platform/config/config';
+import type { Listen } from '#platform/config/setting-forms';
 import type { Logger } from '#platform/logging/log';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { GrpcEndpoint, type Service } from '#protocol/grpc-endpoint';

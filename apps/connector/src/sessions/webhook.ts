@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import type { Listen } from '#platform/config/config';
+import type { Listen } from '#platform/config/setting-forms';
 import type { Logger } from '#platform/logging/log';
 import { AtOnce } from '../at-once.js';
 import type { KeyFile } from '../kube/key-files.js';

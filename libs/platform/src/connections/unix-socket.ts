@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import net from 'node:net';
 import { basename, dirname, isAbsolute } from 'node:path';
-import { ConfigError, MAX_SOCKET_PATH } from '#platform/config/config';
+import { ConfigError } from '#platform/config/config';
+import { MAX_SOCKET_PATH } from '#platform/config/setting-forms';
 
 /**
  * The UNIX socket of a protocol's door. Its folder belongs to the sidecar (COSI specification, "Filesystem"): nothing but

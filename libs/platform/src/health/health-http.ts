@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { ConfigError, type Listen } from '#platform/config/config';
+import { ConfigError } from '#platform/config/config';
+import { type Listen } from '#platform/config/setting-forms';
 import type { Health } from '#platform/health/health';
 import { registry } from '#platform/metrics/metrics';
 

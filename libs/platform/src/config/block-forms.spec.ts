@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { pools, portals, scsiIdentity } from '#platform/config/block-settings';
+import { pools, portals, scsiIdentity } from '#platform/config/block-forms';
 
 describe('settings of block volumes', () => {
   it.each([
