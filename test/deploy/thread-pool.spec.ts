@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { THREAD_POOL_SIZE } from '#platform/config/thread-pool';
+import { THREAD_POOL_SIZE } from '#platform/config/config';
 import { PACKAGE_ROOT } from '#platform/package-root';
 
 /** Threads that the first work for the pool adds. */

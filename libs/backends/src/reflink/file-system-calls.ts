@@ -1,5 +1,5 @@
 import { Lane } from '#backends/lane';
-import { THREAD_POOL_SIZE, threadPoolSize } from '#platform/config/thread-pool';
+import { THREAD_POOL_SIZE, threadPoolSize } from '#platform/config/config';
 import { aboutPool, StorageError } from '#platform/errors';
 
 /**

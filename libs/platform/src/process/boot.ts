@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { join } from 'node:path';
-import { type Config, ConfigError, exitOnConfigError, loadConfig } from '#platform/config/config';
-import { widenThreadPool } from '#platform/config/thread-pool';
+import { type Config, ConfigError, exitOnConfigError, loadConfig, widenThreadPool } from '#platform/config/config';
 import { Health } from '#platform/health/health';
 import { configureLogging, createLogger, type Logger } from '#platform/logging/log';
 import { startProcessMetrics } from '#platform/metrics/metrics';
