@@ -150,7 +150,7 @@ function starter(name) {
   writeFileSync(join(BEGUN, `${name}.js`), start);
 }
 
-/** Of a clone; of an archive, or in an image, whoever builds says it (TRIVET_COMMIT, SOURCE_DATE_EPOCH), or nobody knows. */
+/** Of a clone; of an archive, or in an image, whoever builds says it (BUILD_COMMIT, SOURCE_DATE_EPOCH), or nobody knows. */
 function git(...args) {
   if (!existsSync(join(ROOT, '.git'))) return undefined;
   try {
@@ -163,12 +163,12 @@ function git(...args) {
 /** What `trivet --version` says beside the release. The date is the commit's: the same sources give the same files. */
 function provenance() {
   // biome-ignore lint/style/noProcessEnv: of the build, not of a program.
-  const { TRIVET_COMMIT, SOURCE_DATE_EPOCH } = process.env;
+  const { BUILD_COMMIT, SOURCE_DATE_EPOCH } = process.env;
   const changed = git('status', '--porcelain') ? ', changed since' : '';
-  const commit = TRIVET_COMMIT || git('rev-parse', '--short=12', 'HEAD');
+  const commit = BUILD_COMMIT || git('rev-parse', '--short=12', 'HEAD');
   const seconds = SOURCE_DATE_EPOCH || git('log', '-1', '--format=%ct');
   const date = seconds === undefined ? undefined : new Date(1_000 * Number(seconds)).toISOString().slice(0, 10);
-  return { commit: commit && `${commit}${TRIVET_COMMIT ? '' : changed}`, date };
+  return { commit: commit && `${commit}${BUILD_COMMIT ? '' : changed}`, date };
 }
 
 const programs = { ...SHIPPED, ...(process.argv[2] === 'tests' && OF_TESTS) };
