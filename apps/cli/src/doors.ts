@@ -38,6 +38,9 @@ export function describePortals(given: string | undefined): string {
     : `${given} (nodes of HPE's driver come to port 3260 alone, not to ${beyond.join(', ')})`;
 }
 
+const isEmulated = ({ processes }: State): string =>
+  processes.some(({ name }) => name === 'azurite') ? ' (Azurite, an emulator, for trying out)' : '';
+
 /** The doors of what runs and the next command to try, for a person. */
 export function describeDoors(home: Home, state: State): string {
   const { env } = state;
@@ -53,6 +56,7 @@ export function describeDoors(home: Home, state: State): string {
       'S3',
       env.TRIVET_RGW_ENDPOINT && `${env.TRIVET_RGW_ENDPOINT} (region ${env.TRIVET_RGW_REGION ?? 'default'})`,
     ]);
+    rows.push(['Azure Blob', env.TRIVET_AZURE_ENDPOINT && `${env.TRIVET_AZURE_ENDPOINT}${isEmulated(state)}`]);
     const csp = cspDoors(state);
     if (csp) {
       rows.push(['CSP', [csp.url, csp.tlsUrl].filter(Boolean).join(', ')]);

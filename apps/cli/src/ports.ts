@@ -14,6 +14,7 @@ export const DEFAULT_PORTS = {
   rgw: 8752,
   'ceph-mon': 8753,
   'ceph-mon-v1': 8754,
+  azurite: 8755,
   iscsi: 3260,
   'iscsi-ceph': 3261,
 } as const;

@@ -1,22 +1,15 @@
 import { randomBytes } from 'node:crypto';
-import { DeleteObjectCommand, GetObjectCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { LauncherError } from '../home.js';
 import { DemoCosiClient } from './cosi-client.js';
 import { Steps } from './steps.js';
+import { type Granted, type Store, storeOf } from './stores.js';
 
-const S3 = { type: 'S3' };
 const KEY = { type: 'KEY' };
 const OBJECT = 'hello.txt';
 const TEXT = 'written with credentials from COSI\n';
 
-interface Granted {
-  account_id: string;
-  buckets: { bucket_id: string; bucket_info: { s3: { bucket_id: string; endpoint: string; region: string } } }[];
-  credentials: { s3: { access_key_id: string; access_secret_key: string } };
-}
-
 /**
- * The main job with real clients: a bucket over COSI, credentials for it, the stock AWS SDK with them, and everything
+ * The main job with real clients: a bucket over COSI, credentials for it, the store's stock client with them, and everything
  * taken back. Removes what it made, also when a step fails.
  */
 export async function runMainJob(endpoint: string, say: (line: string) => void): Promise<void> {
@@ -25,38 +18,42 @@ export async function runMainJob(endpoint: string, say: (line: string) => void):
   const steps = new Steps(say);
   const { step } = steps;
   try {
-    const info = await cosi.call<{ name: string }>('DriverGetInfo', {});
+    const info = await cosi.call<{ name: string; supported_protocols: { type: string }[] }>('DriverGetInfo', {});
+    const store = storeOf(info.supported_protocols);
     say(`${info.name} at ${endpoint}`);
     const bucket = await step(`bucket ${name} is created`, () =>
-      cosi.call<{ bucket_id: string }>('DriverCreateBucket', { name, protocols: [S3] }),
+      cosi.call<{ bucket_id: string }>('DriverCreateBucket', { name, protocols: [store.protocol] }),
     );
     steps.later(`bucket ${name} is deleted`, () => cosi.call('DriverDeleteBucket', { bucket_id: bucket.bucket_id }));
-    const writer = await step('writer gets READ_WRITE', () =>
-      grant(cosi, `${name}-writer`, bucket.bucket_id, 'READ_WRITE'),
-    );
-    const revokeWriter = steps.later("writer's access is revoked", () => revoke(cosi, writer, bucket.bucket_id));
+    const grant = (account: string, mode: string) =>
+      cosi.call<Granted>('DriverGrantBucketAccess', {
+        ...accessOf(store),
+        account_name: account,
+        buckets: [{ bucket_id: bucket.bucket_id, access_mode: { mode } }],
+      });
+    const revoke = ({ account_id }: Granted) =>
+      cosi.call('DriverRevokeBucketAccess', {
+        ...accessOf(store),
+        account_id,
+        buckets: [{ bucket_id: bucket.bucket_id }],
+      });
+    const writer = await step('writer gets READ_WRITE', () => grant(`${name}-writer`, 'READ_WRITE'));
+    const revokeWriter = steps.later("writer's access is revoked", () => revoke(writer));
     await step('a repeat answers with the same key', async () => {
-      const again = await grant(cosi, `${name}-writer`, bucket.bucket_id, 'READ_WRITE');
-      if (again.credentials.s3.access_secret_key === writer.credentials.s3.access_secret_key) return;
+      if (store.secretOf(await grant(`${name}-writer`, 'READ_WRITE')) === store.secretOf(writer)) return;
       throw new LauncherError('a repeated grant answered with another key');
     });
-    const reader = await step('reader gets READ_ONLY', () =>
-      grant(cosi, `${name}-reader`, bucket.bucket_id, 'READ_ONLY'),
-    );
-    steps.later("reader's access is revoked", () => revoke(cosi, reader, bucket.bucket_id));
+    const reader = await step('reader gets READ_ONLY', () => grant(`${name}-reader`, 'READ_ONLY'));
+    steps.later("reader's access is revoked", () => revoke(reader));
 
-    const [asWriter, asReader] = [s3Of(writer), s3Of(reader)];
-    const put = { Bucket: name, Key: OBJECT, Body: TEXT };
-    await step(`writer puts ${OBJECT}`, () => asWriter.send(new PutObjectCommand(put)));
-    const read = await step(`reader gets ${OBJECT}`, async () => {
-      const { Body } = await asReader.send(new GetObjectCommand({ Bucket: name, Key: OBJECT }));
-      return Body?.transformToString();
-    });
+    const [asWriter, asReader] = [store.holder(writer), store.holder(reader)];
+    await step(`writer puts ${OBJECT}`, () => asWriter.put(OBJECT, TEXT));
+    const read = await step(`reader gets ${OBJECT}`, () => asReader.get(OBJECT));
     if (read !== TEXT) throw new LauncherError('the reader got something else than the writer wrote');
-    await step('reader may not put', () => refused(asReader.send(new PutObjectCommand(put)), 'AccessDenied'));
-    await step(`writer deletes ${OBJECT}`, () => asWriter.send(new DeleteObjectCommand({ Bucket: name, Key: OBJECT })));
+    await step('reader may not put', () => refused(asReader.put(OBJECT, TEXT), store.isForbidden));
+    await step(`writer deletes ${OBJECT}`, () => asWriter.remove(OBJECT));
     await revokeWriter();
-    await step('writer is refused', () => refused(asWriter.send(new PutObjectCommand(put)), 'InvalidAccessKeyId'));
+    await step('writer is refused', () => refused(asWriter.put(OBJECT, TEXT), store.isRevoked));
     await steps.takeBack();
   } finally {
     await steps.abandon();
@@ -64,44 +61,12 @@ export async function runMainJob(endpoint: string, say: (line: string) => void):
   }
 }
 
-function grant(cosi: DemoCosiClient, account: string, bucketId: string, mode: string): Promise<Granted> {
-  return cosi.call<Granted>('DriverGrantBucketAccess', {
-    account_name: account,
-    protocol: S3,
-    authentication_type: KEY,
-    buckets: [{ bucket_id: bucketId, access_mode: { mode } }],
-  });
-}
+const accessOf = ({ protocol }: Store) => ({ protocol, authentication_type: KEY });
 
-function revoke(cosi: DemoCosiClient, granted: Granted, bucketId: string): Promise<unknown> {
-  return cosi.call('DriverRevokeBucketAccess', {
-    account_id: granted.account_id,
-    protocol: S3,
-    authentication_type: KEY,
-    buckets: [{ bucket_id: bucketId }],
-  });
-}
-
-function s3Of(granted: Granted): S3Client {
-  const info = granted.buckets[0]?.bucket_info.s3;
-  if (info === undefined) throw new LauncherError('the grant names no bucket');
-  return new S3Client({
-    endpoint: info.endpoint,
-    region: info.region,
-    forcePathStyle: true,
-    requestChecksumCalculation: 'WHEN_REQUIRED',
-    responseChecksumValidation: 'WHEN_REQUIRED',
-    credentials: {
-      accessKeyId: granted.credentials.s3.access_key_id,
-      secretAccessKey: granted.credentials.s3.access_secret_key,
-    },
-  });
-}
-
-async function refused(call: Promise<unknown>, code: string): Promise<void> {
+async function refused(call: Promise<unknown>, isExpected: (error: Error) => boolean): Promise<void> {
   const outcome = await call.then(
-    () => 'was allowed',
-    (error: Error) => error.name,
+    () => 'the call was allowed',
+    (error: Error) => (isExpected(error) ? undefined : `the call ended with ${error.name}: ${error.message}`),
   );
-  if (outcome !== code) throw new LauncherError(`expected ${code}, but the call ${outcome}`);
+  if (outcome !== undefined) throw new LauncherError(`expected that the store refuses it, but ${outcome}`);
 }

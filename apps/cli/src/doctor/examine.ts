@@ -101,7 +101,8 @@ async function checkParts(config: Config, doors = true): Promise<Finding[]> {
   if (engine !== undefined) checks.push(database.checkEngineRole(engine));
   if (engine !== undefined && doors) checks.push(database.checkKinds(engine));
   if (config.TRIVET_REDIS_URL) checks.push(checkRedis(config.TRIVET_REDIS_URL));
-  if (config.TRIVET_RGW_ENDPOINT) checks.push(checkObjectStore(config.TRIVET_RGW_ENDPOINT));
+  for (const name of ['TRIVET_RGW_ENDPOINT', 'TRIVET_AZURE_ENDPOINT'] as const)
+    if (config[name]) checks.push(checkObjectStore(config[name], name));
   if (doors) {
     if (config.COSI_ENDPOINT) checks.push(checkSocket('COSI socket', config.COSI_ENDPOINT, 'cosi'));
     if (config.TRIVET_CSI_ENDPOINT) checks.push(checkSocket('CSI socket', config.TRIVET_CSI_ENDPOINT, 'csi'));

@@ -99,8 +99,9 @@ export function redisFindings(policy: string, appendOnly: string, version: strin
   return found.length > 0 ? found : [ok('redis', `${version}, noeviction, append-only`)];
 }
 
-export function checkObjectStore(endpoint: string): Promise<Finding[]> {
-  return findings('object store', 'see the log of radosgw, or TRIVET_RGW_ENDPOINT', async () => {
+/** @param setting that has its address */
+export function checkObjectStore(endpoint: string, setting: string): Promise<Finding[]> {
+  return findings('object store', `see its log, or ${setting}`, async () => {
     const answer = await fetch(endpoint, { signal: AbortSignal.timeout(5_000) });
     await answer.body?.cancel();
     if (answer.status < 500) return [ok('object store', `${endpoint} answers`)];

@@ -17,7 +17,7 @@ export const cephRgwPart: Part = {
 
   async check(): Promise<Lack | undefined> {
     const packages = ['ceph-mon', 'ceph-osd', 'radosgw', 'ceph-common'];
-    return lacking(CEPH_PROGRAMS, packages, 'no object store, COSI is absent', 'set TRIVET_RGW_ENDPOINT');
+    return lacking(CEPH_PROGRAMS, packages, 'no object store of Ceph', 'set TRIVET_RGW_ENDPOINT');
   },
 
   async start(context: PartContext): Promise<Record<string, string>> {

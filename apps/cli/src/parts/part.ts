@@ -54,6 +54,8 @@ export interface Part {
     | 'helm';
   /** It begins when that one is ready, and is skipped without it. */
   readonly after?: Part['name'];
+  /** It stands in, for trying out, where that part lacks what nobody installs, and has left no data in that folder of the home. */
+  readonly insteadOf?: { part: Part['name']; folder: string };
   /** The setting which says that this part is somewhere else. */
   readonly addressVariable: string;
   /** Undefined: it can start. Changes nothing. */

@@ -6,7 +6,7 @@ import { loadKeyring } from '#platform/crypto/kek';
 import { programFile } from '#platform/package-root';
 import { ensurePassword } from '../credentials.js';
 import { type Home, LauncherError, writeWhole } from '../home.js';
-import { azuritePart } from '../parts/azurite.js';
+import { azuriteStandIn, azuriteTestPart } from '../parts/azurite.js';
 import { btrfsPart } from '../parts/btrfs.js';
 import { rbdTestPart } from '../parts/ceph-rbd.js';
 import { cephRgwPart } from '../parts/ceph-rgw.js';
@@ -34,6 +34,8 @@ import { foldersOf, mountsOf, remainsOf } from './remains.js';
 import { remedyOf } from './remedy.js';
 
 export const PARTS: readonly Part[] = [postgresPart, redisPart, cephRgwPart, xfsPart, tgtPart];
+/** Of homes that are kept. */
+const STAND_INS: readonly Part[] = [azuriteStandIn];
 /** What only tests use. */
 const TEST_PARTS: readonly Part[] = [
   rbdTestPart,
@@ -42,7 +44,7 @@ const TEST_PARTS: readonly Part[] = [
   chromiumPart,
   debianPart,
   guestPart,
-  azuritePart,
+  azuriteTestPart,
   motoPart,
   helmPart,
 ];
@@ -157,11 +159,23 @@ export class Appliance {
   }
 
   async #startParts(ports: Ports): Promise<void> {
-    const { given, throwAway, more = [], only = [...PARTS, ...more, ...(throwAway ? TEST_PARTS : [])] } = this.options;
+    const {
+      given,
+      throwAway,
+      more = [],
+      only = [...PARTS, ...more, ...(throwAway ? TEST_PARTS : STAND_INS)],
+    } = this.options;
     const ours = only.filter(part => !given[part.addressVariable]);
     const lacks = await this.#installMissing(ours);
     const started = new Map<Part['name'], Promise<boolean>>();
-    for (const part of ours) {
+    const isWanted = (part: Part): boolean => {
+      const { insteadOf } = part;
+      if (insteadOf === undefined) return true;
+      // What it lacks itself is no news: the other one's lack is said, and is to be remedied.
+      if (lacks.has(part) || existsSync(this.home.file(insteadOf.folder))) return false;
+      return [...lacks.keys()].some(({ name }) => name === insteadOf.part);
+    };
+    for (const part of ours.filter(isWanted)) {
       const before = part.after === undefined ? undefined : (started.get(part.after) ?? Promise.resolve(false));
       started.set(part.name, this.#startPart(part, ports, lacks.get(part), before));
     }
@@ -285,7 +299,7 @@ export class Appliance {
     };
     // Empty is not set, as for every process.
     env.TRIVET_KEK_FILE ||= this.home.kekFile;
-    if (env.TRIVET_RGW_ENDPOINT) env.COSI_ENDPOINT ??= `unix://${this.home.cosiSocket}`;
+    if (env.TRIVET_RGW_ENDPOINT || env.TRIVET_AZURE_ENDPOINT) env.COSI_ENDPOINT ??= `unix://${this.home.cosiSocket}`;
     if (env.TRIVET_POOLS) env.TRIVET_CSI_ENDPOINT ??= `unix://${this.home.csiSocket}`;
     env.TRIVET_CSP_PASSWORD_FILE ??= ensurePassword(this.home, 'csp-password');
     env.TRIVET_ADMIN_PASSWORD_FILE ??= ensurePassword(this.home, 'admin-password');

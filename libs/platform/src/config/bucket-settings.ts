@@ -18,5 +18,10 @@ export const bucketSettings = {
   TRIVET_RGW_REGION: z.string().default('default'),
   TRIVET_RGW_ACCESS_KEY_FILE: z.string().optional(),
   TRIVET_RGW_SECRET_KEY_FILE: z.string().optional(),
+  /** The Blob service of a storage account; `migrate` registers it as the backend `azure`. */
+  TRIVET_AZURE_ENDPOINT: z.url().optional(),
+  TRIVET_AZURE_PUBLIC_ENDPOINT: z.url().optional(),
+  TRIVET_AZURE_ACCOUNT: z.string().optional(),
+  TRIVET_AZURE_KEY_FILE: z.string().optional(),
   TRIVET_COSI_WAIT_MS: duration(25_000),
 };

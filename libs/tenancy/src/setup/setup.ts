@@ -5,6 +5,7 @@ import { uuidv7 } from '#platform/uuid';
 import { DEFAULT_TENANT } from '#tenancy/credentials/login-name';
 import { COSI_ENDPOINT_NAME, CSI_ENDPOINT_NAME } from '#tenancy/endpoints/endpoint-names';
 import { localBackend } from '#tenancy/setup/local-backend';
+import { objectBackends } from '#tenancy/setup/object-backends';
 import { requireOwnPools } from '#tenancy/setup/own-pools';
 import { rbdBackend } from '#tenancy/setup/rbd-backend';
 import { addFirstUser, FIRST_ADMIN, FIRST_CSP_USER } from '#tenancy/users/first-user';
@@ -115,25 +116,7 @@ export async function setUp(
 
 /** The backends that the environment names. */
 export function backendsOf(config: Config): BackendDefinition[] {
-  const backends: BackendDefinition[] = [];
-  if (config.TRIVET_RGW_ENDPOINT) {
-    const { TRIVET_RGW_ACCESS_KEY_FILE: accessKey, TRIVET_RGW_SECRET_KEY_FILE: secretKey } = config;
-    if (!accessKey) throw new ConfigError('TRIVET_RGW_ACCESS_KEY_FILE: required with TRIVET_RGW_ENDPOINT');
-    if (!secretKey) throw new ConfigError('TRIVET_RGW_SECRET_KEY_FILE: required with TRIVET_RGW_ENDPOINT');
-    backends.push({
-      name: 'rgw',
-      kind: 'rgw',
-      config: {
-        endpoint: config.TRIVET_RGW_ENDPOINT,
-        publicEndpoint: config.TRIVET_RGW_PUBLIC_ENDPOINT ?? config.TRIVET_RGW_ENDPOINT,
-        region: config.TRIVET_RGW_REGION,
-      },
-      credentials: {
-        accessKeyId: readSecretFile('TRIVET_RGW_ACCESS_KEY_FILE', accessKey),
-        secretAccessKey: readSecretFile('TRIVET_RGW_SECRET_KEY_FILE', secretKey),
-      },
-    });
-  }
+  const backends: BackendDefinition[] = objectBackends(config);
   const local = localBackend(config);
   if (local) backends.push(local);
   const rbd = rbdBackend(config);
