@@ -127,7 +127,9 @@ describe('what is built', () => {
     const programs = ['connector', 'gateway', 'trivet', 'worker'].flatMap(name =>
       ['bundle.js', 'bundle.js.map', 'js'].map(end => `dist/programs/${name}.${end}`),
     );
-    const apart = ['bundle.js', 'bundle.js.map'].map(end => `dist/programs/kubernetes.${end}`);
+    const apart = ['kubernetes.bundle.js', 'kubernetes.bundle.js.map', 'build.json'].map(
+      file => `dist/programs/${file}`,
+    );
     expect(shipped.filter(path => path.startsWith('dist/programs/')).sort()).toEqual([...programs, ...apart].sort());
     expect(shipped).toEqual(expect.arrayContaining(['package.json', 'deploy/docker/entrypoint.sh']));
     expect(shipped.filter(path => path.startsWith('libs/')).length).toBeGreaterThan(10);
