@@ -40,11 +40,11 @@ describe.skipIf(!docker)('docker-compose.yml', { timeout: 900_000 }, () => {
   it('comes up on a host without network, with an image that is given, and builds none', async () => {
     await engine.docker('tag', 'trivet:0.1.0', 'given/trivet:1.2.3');
     await engine.docker('tag', 'trivet-rgw:0.1.0', 'given/rgw:1.2.3');
-    const given = { TRIVET_IMAGE: 'given/trivet:1.2.3', TRIVET_RGW_IMAGE: 'given/rgw:1.2.3' };
+    const given = { APPLIANCE_IMAGE: 'given/trivet:1.2.3', RGW_IMAGE: 'given/rgw:1.2.3' };
     await engine.compose(['up', '--detach', '--wait'], given);
     await allHealthy();
-    expect(await engine.inspect('gateway', '{{.Config.Image}}')).toBe(given.TRIVET_IMAGE);
-    expect(await engine.inspect('rgw', '{{.Config.Image}}')).toBe(given.TRIVET_RGW_IMAGE);
+    expect(await engine.inspect('gateway', '{{.Config.Image}}')).toBe(given.APPLIANCE_IMAGE);
+    expect(await engine.inspect('rgw', '{{.Config.Image}}')).toBe(given.RGW_IMAGE);
     // That built from this tree.
     await engine.compose(['up', '--detach', '--wait']);
     expect(await engine.inspect('gateway', '{{.Config.Image}}')).toBe('trivet:0.1.0');
