@@ -5,6 +5,8 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
  * them had the others idle for minutes. Some that wait for leases stand between those that keep a processor busy.
  */
 const LONG = [
+  'compose/appliance',
+  'compose/first-start',
   'install/debian-13',
   'guest/node-takeover',
   'hosts/takeover-unpublish',

@@ -133,6 +133,7 @@ start() {
 # In the reverse order: radosgw lets its requests end while the osd is still there.
 stop() {
   trap '' TERM INT
+  rm -f "$data/run/ready"
   local i
   for ((i = ${#daemons[@]} - 1; i >= 0; i--)); do
     kill -TERM "${daemons[i]}" 2> /dev/null || true
@@ -162,7 +163,7 @@ wait_for 120 'the osd' osd_is_up
 start radosgw -f -n client.rgw.a
 wait_for 180 'radosgw' curl --silent --fail --output /dev/null "http://127.0.0.1:${listen##*:}/"
 make_administrator
-touch "$data/made"
+touch "$data/made" "$data/run/ready"
 log "S3 and the Admin Ops API are served on $listen; the administrator's keys are in $keys"
 
 wait -n "${daemons[@]}" || true

@@ -16,18 +16,23 @@ interface Service {
   command?: string[];
   environment?: Record<string, string>;
   ports?: string[];
-  volumes?: string[];
+  volumes?: (string | { type: string; target: string })[];
   healthcheck?: { test: string[]; interval: string; retries: number };
   depends_on?: Record<string, { condition: string }>;
   restart?: string;
   networks?: string[] | Record<string, { ipv4_address?: string }>;
   user?: string;
   tmpfs?: string[];
+  network_mode?: string;
+  profiles?: string[];
   cap_add?: string[];
   read_only?: boolean;
   cap_drop?: string[];
   stop_grace_period?: string;
 }
+
+/** `${NAME:-default}` without an environment. */
+const plain = (value: string) => value.replace(/\$\{\w+:-([^}]*)\}/g, '$1');
 
 const file = (path: string) => readFileSync(join(PACKAGE_ROOT, path), 'utf8');
 const compose = parse(file('docker-compose.yml'), { merge: true }) as {
@@ -36,15 +41,15 @@ const compose = parse(file('docker-compose.yml'), { merge: true }) as {
   networks: Record<string, { internal?: boolean; ipam?: { config: { subnet: string }[] } }>;
 };
 const services = Object.entries(compose.services);
-const ours = services.filter(([, service]) => service.image.startsWith('trivet:'));
+const ours = services.filter(([, service]) => plain(service.image).startsWith('trivet:'));
+/** Volumes and files from outside, each as source, target and mode. */
+const mountsOf = ({ volumes = [] }: Service): string[][] =>
+  volumes.filter(volume => typeof volume === 'string').map(volume => volume.split(':'));
 const dockerfile = file('deploy/docker/Dockerfile');
 const manifest = JSON.parse(file('package.json'));
 
 const folder = mkdtempSync(join(tmpdir(), 'trivet-compose-'));
 afterAll(() => rmSync(folder, { recursive: true }));
-
-/** `${NAME:-default}` without an environment. */
-const plain = (value: string) => value.replace(/\$\{\w+:-([^}]*)\}/g, '$1');
 
 /** Files that only exist in containers, with what make-secrets.sh puts there. */
 function environmentOf(service: Service): Record<string, string> {
@@ -63,17 +68,28 @@ const REQUIRED: Record<string, readonly (keyof Config)[]> = {
   gateway: DAEMONS,
   worker: DAEMONS,
   migrate: ['TRIVET_DATABASE_OWNER_URL', 'TRIVET_KEK_FILE'],
+  cli: [],
 };
 
 describe('docker-compose.yml', () => {
   it('has all parts', () => {
-    expect(services.map(([name]) => name).sort()).toEqual(
-      ['gateway', 'migrate', 'postgres', 'redis', 'rgw', 'secrets', 'worker'].sort(),
-    );
-    expect(ours.map(([name]) => name).sort()).toEqual(['gateway', 'migrate', 'worker']);
+    expect(services.map(([name]) => name).sort()).toEqual([
+      'cli',
+      'gateway',
+      'migrate',
+      'postgres',
+      'redis',
+      'rgw',
+      'roles',
+      'secrets',
+      'worker',
+    ]);
+    expect(ours.map(([name]) => name).sort()).toEqual(['cli', 'gateway', 'migrate', 'worker']);
   });
 
-  it.each(services)('%s has an image of a fixed version, or is built here', (_, { image, build }) => {
+  it.each(services)('%s has an image of a fixed version, or is built here', (_, { image: given, build }) => {
+    const image = plain(given);
+    expect(given.startsWith('${')).toBe(build !== undefined);
     expect(image).toMatch(/^[a-z/-]+:\d+\.\d+(\.\d+)?(-[a-z]+)?$/);
     if (image.startsWith('trivet')) {
       expect(image.split(':')[1]).toBe(manifest.version);
@@ -111,7 +127,7 @@ describe('docker-compose.yml', () => {
     (name, service) => {
       const environment = JSON.stringify(service.environment);
       expect(environment).not.toMatch(/:\/\/[^"]*:[^"/]*@|PASSWORD"/);
-      expect('TRIVET_DATABASE_ENGINE_URL_FILE' in service.environment!).toBe(name !== 'migrate');
+      expect('TRIVET_DATABASE_ENGINE_URL_FILE' in service.environment!).toBe(name === 'gateway' || name === 'worker');
       expect('TRIVET_DATABASE_OWNER_URL_FILE' in service.environment!).toBe(name === 'migrate');
     },
   );
@@ -160,7 +176,7 @@ describe('docker-compose.yml', () => {
   it('registers the pool that the worker has, and portals at an address of the worker', () => {
     const { worker, migrate, gateway } = compose.services as Record<'worker' | 'migrate' | 'gateway', Service>;
     const config = loadConfig([], environmentOf(migrate));
-    const targets = (service: Service) => (service.volumes ?? []).map(volume => volume.split(':')[1]);
+    const targets = (service: Service) => mountsOf(service).map(([, target]) => target);
     expect(config.TRIVET_POOLS!.map(({ path }) => path)).toEqual(['/srv/pool']);
     expect(targets(worker)).toContain('/srv/pool');
     for (const service of [gateway, migrate]) expect(targets(service)).not.toContain('/srv/pool');
@@ -174,7 +190,7 @@ describe('docker-compose.yml', () => {
   });
 
   it('declares every volume it mounts, mounts every volume it declares, and every file of ours exists', () => {
-    const mounts = services.flatMap(([, { volumes = [] }]) => volumes.map(volume => volume.split(':')));
+    const mounts = services.flatMap(([, service]) => mountsOf(service));
     for (const [source] of mounts) {
       if (source!.startsWith('./')) expect(existsSync(join(PACKAGE_ROOT, source!))).toBe(true);
       else expect(Object.keys(compose.volumes)).toContain(source);
@@ -182,16 +198,31 @@ describe('docker-compose.yml', () => {
     expect(new Set(mounts.map(([source]) => source).filter(source => !source!.startsWith('./')))).toEqual(
       new Set(Object.keys(compose.volumes)),
     );
-    const named = [...dockerfile.matchAll(/^VOLUME (.*)$/gm)].flatMap(([, list]) => JSON.parse(list!));
-    const written = ours.flatMap(([, { volumes = [] }]) =>
-      volumes.map(volume => volume.split(':')).filter(([, , mode]) => mode !== 'ro'),
-    );
-    for (const [, target] of written) expect(named).toContain(target);
+    const written = ours.flatMap(([, service]) => mountsOf(service).filter(([, , mode]) => mode !== 'ro'));
+    const made = [...dockerfile.matchAll(/install -d -o trivet -g trivet -m 0\d+ (.*?)(?: \\)?$/gm)];
+    const folders = made.flatMap(([, list]) => list!.split(' '));
+    // A new volume takes its owner from there.
+    for (const [, target] of written) expect(folders).toContain(target);
+  });
+
+  it('leaves no volume without a name: what an image declares is mounted', () => {
+    expect(dockerfile).not.toMatch(/^VOLUME /m);
+    const declared: Record<string, string[]> = {
+      'postgres:18.1-bookworm': ['/var/lib/postgresql'],
+      'redis:7.4.7-bookworm': ['/data'],
+      'trivet-rgw:0.1.0': JSON.parse(/^VOLUME (.*)$/m.exec(file('deploy/rgw/Dockerfile'))![1]!),
+    };
+    for (const [name, service] of services) {
+      const volumes = service.volumes ?? [];
+      const targets = volumes.map(volume => (typeof volume === 'string' ? volume.split(':')[1] : volume.target));
+      for (const folder of declared[plain(service.image)] ?? []) expect(targets, name).toContain(folder);
+    }
   });
 
   it('reads every secret from a volume that its service mounts', () => {
-    for (const [name, { environment = {}, volumes = [] }] of ours) {
-      const targets = volumes.map(volume => volume.split(':')[1]!);
+    for (const [name, service] of ours) {
+      const targets = mountsOf(service).map(([, target]) => target!);
+      const { environment = {} } = service;
       for (const [variable, path] of Object.entries(environment)) {
         if (!variable.endsWith('_FILE')) continue;
         expect(
@@ -215,11 +246,15 @@ describe('docker-compose.yml', () => {
 
   it('keeps PostgreSQL and Redis away from the outside, and Redis durable', () => {
     expect(compose.networks.data!.internal).toBe(true);
-    for (const name of ['postgres', 'redis', 'migrate']) {
+    for (const name of ['postgres', 'redis', 'migrate', 'roles']) {
       expect(compose.services[name]!.networks).toEqual(['data']);
     }
     expect(Object.keys(compose.services.worker!.networks!)).toEqual(['data', 'san']);
     expect(compose.services.worker!.ports).toBeUndefined();
+    // Only what somebody asks for stands on the network of the host.
+    for (const [name, { network_mode, profiles }] of services) {
+      if (network_mode === 'host') expect(profiles, name).toEqual(['cli']);
+    }
     const redis = compose.services.redis!.command!.join(' ');
     expect(redis).toContain('--appendonly yes');
     expect(redis).toContain('--maxmemory-policy noeviction');
@@ -270,7 +305,7 @@ describe('the image', () => {
     const { TABLE } = await import('../../apps/cli/src/commands/table.js');
     const [, names] = file('deploy/docker/entrypoint.sh').match(/^ {2}(migrate [^)]*)\)/m)!;
     // The others belong to a home with parts of its own.
-    const ofHomes = ['up', 'down', 'status', 'demo', 'bench', 'openapi', 'schema', 'manifest', 'test'];
+    const ofHomes = ['up', 'down', 'status', 'bench', 'openapi', 'schema', 'manifest', 'test'];
     expect(names!.split(' | ').sort()).toEqual(
       [...new Set(TABLE.commands.map(({ name }) => name.split(' ')[0]!))]
         .filter(name => !ofHomes.includes(name))

@@ -7,6 +7,7 @@ import quick from '../quick-tests.json' with { type: 'json' };
 /** Each takes more than a quick run has, or what it needs beyond the appliance's own parts is not started for one. */
 const TOO_SLOW = [
   'block-model',
+  'compose',
   'dashboard',
   'fuzz',
   'guest',

@@ -27,6 +27,8 @@ export interface Parts {
   guest: { folder: string } | null;
   /** The helm that deploy/kubernetes is rendered by. */
   helm: { path: string } | null;
+  /** Images and Compose for a Docker engine, which tests start. */
+  docker: { folder: string } | null;
 }
 
 export function parts(): Parts {

@@ -1,3 +1,5 @@
+import { readSecretFile } from '#platform/config/config';
+import { CSP_USER } from '#tenancy/credentials/login-name';
 import { readCredentials } from '../credentials.js';
 import type { ReaderDoor } from '../csp/reader-api.js';
 import { cspDoors } from '../doors.js';
@@ -18,7 +20,7 @@ const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
 export async function demo(): Promise<void> {
   const { cosi, block, images, missing }: Doors = environment.COSI_ENDPOINT
-    ? { cosi: environment.COSI_ENDPOINT, block: undefined, missing: [] }
+    ? { cosi: environment.COSI_ENDPOINT, block: givenDoor(), missing: [] }
     : doorsOfHome();
   if (cosi !== undefined) {
     const { runMainJob } = await import('../demo/main-job.js');
@@ -31,6 +33,13 @@ export async function demo(): Promise<void> {
   }
   for (const reason of missing) say(`skipped: ${reason}`);
   say('demo: done, and nothing is left behind');
+}
+
+/** Beside a gateway that runs elsewhere: in a container. */
+function givenDoor(): ReaderDoor | undefined {
+  const { TRIVET_ADMIN_URL: url, TRIVET_CSP_PASSWORD_FILE: file } = environment;
+  if (!url || !file) return undefined;
+  return { url, username: CSP_USER, password: readSecretFile('TRIVET_CSP_PASSWORD_FILE', file) };
 }
 
 function doorsOfHome(): Doors {

@@ -51,7 +51,8 @@ export interface Part {
     | 'guest'
     | 'azurite'
     | 'moto'
-    | 'helm';
+    | 'helm'
+    | 'docker';
   /** It begins when that one is ready, and is skipped without it. */
   readonly after?: Part['name'];
   /** It stands in, for trying out, where that part lacks what nobody installs, and has left no data in that folder of the home. */

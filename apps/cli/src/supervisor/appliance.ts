@@ -12,6 +12,7 @@ import { rbdTestPart } from '../parts/ceph-rbd.js';
 import { cephRgwPart } from '../parts/ceph-rgw.js';
 import { chromiumPart } from '../parts/chromium.js';
 import { debianPart } from '../parts/debian.js';
+import { dockerPart } from '../parts/docker.js';
 import { guestPart } from '../parts/guest.js';
 import { helmPart } from '../parts/helm.js';
 import { libiscsiPart } from '../parts/libiscsi.js';
@@ -47,6 +48,7 @@ const TEST_PARTS: readonly Part[] = [
   azuriteTestPart,
   motoPart,
   helmPart,
+  dockerPart,
 ];
 /** Of all homes of this host, each with a folder of its own in it. */
 const SHARED_FOLDERS = ['/run/trivet', '/var/lib/trivet'];

@@ -5,6 +5,7 @@ import { btrfsPart } from '../parts/btrfs.js';
 import { chromiumPath } from '../parts/chromium.js';
 import { findProgram } from '../parts/command.js';
 import { debianPart } from '../parts/debian.js';
+import { dockerFolder, dockerPart } from '../parts/docker.js';
 import { guestImage, guestPart } from '../parts/guest.js';
 import { helmProgram } from '../parts/helm.js';
 import { libiscsiPart } from '../parts/libiscsi.js';
@@ -48,6 +49,8 @@ export interface TestParts {
   guest: { folder: string } | null;
   /** The helm that deploy/kubernetes is rendered by. */
   helm: { path: string } | null;
+  /** Images and Compose for a Docker engine, which tests start. */
+  docker: { folder: string } | null;
   kekFile: string;
   home: string;
 }
@@ -66,6 +69,7 @@ export async function testParts(home: Home, env: Readonly<Record<string, string 
   const azurite = azuriteOf(home);
   const moto = motoOf(home);
   const helm = helmProgram();
+  const docker = dockerFolder();
   const configuration = home.file('ceph', 'ceph.conf');
   const mounts = isMounted(home.file('pool'));
   return {
@@ -94,6 +98,7 @@ export async function testParts(home: Home, env: Readonly<Record<string, string 
     debian: (await debianPart.check()) === undefined ? {} : null,
     guest: (await guestPart.check()) === undefined && guest !== undefined ? { folder: guest } : null,
     helm: helm === undefined ? null : { path: helm },
+    docker: (await dockerPart.check()) === undefined && docker !== undefined ? { folder: docker } : null,
     kekFile: home.kekFile,
     home: home.path,
   };

@@ -160,6 +160,7 @@ export class TestRun {
       'azurite',
       'moto',
       'helm',
+      'docker',
     ] as const;
     const present = known.filter(name => parts[name] !== null);
     for (const line of missingParts(required, present, appliance.skipped)) this.#fail(`required part ${line}`);
