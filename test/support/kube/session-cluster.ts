@@ -109,16 +109,18 @@ export class SessionCluster {
   ) {}
 
   /** For tests that need what a real API server does not do. */
-  static standIn({ hasCommunity = false } = {}): Promise<SessionCluster> {
-    return SessionCluster.start({ where: '', hasCommunity });
+  static standIn({ hasCommunity = false, aheadMs = 0 } = {}): Promise<SessionCluster> {
+    return SessionCluster.start({ where: '', hasCommunity, aheadMs });
   }
 
   static async start({
     hasCommunity = false,
     where = REAL,
+    aheadMs = 0,
   }: {
     hasCommunity?: boolean;
     where?: string | undefined;
+    aheadMs?: number;
   } = {}): Promise<SessionCluster> {
     const folder = mkdtempSync(join(tmpdir(), 'trivet-kube-'));
     const names = ['trivet-session-webhook', 'trivet-snapshot-sessions'].map(name => `${name}.${OWN_NAMESPACE}.svc`);
@@ -131,6 +133,7 @@ export class SessionCluster {
     if (where) cluster = await SessionCluster.inReal(folder, pair, where, hasCommunity);
     else {
       const api = new KubeApiServer(pair, () => ({ host: '127.0.0.1', port: cluster!.webhookPort }));
+      api.stored.aheadMs = aheadMs;
       cluster = new SessionCluster(folder, pair, api, undefined);
       await api.start();
       api.apply(sessionManifests(), { namespace: OWN_NAMESPACE, caBundle });
@@ -274,7 +277,7 @@ export class SessionCluster {
   async webhook(now?: () => number): Promise<SessionWebhook> {
     const kube = await this.client('connector');
     const records = CreatorRecords.of(this.pair.key);
-    const parts = { access: new AccessReviews(kube), records: () => records, now: now ?? (() => kube.now()), log };
+    const parts = { access: new AccessReviews(kube), records: () => records, now: now ?? (() => kube.toldNow()), log };
     const webhook = await SessionWebhook.open(parts, this.pair, {
       host: '127.0.0.1',
       port: 0,
@@ -295,7 +298,7 @@ export class SessionCluster {
     const records = CreatorRecords.of(this.pair.key);
     const access = new AccessReviews(kube);
     const webhook = await SessionWebhook.open(
-      { access, records: () => records, now: () => kube.now(), log },
+      { access, records: () => records, now: () => kube.toldNow(), log },
       this.pair,
       { host: '127.0.0.1', port: 0 },
     );
