@@ -46,8 +46,8 @@ export class SessionAppliance {
   private constructor(readonly house: AdminHouse) {}
 
   /** @param clockAheadMs of the gateway */
-  static async open({ clockAheadMs = 0 } = {}): Promise<SessionAppliance> {
-    const env = { TRIVET_ENDPOINT_CHECK_MS: '200' };
+  static async open({ clockAheadMs = 0, logLevel = 'info' } = {}): Promise<SessionAppliance> {
+    const env = { TRIVET_ENDPOINT_CHECK_MS: '200', TRIVET_LOG_LEVEL: logLevel };
     const appliance = new SessionAppliance(await AdminHouse.create({ block: 'xfs', env }));
     try {
       await appliance.start(clockAheadMs);

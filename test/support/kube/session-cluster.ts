@@ -39,6 +39,7 @@ import { makeSelfSigned } from '../../../apps/gateway/src/self-signed.js';
 export const OWN_NAMESPACE = 'trivet-sessions';
 export const DRIVER = 'csi.hpe.com';
 const CONNECTOR = `system:serviceaccount:${OWN_NAMESPACE}:trivet-connector`;
+const SIDECAR = `system:serviceaccount:${OWN_NAMESPACE}:trivet-session-sidecar`;
 const EVENTS: ResourcePath = { api: 'events.k8s.io/v1', plural: 'events' };
 const LEASES: ResourcePath = { api: 'coordination.k8s.io/v1', plural: 'leases' };
 export const ADDRESS = 'trivet-snapshot-sessions.trivet-sessions.svc:8745';
@@ -139,6 +140,7 @@ export class SessionCluster {
       api.apply(sessionManifests(), { namespace: OWN_NAMESPACE, caBundle });
       if (hasCommunity) api.apply(communityManifests());
       api.tokens.set('connector', { username: CONNECTOR });
+      api.tokens.set('sidecar', { username: SIDECAR });
       api.tokens.set('admin', { username: 'admin', groups: ['system:masters'] });
       cluster.admin = await cluster.client('admin');
     }
@@ -268,7 +270,7 @@ export class SessionCluster {
 
   async client(token: string): Promise<KubeClient> {
     const path = join(this.folder, `${token}.kubeconfig`);
-    const user = token === 'connector' ? CONNECTOR : token;
+    const user = { connector: CONNECTOR, sidecar: SIDECAR }[token] ?? token;
     const text = this.real ? await this.real.kubeconfig(user, 'default') : this.standIn!.kubeconfig(token);
     writeFileSync(path, text);
     return KubeClient.connect(path);
@@ -332,9 +334,9 @@ export class SessionCluster {
   async snapshot(
     namespace: string,
     name: string,
-    { driver = DRIVER, ready = true, handle = `handle-of-${name}`, volume = `volume-of-${name}` } = {},
+    { driver = DRIVER, ready = true, handle = `handle-of-${name}`, volume = `volume-of-${name}`, content = '' } = {},
   ): Promise<void> {
-    const contentName = `content-${namespace}-${handle.slice(-200)}`;
+    const contentName = content || `content-${namespace}-${handle.slice(-200)}`;
     const snapshot = {
       apiVersion: VOLUME_SNAPSHOTS.api,
       kind: 'VolumeSnapshot',
