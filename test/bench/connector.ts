@@ -3,6 +3,7 @@ import { poolsSeen } from '#test/admin/resource-calls';
 import { create, must } from '#test/bench/creations';
 import { alternate, type BenchOptions, type Figure, median, perSecond, rate, spread } from '#test/bench/measure';
 import { cpuMs, residentMiB } from '#test/bench/resident';
+import { sessionFigures } from '#test/bench/sessions';
 import type { CbtClient } from '#test/cbt/client';
 import { BLOCKS, BUCKETS, type Connector, ConnectorHouse } from '#test/clusters/connector-house';
 import { type LargeDelta, largeDelta } from '#test/clusters/large-delta';
@@ -22,6 +23,10 @@ const DELTA = '/csi.v1.SnapshotMetadata/GetMetadataDelta';
 
 /** What goes through a connector, by turns with the same at the gateway's own socket. */
 export async function benchConnector(options: BenchOptions): Promise<Figure[]> {
+  return [...(await carryingFigures(options)), ...(parts().xfs ? await sessionFigures(options) : [])];
+}
+
+async function carryingFigures(options: BenchOptions): Promise<Figure[]> {
   const house = await ConnectorHouse.open({
     ...(parts().xfs && { block: 'xfs' }),
     gateways: 1,

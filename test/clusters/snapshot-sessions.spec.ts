@@ -1,145 +1,37 @@
-import { spawn } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { open } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { status } from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { readJoinToken } from '#platform/crypto/join-token';
-import { programFile } from '#platform/package-root';
-import { SESSION_CONNECTOR_FLAGS } from '#platform/process/node-flags';
 import { SnapshotSessionService } from '#storage/block/sessions/snapshot-session-service';
-import { Authority } from '#tenancy/clusters/authority';
-import { AdminHouse } from '#test/admin/admin-house';
-import { CbtClient } from '#test/cbt/client';
+import type { AdminHouse } from '#test/admin/admin-house';
+import type { CbtClient } from '#test/cbt/client';
 import type { Metadata } from '#test/cbt/wire';
-import { ClusterClient, newKey } from '#test/clusters/cluster-client';
-import type { DriverSnapshot, DriverVolume, RealDriver } from '#test/csp/driver-client';
-import { DaemonProcess } from '#test/support/appliance';
-import { freePort } from '#test/support/free-port';
-import { OWN_NAMESPACE, SessionCluster } from '#test/support/kube/session-cluster';
+import { MIB, SessionAppliance } from '#test/clusters/session-connector';
+import type { DriverSnapshot, DriverVolume } from '#test/csp/driver-client';
+import type { DaemonProcess } from '#test/support/appliance';
+import { SessionCluster } from '#test/support/kube/session-cluster';
 import { until } from '#test/support/parts';
-import { ControlClient } from '../../apps/connector/src/control-client.js';
 import { REQUESTS } from '../../apps/connector/src/sessions/resources.js';
 
-/** From a SnapshotSessionRequest to the blocks of a real volume: API server, connector, gateway, pool. */
-const MIB = 1024 ** 2;
+let appliance: SessionAppliance;
 let house: AdminHouse;
 let cluster: SessionCluster;
 let connector: DaemonProcess;
 let address: string;
-let clusterPort: number;
 let client: CbtClient;
-let driver: RealDriver;
 let volume: DriverVolume;
 let snapshots: DriverSnapshot[];
 
 beforeAll(async () => {
-  house = await AdminHouse.create({ block: 'xfs', env: { TRIVET_ENDPOINT_CHECK_MS: '200' } });
-  const endpoints = [
-    { name: 'blocks', protocol: 'csi' },
-    { name: 'other', protocol: 'csi', driverName: 'csi.other.example' },
-    { name: 'buckets', protocol: 'cosi', backend: 'fake' },
-  ];
-  for (const body of endpoints) {
-    const made = await house.call(house.root.admin, 'POST', '/tenants/default/endpoints', { body });
-    expect(made.status, JSON.stringify(made.body)).toBe(201);
-  }
-  clusterPort = await freePort();
-  const sockets = join(house.appliance.folder, 's');
-  mkdirSync(sockets);
-  await house.appliance.gateway({ TRIVET_CLUSTER_LISTEN: `127.0.0.1:${clusterPort}`, TRIVET_SOCKET_DIR: sockets });
-  await house.appliance.worker();
-  driver = house.appliance.driver();
-  await driver.login();
-  const looked = "SELECT FROM trivet.pool p JOIN trivet.tenant t ON t.id = p.tenant_id WHERE t.name = 'default'";
-  await until('the pool was looked at', async () => (await house.query(looked)).length > 0);
-  await makeSnapshots();
+  appliance = await SessionAppliance.open();
+  ({ house, volume, snapshots } = appliance);
   cluster = await SessionCluster.standIn({ hasCommunity: true });
-  for (const [at, { id }] of snapshots.entries())
-    await cluster.snapshot('apps', `daily-${at}`, { handle: id, volume: volume.id });
-  connector = await startConnector();
-  await connector.ready();
-  const configurations = cluster.api.stored.of('cbt.storage.k8s.io/snapshotserviceconfigurations');
-  await until('its address is published', () => {
-    return (configurations.get('csi.hpe.com')?.spec as { address: string } | undefined)?.address === address;
-  });
+  await appliance.showSnapshots(cluster);
+  ({ process: connector, address, client } = await appliance.connector({ cluster, name: 'production' }));
 }, 180_000);
 afterAll(async () => {
-  client?.close();
-  await connector?.stop('SIGKILL');
+  await appliance?.close();
   await cluster?.close();
-  await house?.close();
 });
-
-/** The driver asks again while the worker is not done. */
-const carriedOut = <T>(ask: () => Promise<T>): Promise<NonNullable<T>> =>
-  until('it is carried out', () => ask().catch(error => ignoreBusy(error)), 60_000);
-const ignoreBusy = (error: unknown): undefined => {
-  if ((error as { status?: number }).status !== 503) throw error;
-  return undefined;
-};
-
-/** 4 KiB at 1 MiB, then at 2 MiB. */
-async function makeSnapshots(): Promise<void> {
-  volume = await carriedOut(() => driver.createVolume('database', 16 * MIB) as Promise<DriverVolume>);
-  const entries = readdirSync(house.appliance.poolPath, { recursive: true }) as string[];
-  const image = entries.find(entry => entry.startsWith('volumes') && entry.endsWith(volume.id))!;
-  const file = await open(join(house.appliance.poolPath, image), 'r+');
-  snapshots = [];
-  for (const at of [1, 2]) {
-    await file.write(Buffer.alloc(4_096, 7), 0, 4_096, at * MIB);
-    await file.sync();
-    snapshots.push(await carriedOut(() => driver.createSnapshot(volume.id, `daily-${at}`)));
-  }
-  await file.close();
-}
-
-async function startConnector(): Promise<DaemonProcess> {
-  const home = join(house.appliance.folder, 'connector');
-  mkdirSync(home);
-  const asked = { body: { cluster: 'production' } };
-  const { body } = await house.call(house.root.admin, 'POST', '/tenants/default/clusters/join-tokens', asked);
-  const files = { token: body.token, 'tls.crt': cluster.pair.cert, 'tls.key': cluster.pair.key };
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(home, name), `${text}\n`, { mode: 0o600 });
-  writeFileSync(join(home, 'kubeconfig'), cluster.api.kubeconfig('connector', OWN_NAMESPACE));
-  const [health, webhook, cbt] = [await freePort(), await freePort(), await freePort()];
-  address = `localhost:${cbt}`;
-  const child = spawn(process.execPath, [...SESSION_CONNECTOR_FLAGS, programFile('connector')], {
-    env: {
-      PATH: '/usr/bin:/bin',
-      NODE_NO_WARNINGS: '1',
-      TRIVET_HOME: home,
-      TRIVET_GATEWAYS: `127.0.0.1:${clusterPort}`,
-      TRIVET_CONNECTOR_SOCKETS: `blocks=unix://${home}/csi.sock`,
-      TRIVET_CONNECTOR_LISTEN: `127.0.0.1:${health}`,
-      TRIVET_JOIN_TOKEN_FILE: join(home, 'token'),
-      TRIVET_KUBERNETES: join(home, 'kubeconfig'),
-      TRIVET_SESSION_ENDPOINT: 'blocks',
-      TRIVET_SESSION_WEBHOOK_LISTEN: `127.0.0.1:${webhook}`,
-      TRIVET_CBT_LISTEN: `127.0.0.1:${cbt}`,
-      TRIVET_CBT_PUBLIC_ADDRESS: address,
-      TRIVET_METADATA_AUDIENCE: 'trivet-snapshot-metadata',
-      TRIVET_TLS_CERT_FILE: join(home, 'tls.crt'),
-      TRIVET_TLS_KEY_FILE: join(home, 'tls.key'),
-    },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  cluster.routeWebhook(webhook);
-  client = CbtClient.overTls(cbt, cluster.pair.ca);
-  return new DaemonProcess('connector', child, `http://127.0.0.1:${health}`);
-}
-
-/** Another cluster, as its manager speaks to a gateway. */
-async function joined(name: string, endpoints?: string[]): Promise<ControlClient> {
-  const asked = { body: { cluster: name, endpoints } };
-  const { body } = await house.call(house.root.admin, 'POST', '/tenants/default/clusters/join-tokens', asked);
-  const authority = await house.app.get(Authority).certificate();
-  const { identity } = await new ClusterClient(clusterPort, authority).join(
-    readJoinToken(body.token)!.secret,
-    await newKey(),
-  );
-  return new ControlClient({ host: '127.0.0.1', port: clusterPort }, { authority, ...identity });
-}
 
 const ALLOCATED = '/SnapshotMetadata/GetAllocated';
 const DELTA = '/SnapshotMetadata/GetDelta';
@@ -224,7 +116,7 @@ describe('a session of a cluster', () => {
   it('is refused to another cluster, and to one without that endpoint', async () => {
     await sessionOver('own', ['daily-0']);
     const name = `k8s-${cluster.stored('apps', 'own')!.metadata.uid}`;
-    const narrow = await joined('narrow', ['other']);
+    const narrow = await appliance.joined('narrow', ['other']);
     const request = { name, endpoint: 'other', snapshots: [snapshots[0]!.id], ttlSeconds: 600 };
     await expect(narrow.openSession(request)).rejects.toMatchObject({ code: status.ALREADY_EXISTS });
     await expect(narrow.closeSession(name)).rejects.toMatchObject({ code: status.PERMISSION_DENIED });
@@ -239,8 +131,8 @@ describe('a session of a cluster', () => {
 
   it('is had by an endpoint for CSI alone, that is there and not suspended', async () => {
     const request = { name: 'by-endpoint', snapshots: [snapshots[0]!.id], ttlSeconds: 600 };
-    const ofBuckets = await joined('of-buckets', ['buckets', 'nowhere']);
-    const ofAll = await joined('of-all');
+    const ofBuckets = await appliance.joined('of-buckets', ['buckets', 'nowhere']);
+    const ofAll = await appliance.joined('of-all');
     const denied = (details: string) => ({ code: status.PERMISSION_DENIED, details: expect.stringContaining(details) });
     const attempts = [
       [ofBuckets, 'buckets', 'endpoint buckets is for COSI'],

@@ -60,6 +60,8 @@ const COMBINATIONS: Record<string, { outside: string[]; runs: string[]; looks?: 
   generated: { outside: [], runs: ['gateway', 'migrate', 'worker'], looks: true },
   operator: { outside: ['trivet', 'trivet-tls'], runs: ['gateway', 'migrate', 'worker'] },
   'own-images': { outside: ['trivet', 'trivet-snapshot-metadata-tls'], runs: ['gateway', 'migrate', 'worker'] },
+  'session-manager': { outside: ['trivet-connector', 'trivet-sessions-tls'], runs: ['connector'] },
+  'session-sidecar': { outside: ['trivet-connector', 'trivet-sessions-tls'], runs: ['connector'] },
   sessions: { outside: ['trivet-connector', 'trivet-sessions-tls'], runs: ['connector'] },
   'several-secrets': {
     outside: ['keys', 'oidc', 'postgres', 'redis', 'rgw-user', 'trivet-tls'],
@@ -347,6 +349,33 @@ describe.skipIf(helm === '')('what was written by hand before the chart', () => 
       'csi.hpe.com',
       sockets.split('=')[0],
     ]);
+  });
+
+  it('of a sidecar by itself has the rights that the chart gives it, and what only a manager needs is not there', async () => {
+    const [sidecar, manager] = await Promise.all(
+      ['session-sidecar', 'session-manager'].map(name => render(...valuesOf(name), '--namespace', 'trivet-sessions')),
+    );
+    const written = manifests('snapshot-sessions/sidecar-rbac.example.yaml').filter(({ rules }) => rules);
+    for (const kind of ['ClusterRole', 'Role'])
+      expect(ofKind(sidecar!, kind).map(({ rules }) => rules)).toEqual(ofKind(written, kind).map(({ rules }) => rules));
+    const ofData = (documents: Document[]) =>
+      documents.flatMap(({ kind, rules = [] }) =>
+        rules
+          .filter(({ resources }: Document) => resources.includes('snapshotsessiondatas'))
+          .map(({ verbs }: Document) => [kind, ...verbs]),
+      );
+    expect(ofData(sidecar!)).toEqual([['Role', 'get']]);
+    expect(ofData(manager!)).toEqual([['ClusterRole', 'list', 'create', 'delete']]);
+    const hooks = (documents: Document[]) => documents.filter(({ webhooks }) => webhooks).length;
+    expect([hooks(sidecar!), hooks(manager!)]).toEqual([0, 2]);
+    const named = (documents: Document[]) => ofKind(documents, 'Service').map(({ metadata }) => metadata.name);
+    expect(named(sidecar!)).toEqual(['trivet-connector', 'trivet-snapshot-sessions']);
+    expect(named(manager!)).toEqual(['trivet-connector', 'trivet-session-webhook']);
+    const [config, other] = [sidecar!, manager!].map(documents => {
+      const [{ env }] = ofKind(documents, 'Deployment')[0].spec.template.spec.containers;
+      return loadConfig([], Object.fromEntries(env.map(({ name, value }: Document) => [name, value])));
+    });
+    expect([config!.TRIVET_SESSION_WEBHOOK_LISTEN, other!.TRIVET_CBT_LISTEN]).toEqual(['none', 'none']);
   });
 
   it('of definitions is what the chart installs, and never takes away', async () => {

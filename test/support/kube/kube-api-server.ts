@@ -100,6 +100,7 @@ export class KubeApiServer {
     const send = (code: number, body: object): void => {
       reply.writeHead(code, { 'content-type': 'application/json' }).end(JSON.stringify(body));
     };
+    reply.setHeader('date', this.stored.now().toUTCString());
     try {
       const user = this.userOf(request);
       const url = new URL(request.url!, this.url);

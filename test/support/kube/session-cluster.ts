@@ -39,6 +39,7 @@ import { makeSelfSigned } from '../../../apps/gateway/src/self-signed.js';
 export const OWN_NAMESPACE = 'trivet-sessions';
 export const DRIVER = 'csi.hpe.com';
 const CONNECTOR = `system:serviceaccount:${OWN_NAMESPACE}:trivet-connector`;
+const SIDECAR = `system:serviceaccount:${OWN_NAMESPACE}:trivet-session-sidecar`;
 const EVENTS: ResourcePath = { api: 'events.k8s.io/v1', plural: 'events' };
 const LEASES: ResourcePath = { api: 'coordination.k8s.io/v1', plural: 'leases' };
 export const ADDRESS = 'trivet-snapshot-sessions.trivet-sessions.svc:8745';
@@ -109,16 +110,18 @@ export class SessionCluster {
   ) {}
 
   /** For tests that need what a real API server does not do. */
-  static standIn({ hasCommunity = false } = {}): Promise<SessionCluster> {
-    return SessionCluster.start({ where: '', hasCommunity });
+  static standIn({ hasCommunity = false, aheadMs = 0 } = {}): Promise<SessionCluster> {
+    return SessionCluster.start({ where: '', hasCommunity, aheadMs });
   }
 
   static async start({
     hasCommunity = false,
     where = REAL,
+    aheadMs = 0,
   }: {
     hasCommunity?: boolean;
     where?: string | undefined;
+    aheadMs?: number;
   } = {}): Promise<SessionCluster> {
     const folder = mkdtempSync(join(tmpdir(), 'trivet-kube-'));
     const names = ['trivet-session-webhook', 'trivet-snapshot-sessions'].map(name => `${name}.${OWN_NAMESPACE}.svc`);
@@ -131,11 +134,13 @@ export class SessionCluster {
     if (where) cluster = await SessionCluster.inReal(folder, pair, where, hasCommunity);
     else {
       const api = new KubeApiServer(pair, () => ({ host: '127.0.0.1', port: cluster!.webhookPort }));
+      api.stored.aheadMs = aheadMs;
       cluster = new SessionCluster(folder, pair, api, undefined);
       await api.start();
       api.apply(sessionManifests(), { namespace: OWN_NAMESPACE, caBundle });
       if (hasCommunity) api.apply(communityManifests());
       api.tokens.set('connector', { username: CONNECTOR });
+      api.tokens.set('sidecar', { username: SIDECAR });
       api.tokens.set('admin', { username: 'admin', groups: ['system:masters'] });
       cluster.admin = await cluster.client('admin');
     }
@@ -265,7 +270,7 @@ export class SessionCluster {
 
   async client(token: string): Promise<KubeClient> {
     const path = join(this.folder, `${token}.kubeconfig`);
-    const user = token === 'connector' ? CONNECTOR : token;
+    const user = { connector: CONNECTOR, sidecar: SIDECAR }[token] ?? token;
     const text = this.real ? await this.real.kubeconfig(user, 'default') : this.standIn!.kubeconfig(token);
     writeFileSync(path, text);
     return KubeClient.connect(path);
@@ -274,7 +279,7 @@ export class SessionCluster {
   async webhook(now?: () => number): Promise<SessionWebhook> {
     const kube = await this.client('connector');
     const records = CreatorRecords.of(this.pair.key);
-    const parts = { access: new AccessReviews(kube), records: () => records, now: now ?? (() => kube.now()), log };
+    const parts = { access: new AccessReviews(kube), records: () => records, now: now ?? (() => kube.toldNow()), log };
     const webhook = await SessionWebhook.open(parts, this.pair, {
       host: '127.0.0.1',
       port: 0,
@@ -295,7 +300,7 @@ export class SessionCluster {
     const records = CreatorRecords.of(this.pair.key);
     const access = new AccessReviews(kube);
     const webhook = await SessionWebhook.open(
-      { access, records: () => records, now: () => kube.now(), log },
+      { access, records: () => records, now: () => kube.toldNow(), log },
       this.pair,
       { host: '127.0.0.1', port: 0 },
     );
@@ -329,9 +334,9 @@ export class SessionCluster {
   async snapshot(
     namespace: string,
     name: string,
-    { driver = DRIVER, ready = true, handle = `handle-of-${name}`, volume = `volume-of-${name}` } = {},
+    { driver = DRIVER, ready = true, handle = `handle-of-${name}`, volume = `volume-of-${name}`, content = '' } = {},
   ): Promise<void> {
-    const contentName = `content-${namespace}-${handle.slice(-200)}`;
+    const contentName = content || `content-${namespace}-${handle.slice(-200)}`;
     const snapshot = {
       apiVersion: VOLUME_SNAPSHOTS.api,
       kind: 'VolumeSnapshot',

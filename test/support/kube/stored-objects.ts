@@ -67,6 +67,12 @@ export class StoredObjects {
   private readonly floors = new Map<string, number>();
   private readonly watchers = new Map<string, Set<(change: Change) => void>>();
   private last = 1_000;
+  /** Of the API server's clock. */
+  aheadMs = 0;
+
+  now(): Date {
+    return new Date(Date.now() + this.aheadMs);
+  }
 
   get version(): number {
     return this.last;
@@ -95,7 +101,9 @@ export class StoredObjects {
       throw new StatusError(422, 'Invalid', `metadata.name: Invalid value: "${name.slice(0, 300)}"`);
     const key = keyOf(namespace, name);
     if (this.of(resource).has(key)) throw new StatusError(409, 'AlreadyExists', `${resource} "${name}" already exists`);
-    const now = new Date().toISOString().replace(/\.\d+Z$/, 'Z');
+    const now = this.now()
+      .toISOString()
+      .replace(/\.\d+Z$/, 'Z');
     const metadata = { ...given.metadata, name, uid: randomUUID(), generation: 1, creationTimestamp: now };
     return this.write(resource, key, 'ADDED', {
       ...given,
@@ -134,7 +142,7 @@ export class StoredObjects {
       throw new StatusError(409, 'Conflict', 'Precondition failed');
     if (!finalizers?.length) return this.remove(resource, key, found);
     if (found.metadata.deletionTimestamp) return found;
-    const deletionTimestamp = new Date().toISOString();
+    const deletionTimestamp = this.now().toISOString();
     return this.write(resource, key, 'MODIFIED', { ...found, metadata: { ...found.metadata, deletionTimestamp } });
   }
 

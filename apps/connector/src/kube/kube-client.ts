@@ -58,6 +58,8 @@ type Dispatcher = NonNullable<ReturnType<RequestContext['getDispatcher']>>;
 
 const CALL_MS = 5_000;
 const KEPT_MS = 600_000;
+/** There is no such one: each answer says the time. */
+const CLOCK = { api: 'coordination.k8s.io/v1', plural: 'leases' };
 const POD_NAMESPACE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace';
 
 /** The API server has answered, but not with what was asked for. */
@@ -83,6 +85,7 @@ type Library = typeof import('./library.js');
 export class KubeClient {
   /** How far the API server's clock is ahead of this host's: what is stored by one connector is judged by another. */
   private ahead = 0;
+  private isTold = false;
   private kept: { dispatcher: Dispatcher; until: number } | undefined;
 
   private constructor(
@@ -112,6 +115,15 @@ export class KubeClient {
 
   now(): number {
     return Date.now() + this.ahead;
+  }
+
+  /** As `now`, and the API server is asked when it has said nothing yet. Rejects when it does not answer. */
+  async toldNow(): Promise<number> {
+    if (!this.isTold)
+      await this.get(CLOCK, { namespace: this.namespace, name: 'clock' }).catch(error => {
+        if (!(error instanceof KubeError)) throw error;
+      });
+    return this.now();
   }
 
   get<T>(resource: ResourcePath, path: ObjectPath, signal?: AbortSignal): Promise<T> {
@@ -226,6 +238,7 @@ export class KubeClient {
     this.keepConnections(context);
     const reply = await new IsomorphicFetchHttpLibrary().send(context).toPromise();
     const said = Date.parse(reply.headers.date ?? '');
+    this.isTold = true;
     // A second is what the header is exact to.
     if (Math.abs(said - this.now()) > 2_000) this.ahead = said - Date.now();
     const text = await reply.body.text();

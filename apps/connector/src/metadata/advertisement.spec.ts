@@ -31,7 +31,7 @@ let clock: number;
 beforeEach(async () => {
   await cluster?.close();
   cluster = await SessionCluster.start({ hasCommunity: true });
-  kube = Object.assign(await cluster.client('connector'), { namespace: OWN_NAMESPACE });
+  kube = Object.assign(await cluster.client('sidecar'), { namespace: OWN_NAMESPACE });
   clock = Date.now();
   vi.spyOn(kube, 'now').mockImplementation(() => clock);
 });

@@ -71,7 +71,7 @@ beforeAll(async () => {
   cluster = await SessionCluster.start({ hasCommunity: true });
   for (const name of ['first', 'second']) await cluster.snapshot('apps', name);
   reader = await cluster.reader(account.name);
-  kube = Object.assign(await cluster.client('connector'), { namespace: OWN_NAMESPACE });
+  kube = Object.assign(await cluster.client('sidecar'), { namespace: OWN_NAMESPACE });
   const parts = {
     kube,
     tokens: new TokenReviews(kube, AUDIENCE),
@@ -332,7 +332,7 @@ it.each([{ audiences: undefined }, { audiences: [] }, { audiences: ['another'] }
 
 it.skipIf(isReal)('asks four times for a call: whose token, what rights, the snapshot, its content', async () => {
   await cluster.snapshot('apps', 'counted');
-  const ofDoor = () => cluster.api.calls.filter(({ user }) => user.endsWith(':trivet-connector'));
+  const ofDoor = () => cluster.api.calls.filter(({ user }) => user.endsWith(':trivet-session-sidecar'));
   const before = ofDoor().length;
   expect((await allocated({ 3: 'counted' })).code).toBe('OK');
   expect(

@@ -71,6 +71,14 @@ describe('the webhook', () => {
 });
 
 describe('the API server', () => {
+  it.skipIf(isReal)('has a clock five minutes off: the first that the webhook hears of it counts', async () => {
+    cluster.api.stored.aheadMs = 300_000;
+    await cluster.webhook();
+    await asked('early');
+    await cluster.manager();
+    expect((await cluster.decided('apps', 'early')).sessionState).toBe('Ready');
+  });
+
   it.skipIf(isReal)('away for a while: what was asked for before is decided after', async () => {
     await cluster.webhook();
     await asked('before');

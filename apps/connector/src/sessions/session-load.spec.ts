@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { isReal, SessionCluster } from '#test/support/kube/session-cluster';
+import { loadSessions } from '#test/support/kube/session-load';
 import { until } from '#test/support/parts';
 import type { KubeClient, ResourcePath } from '../kube/kube-client.js';
-import { REQUESTS, type SessionRequest } from './resources.js';
 
 /** Many requests among many snapshots: what each costs. A real API server stores fewer snapshots, one by one. */
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
@@ -35,43 +35,11 @@ beforeAll(async () => {
 afterAll(() => cluster?.close());
 
 it('decides each of many requests with fewer than six calls', async () => {
-  const ready = new Map<string, number>();
-  const over = new AbortController();
-  let resourceVersion = '';
-  for await (const { metadata } of cluster.admin.pages(REQUESTS, {}, { limit: '1' }))
-    resourceVersion = metadata.resourceVersion;
-  const seen = cluster.admin.watch(
-    REQUESTS,
-    { resourceVersion },
-    ({ object }) => {
-      const { metadata, status } = object as SessionRequest;
-      if (status?.sessionState === 'Ready' && !ready.has(metadata.name)) ready.set(metadata.name, performance.now());
-    },
-    over.signal,
-  );
-  const created = new Map<string, number>();
-  const backup = await cluster.client('backup');
   await until('it watches', () => watches.mock.calls.length > 0);
   calls.length = 0;
   const connectedBefore = isReal ? 0 : cluster.api.connections;
-  const began = performance.now();
-  const creator = async (first: number): Promise<void> => {
-    for (let n = first; n < SESSIONS; n += CREATORS) {
-      const name = `request-${n}`;
-      created.set(name, performance.now());
-      const spec = { snapshots: [`s-${(n * 7) % SNAPSHOTS}`] };
-      const metadata = { name, namespace: 'apps' };
-      await backup.create(
-        REQUESTS,
-        { namespace: 'apps' },
-        { apiVersion: REQUESTS.api, kind: 'SnapshotSessionRequest', metadata, spec },
-      );
-    }
-  };
-  await Promise.all(Array.from({ length: CREATORS }, (_, first) => creator(first)));
-  await until('all are Ready', () => ready.size === SESSIONS, 120_000);
-  const seconds = (performance.now() - began) / 1_000;
-  const times = [...ready].map(([name, at]) => at - created.get(name)!).sort((a, b) => a - b);
+  const snapshotOf = (n: number): string => `s-${(n * 7) % SNAPSHOTS}`;
+  const { seconds, times } = await loadSessions(cluster, { sessions: SESSIONS, creators: CREATORS, snapshotOf });
   const figures = { seconds, median: times[SESSIONS / 2], p99: times[SESSIONS * 0.99], calls: calls.length / SESSIONS };
   process.stdout.write(`${SESSIONS} session requests: ${JSON.stringify(figures)}\n`);
   expect(figures.calls).toBeLessThan(6);
@@ -79,6 +47,4 @@ it('decides each of many requests with fewer than six calls', async () => {
   // What is named is asked for; nobody looks at all of them.
   const looked = calls.filter(({ resource }) => resource.plural.startsWith('volumesnapshot'));
   expect(looked.map(({ method }) => method)).toEqual(looked.map(() => 'GET'));
-  over.abort();
-  await seen;
 });

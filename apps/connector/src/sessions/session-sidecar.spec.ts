@@ -70,7 +70,7 @@ beforeAll(async () => {
   for (const name of ['first', 'second', 'other']) await cluster.snapshot('apps', name);
   await cluster.request('backup', 'apps', 'session', ['first', 'second']);
   token = (await cluster.decided('apps', 'session')).sessionToken!;
-  const kube = Object.assign(await cluster.client('connector'), { namespace: OWN_NAMESPACE });
+  const kube = Object.assign(await cluster.client('sidecar'), { namespace: OWN_NAMESPACE });
   sidecar = await SessionSidecar.open({ kube, socketPath, driver: DRIVER, log }, cluster.pair, {
     host: '127.0.0.1',
     port: 0,

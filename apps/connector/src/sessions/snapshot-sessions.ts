@@ -58,7 +58,7 @@ async function openManager(
   const access = new AccessReviews(kube);
   let records = CreatorRecords.of(keys.current.key);
   const webhook = await SessionWebhook.open(
-    { access, records: () => records, now: () => kube.now(), log },
+    { access, records: () => records, now: () => kube.toldNow(), log },
     keys.current,
     listen,
   ).catch(error => {

@@ -24,7 +24,7 @@ export interface WebhookParts {
   access: AccessReviews;
   records: () => CreatorRecords;
   /** The cluster's clock. */
-  now: () => number;
+  now: () => number | Promise<number>;
   log: Logger;
 }
 
@@ -87,7 +87,7 @@ async function answer(parts: WebhookParts, request: IncomingMessage): Promise<{ 
   if (request.method !== 'POST' || (pathname !== '/mutate' && pathname !== '/validate')) return { code: 404, body: {} };
   const asked = await readReview(request);
   if (typeof asked === 'number') return { code: asked, body: {} };
-  const verdict = refused(asked) ?? (pathname === '/mutate' ? mutate(parts, asked) : await validate(parts, asked));
+  const verdict = refused(asked) ?? (await (pathname === '/mutate' ? mutate(parts, asked) : validate(parts, asked)));
   const { uid } = asked;
   const response = verdict.allowed
     ? { uid, allowed: true, ...(verdict.patch ? patchOf(verdict.patch) : {}) }
@@ -110,12 +110,12 @@ const patchOf = (patch: object[]) => ({
   patch: Buffer.from(JSON.stringify(patch)).toString('base64'),
 });
 
-function mutate(
+async function mutate(
   { records, now }: WebhookParts,
   { operation, namespace, user, names, hasAnnotations }: Review,
-): Verdict {
+): Promise<Verdict> {
   if (operation !== 'CREATE' || !namespace) return { allowed: true };
-  const value = records().write(user, namespace, names, now());
+  const value = records().write(user, namespace, names, await now());
   const path = `/metadata/annotations/${CREATOR_ANNOTATION.replaceAll('/', '~1')}`;
   const folder = hasAnnotations ? [] : [{ op: 'add', path: '/metadata/annotations', value: {} }];
   return { allowed: true, patch: [...folder, { op: 'add', path, value }] };

@@ -40,7 +40,7 @@ export function clusterSessionService(
       const observer = driverObserver(owner.tenantId, { kind: 'system', name: `cluster ${cluster.name}`, address });
       const view = await sessions.create(owner, { name, snapshots, ttlMs: ttlSeconds * 1_000 }, observer);
       if (view.state === 'pending') throw new StorageError('unavailable', `session ${name} is not decided yet`);
-      const remainingSeconds = Math.max(0, Math.floor((view.expiresAt.getTime() - Date.now()) / 1_000));
+      const remainingSeconds = Math.max(0, Math.floor(view.remainingMs / 1_000));
       const driver = view.driver === undefined ? '' : (driverName ?? view.driver);
       return { token: view.token ?? '', error: view.error ?? '', driver, remainingSeconds };
     }),

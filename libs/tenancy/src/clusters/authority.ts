@@ -48,10 +48,13 @@ export class Authority {
     return fingerprintOf(new X509Certificate(await this.certificate()));
   }
 
-  /** @param request PKCS #10, PEM; `invalid_argument` when it is none */
-  async signCluster(request: string, { tenantId, clusterId }: ClusterId): Promise<SignedCertificate> {
+  /**
+   * @param request PKCS #10, PEM; `invalid_argument` when it is none
+   * @param at by the database's clock, by which certificates are also called outdated
+   */
+  async signCluster(request: string, { tenantId, clusterId }: ClusterId, at: Date): Promise<SignedCertificate> {
     const { signClient } = await x509();
-    return signClient(await this.load(), request, { organization: tenantId, commonName: clusterId });
+    return signClient(await this.load(), request, { organization: tenantId, commonName: clusterId }, at.getTime());
   }
 
   /** For a gateway, by the name that connectors expect. */

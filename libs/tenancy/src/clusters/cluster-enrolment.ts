@@ -13,7 +13,7 @@ const MAX_CONNECTORS = 16;
 const FIND_TOKEN = sql(
   'join_token_find',
   `SELECT tenant_id AS "tenantId", tenant_name AS "tenantName", tenant_state AS "tenantState", id,
-          cluster_name AS "clusterName"
+          cluster_name AS "clusterName", now() AS now
      FROM trivet.find_join_token($1)`,
 );
 const USE_TOKEN = sql(
@@ -28,7 +28,8 @@ const ENROL = sql(
 );
 const FIND = sql(
   'cluster_find',
-  `SELECT c.id, c.name, c.endpoints, c.revoked_at AS "revokedAt", c.rotate_from AS "rotateFrom", t.name AS "tenantName", t.state AS "tenantState"
+  `SELECT c.id, c.name, c.endpoints, c.revoked_at AS "revokedAt", c.rotate_from AS "rotateFrom", t.name AS "tenantName", t.state AS "tenantState",
+          now() AS now
      FROM trivet.cluster c JOIN trivet.tenant t ON t.id = c.tenant_id WHERE c.tenant_id = $1 AND c.id = $2`,
 );
 const RENEW = sql(
@@ -64,6 +65,8 @@ export interface FoundCluster {
   rotateFrom: Date | null;
   tenantName: string;
   tenantState: string;
+  /** When this was read. */
+  now: Date;
 }
 
 /** What a connector says of itself. */
@@ -81,6 +84,7 @@ interface FoundToken {
   tenantState: string;
   id: string;
   clusterName: string;
+  now: Date;
 }
 
 /** Entries about what a cluster did itself. */
@@ -103,7 +107,7 @@ export class ClusterEnrolment {
     const tenant = { id: token.tenantId, name: token.tenantName };
     const clusterId = uuidv7();
     // Before the token is used up: a request that cannot be signed costs nobody a token.
-    const signed = await this.authority.signCluster(request, { tenantId: tenant.id, clusterId });
+    const signed = await this.authority.signCluster(request, { tenantId: tenant.id, clusterId }, token.now);
     const enrolled = await this.database
       .withTenant(tenant.id, async tx => {
         const [used] = await tx.query<{ endpoints: string[] | null }>(USE_TOKEN, [tenant.id, token.id]);
@@ -126,7 +130,7 @@ export class ClusterEnrolment {
   /** For whoever has come in by a certificate of this cluster. Revoked: `permission_denied`. */
   async renew(of: ClusterId, request: string, release: string, address: string): Promise<SignedCertificate> {
     const found = await this.find(of);
-    const signed = found && (await this.authority.signCluster(request, of));
+    const signed = found && (await this.authority.signCluster(request, of, found.now));
     const isDone =
       signed &&
       (await this.database.withTenant(of.tenantId, async tx => {

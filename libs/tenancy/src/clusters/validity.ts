@@ -3,12 +3,12 @@ const DAY_MS = 24 * 3_600_000;
 
 /** Of clusters and of gateways. Both renew theirs when a third of it is over. */
 export const CERTIFICATE_MS = 30 * DAY_MS;
-/** How far a clock may be behind ours: certificates begin so long before they are signed. */
+/** How far a clock may be behind: certificates begin so long before they are signed. */
 export const SKEW_MS = 600_000;
 /** For connectors of a cluster to replace their certificates, each by itself. */
 const ROTATION_MS = 3_600_000;
 
-/** When the certificate was signed, by the clock of the gateway that did it. */
+/** When the certificate of a cluster was signed, by the database's clock, which also says from when on others are wanted. */
 export const signedAt = (validFrom: string): Date => new Date(Date.parse(validFrom) + SKEW_MS);
 
 /** It is to be replaced. */

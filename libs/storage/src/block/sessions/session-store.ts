@@ -17,6 +17,7 @@ export interface SessionRow {
   asked: string[];
   createdAt: Date;
   expiresAt: Date;
+  remainingMs: number;
 }
 
 /** What has expired is as good as deleted, whether it was reaped or not. */
@@ -25,7 +26,8 @@ const ROW = `SELECT s.id, s.name, s.state, s.error, s.driver, s.created_by AS "c
     WHERE e.tenant_id = s.tenant_id AND e.owner_table = 'snapshot_session' AND e.owner_id = s.id AND e.name = 'token') AS sealed,
   ARRAY (SELECT m.asked FROM trivet.snapshot_session_member m
           WHERE m.tenant_id = s.tenant_id AND m.session_id = s.id ORDER BY m.position) AS asked,
-  s.created_at AS "createdAt", s.expires_at AS "expiresAt"
+  s.created_at AS "createdAt", s.expires_at AS "expiresAt",
+  extract(epoch FROM s.expires_at - now())::double precision * 1000 AS "remainingMs"
   FROM trivet.snapshot_session s WHERE s.tenant_id = $1 AND s.expires_at > now()`;
 
 const BY_ID = sql('snapshot_session_by_id', `${ROW} AND s.id = $2`);

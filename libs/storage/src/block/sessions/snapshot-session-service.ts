@@ -198,6 +198,7 @@ export class SnapshotSessionService implements SnapshotSessions {
       snapshots: row.asked,
       createdAt: row.createdAt,
       expiresAt: row.expiresAt,
+      remainingMs: row.remainingMs,
     };
   }
 }

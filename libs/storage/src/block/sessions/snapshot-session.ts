@@ -98,6 +98,8 @@ export interface SessionView {
   snapshots: readonly string[];
   createdAt: Date;
   expiresAt: Date;
+  /** When it was read, by the database's clock, which is the one that ends it. */
+  remainingMs: number;
 }
 
 /** Of a tenant. Failed ones are among them until another needs their place. */
