@@ -351,7 +351,7 @@ describe.skipIf(helm === '')('what was written by hand before the chart', () => 
     ]);
   });
 
-  it('of a sidecar by itself has the rights that the chart gives it, and what only a manager needs is not there', async () => {
+  it('of a sidecar by itself has the rights that the chart gives it, and nothing of a manager', async () => {
     const [sidecar, manager] = await Promise.all(
       ['session-sidecar', 'session-manager'].map(name => render(...valuesOf(name), '--namespace', 'trivet-sessions')),
     );
