@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SnapshotSessionService } from '#storage/block/sessions/snapshot-session-service';
 import type { AdminHouse } from '#test/admin/admin-house';
-import type { CbtClient } from '#test/cbt/client';
+import { CbtClient } from '#test/cbt/client';
 import type { Metadata } from '#test/cbt/wire';
 import { MIB, SessionAppliance } from '#test/clusters/session-connector';
 import type { DriverSnapshot, DriverVolume } from '#test/csp/driver-client';
@@ -63,6 +64,26 @@ describe('a session of a cluster', () => {
     expect(backwards.code).toBe('INVALID_ARGUMENT');
     const beyond = await client.call(ALLOCATED, { 1: token!, 2: volume.id, 3: 'daily-1', 4: 17 * MIB });
     expect(beyond.code).toBe('OUT_OF_RANGE');
+  });
+
+  it('is not reaped while the API server is away, and is read after; the socket goes on', async () => {
+    const { sessionToken: token } = await sessionOver('lasting', ['daily-1']);
+    const socket = CbtClient.overSocket(join(house.appliance.folder, 'connector-production', 'csi.sock'));
+    const atSocket = () => socket.call('/csi.v1.SnapshotMetadata/GetMetadataAllocated', { 1: snapshots[1]!.id });
+    const read = () => client.call(ALLOCATED, { 1: token!, 2: volume.id, 3: 'daily-1' });
+    await cluster.api.stop();
+    try {
+      expect(await atSocket()).toMatchObject({ code: 'OK', messages: [expect.anything()] });
+      // Whose token that is, is in the API server.
+      expect(await read()).toMatchObject({ code: 'UNAVAILABLE' });
+      expect(await atSocket()).toMatchObject({ code: 'OK' });
+    } finally {
+      socket.close();
+      await cluster.api.start();
+    }
+    await until('it is read again', async () => (await read()).code === 'OK');
+    await until('the manager watches again', () => cluster.api.calls.at(-1)?.verb === 'watch');
+    expect(cluster.stored('apps', 'lasting')).toMatchObject({ status: { sessionState: 'Ready' } });
   });
 
   it('is not needed by the clients of the community, which come with tokens of Kubernetes', async () => {
