@@ -5,8 +5,7 @@ import { PACKAGE_ROOT } from '#platform/package-root';
 import type { NodeDevice } from '#test/guest/hpe-node';
 import { GUEST_MS, hasGuest, MIB, NodeStage } from '#test/guest/node-stage';
 
-/** A login takes an emulated machine four seconds, and what is asked of these is asked of each. */
-const VOLUMES = process.env.TRIVET_TEST_LONG ? 20 : 8;
+const VOLUMES = 20;
 const VOLUMES_PAGE = readFileSync(join(PACKAGE_ROOT, 'docs', 'volumes.md'), 'utf8');
 
 describe.skipIf(!hasGuest())(`${VOLUMES} claims on a Linux node`, () => {
