@@ -26,9 +26,6 @@ it('has a file for each point of each kind of block operation', () => {
   expect(points.size).toBeGreaterThan(150);
 });
 
-/** Passed only where librbd was cut off inside a call: block-backend/rbd-leftovers makes that, and stops there. */
-const OF_LEFTOVERS = ['rbd.seal:shut', 'rbd.seal:dropped'];
-
 it('has a case for each place where the adapter of images of Ceph leaves another state', () => {
   const folder = join(PACKAGE_ROOT, 'libs', 'backends', 'src', 'rbd');
   const places = readdirSync(folder).flatMap(name =>
@@ -37,6 +34,6 @@ it('has a case for each place where the adapter of images of Ceph leaves another
   const kinds = planned.filter(({ house }) => house === 'rbd').flatMap(one => one.kinds);
   const cases = kinds.flatMap(kind => cephCases(blockLeg('rbd', false), kind, true));
   const killed = new Set(cases.map(({ at }) => at.replace(/@\d+$/, '')));
-  expect(places.filter(place => !killed.has(place))).toEqual(OF_LEFTOVERS);
+  expect(places.filter(place => !killed.has(place))).toEqual([]);
   expect(places.length).toBeGreaterThan(15);
 });

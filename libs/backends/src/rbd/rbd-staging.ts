@@ -246,9 +246,7 @@ async function seal(images: RbdImages, at: { name: string } | { id: string }, si
   if (await take()) return;
   const listed = (await ceph.call(signal, 'look', cephPool, at))?.snapshots.find(({ name }) => name === SEALED);
   if (await ceph.call(signal, 'look', cephPool, { ...at, snapshot: SEALED })) return;
-  await failpoint('rbd.seal:shut');
   if (listed) await images.dropSnapshot(at, listed.id, signal);
-  await failpoint('rbd.seal:dropped');
   await take();
 }
 
