@@ -112,9 +112,17 @@ describe.skipIf(!chromiumPath())('ways through the page', () => {
     await visitor.logIn(house.acme.viewer, '/tenants/acme/snapshots');
     const field = page.getByRole('search').getByLabel('Volume', { exact: true }).first();
     await field.fill('ledg');
+    const answer = Promise.withResolvers<void>();
+    await page.route(`**/snapshots?*volume=${wanted}*`, async route => {
+      await answer.promise;
+      await route.continue();
+    });
     await page.getByRole('option', { name: 'ledger' }).click();
     await page.waitForURL(url => url.searchParams.get('volume') === wanted);
-    await page.getByRole('link', { name: 'of-the-ledger' }).waitFor();
+    await page.locator('[aria-busy=true]').getByRole('link', { name: 'of-the-ledger' }).waitFor();
+    expect(await visitor.barriers()).toEqual([]);
+    answer.resolve();
+    await page.locator('[aria-busy=false]').getByRole('link', { name: 'of-the-ledger' }).waitFor();
     expect(await visitor.barriers()).toEqual([]);
     await page.reload();
     await page.getByRole('link', { name: 'of-the-ledger' }).waitFor();
