@@ -146,7 +146,9 @@ function starter(name) {
   // Node takes the map only of what is loaded afterwards, and says nothing of deprecated calls below node_modules, where the
   // packages were: those of ours are said where tests run the sources.
   const settings = 'process.setSourceMapsEnabled(true);\nprocess.noDeprecation = true;\n';
-  const start = `${settings}await import('./${name}.bundle.js');\n`;
+  // Node would print the line that threw, which is the whole bundle.
+  const caught = '.catch(error => {\n  console.error(error);\n  process.exit(1);\n})';
+  const start = `${settings}await import('./${name}.bundle.js')${caught};\n`;
   writeFileSync(join(BEGUN, `${name}.js`), start);
 }
 

@@ -68,6 +68,16 @@ describe('what is bundled', () => {
     expect(lines[Number(frames[0]![2]) - 1]).toContain('throw new Error');
   });
 
+  it('says an error that nobody catches, and not the line of the bundle that threw it', () => {
+    const { status, stderr } = spawnSync(process.execPath, [...NODE_FLAGS, programFile('test-worker')], {
+      env: { PATH: '/usr/bin:/bin', TRIVET_FAILPOINT: 'nonsense' },
+      encoding: 'utf8',
+    });
+    expect(status).toBe(1);
+    expect(stderr).toMatch(/^Error: failpoint: expected/);
+    expect(stderr.length).toBeLessThan(4_000);
+  });
+
   it('says its release and its commit from any folder', () => {
     const { version } = JSON.parse(readFileSync(join(PACKAGE_ROOT, 'package.json'), 'utf8'));
     const told = execFileSync(process.execPath, [programFile('trivet'), '--version'], {
