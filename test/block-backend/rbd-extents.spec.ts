@@ -109,6 +109,26 @@ describe.skipIf(!rbd)('ranges of images of Ceph', () => {
     }
   });
 
+  it('are as exact from any offset, whatever a clone holds elsewhere', async () => {
+    const origin = await bench.empty(16 * MIB);
+    const base = await bench.snapshot(origin);
+    await bench.write(origin, 2_500, 1);
+    await bench.write(origin, 3_500, 1);
+    const clone = await cloneOf(await bench.snapshot(origin));
+    await bench.write(clone, 0, 2);
+    await bench.write(clone, 3_600, 2);
+    const target = await bench.snapshot(clone);
+    const all = coalesced(await bench.expectTold(base, target));
+    // Of the third object what was written, up to where; the first and the fourth are the clone's.
+    expect(all).toEqual([
+      { offset: 0, end: OBJECT_BYTES, hole: 0 },
+      { offset: 2 * OBJECT_BYTES, end: 2_501 * BLOCK, hole: 0 },
+      { offset: 3 * OBJECT_BYTES, end: 4 * OBJECT_BYTES, hole: 0 },
+    ]);
+    for (const from of [1, OBJECT_BYTES, 2 * OBJECT_BYTES + 512, 3 * OBJECT_BYTES])
+      expect(coalesced(await bench.changed(base, target, from), from), `from ${from}`).toEqual(coalesced(all, from));
+  });
+
   it('stay right when somebody flattens the clone, or the volume is deleted', async () => {
     const origin = await bench.empty(16 * MIB);
     await harness.write(origin, 0, Buffer.alloc(9 * MIB, 1));

@@ -115,12 +115,12 @@ export class CephProcess {
       if (answer.error) waiting?.reject(new CephError(answer.error, waiting.cephPool));
       else waiting?.resolve(answer.result);
     });
-    const gone = () => {
+    const gone = (how: unknown) => {
       if (this.#child === child) this.#child = undefined;
-      for (const { reject } of child.waiting.values()) reject(new CephGone(ENDED));
+      for (const { reject } of child.waiting.values()) reject(new CephGone(ENDED, { cause: how }));
       child.waiting.clear();
     };
-    process_.once('exit', gone);
+    process_.once('exit', (code, signal) => gone(new Error(`ended by ${signal ?? `status ${code}`}`)));
     process_.once('error', gone);
     const { user, key, monitors } = this.identity;
     child.connected = this.#send(child, 'connect', [

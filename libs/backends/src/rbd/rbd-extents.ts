@@ -5,8 +5,8 @@
  *    discard emptied over data of the parent, and the parent's data are left out where librbd is to add them (ceph#32403). So
  *    each image of the chain is asked by itself.
  *  - Between two snapshots of one image: the object maps say which objects are dirty; what changed inside those is asked for
- *    exactly (of a new object, all up to what was written last), unless a parent shows through, for the same reason. After a growth the maps say more than is so (ceph#41657), and
- *    the exact answer says it right.
+ *    exactly (of a new object, all up to what was written last), unless a parent shows through, for the same reason, or an
+ *    image above holds the object. After a growth the maps say more than is so (ceph#41657), and the exact answer says it right.
  *  - Offsets of questions are those of objects: others are answered at wrong ones (ceph#44483).
  *
  * An image without a valid object map is a precondition. It has a process of its own: each range calls back into its loop.
@@ -31,7 +31,14 @@ const WINDOW_OBJECTS = 4_096;
 const EXACT_OBJECTS = 64;
 
 /** Ascending and disjoint, within whole objects. */
-type Pieces = { offset: number; end: number; hole: 0 | 1 }[];
+type Pieces = Piece[];
+interface Piece {
+  offset: number;
+  end: number;
+  hole: 0 | 1;
+  /** What of it changed is to be asked. */
+  exact?: boolean;
+}
 
 export class RbdExtents implements ExtentSource {
   readonly #ceph: CephProcess;
@@ -109,20 +116,21 @@ export class RbdExtents implements ExtentSource {
         );
       const held = (await Promise.all(own.map(level => ask(level, [{}])))).flat();
       const dirty = between ? await ask(between.level, [{}], between.since) : [];
-      if (!between || !isExact || held.length > 0) {
-        for (const { offset, end: last } of merged([...held, ...dirty])) ranges.add(offset, last, 0);
-      } else
-        for (let n = 0; n < dirty.length; n += EXACT_OBJECTS) {
-          const parts = dirty.slice(n, n + EXACT_OBJECTS).map(({ offset, end: last }) => ({
-            offset,
-            length: last - offset,
-            whole: false,
-          }));
-          for (const piece of await ask(between.level, parts, between.since))
-            ranges.add(piece.offset, piece.end, between.reversed ? 0 : piece.hole);
-          const batch = ranges.take();
-          if (batch) yield batch;
+      const parts = between && isExact ? split(dirty, held, between.level.objectBytes) : merged([...held, ...dirty]);
+      for (let n = 0; n < parts.length; n += EXACT_OBJECTS) {
+        const some = parts.slice(n, n + EXACT_OBJECTS);
+        const told = some.filter(({ exact }) => !exact);
+        if (between && told.length < some.length) {
+          const asked = some.filter(({ exact }) => exact);
+          const within = asked.map(({ offset, end: last }) => ({ offset, length: last - offset, whole: false }));
+          const found = await ask(between.level, within, between.since);
+          told.push(...found.map(piece => ({ ...piece, hole: between.reversed ? (0 as const) : piece.hole })));
+          told.sort((a, b) => a.offset - b.offset);
         }
+        for (const { offset, end: last, hole } of told) ranges.add(offset, last, hole);
+        const batch = ranges.take();
+        if (batch) yield batch;
+      }
       const batch = ranges.take();
       if (batch) yield batch;
     }
@@ -192,6 +200,28 @@ function* whole(from: number, size: number): Generator<RangeBatch> {
   ranges.add(0, size, 0);
   const batch = ranges.take();
   if (batch) yield batch;
+}
+
+/**
+ * Objects that are dirty and that no image above holds are asked exactly, each by itself: so what is told of one does not
+ * depend on the window that it lies in.
+ */
+function split(dirty: Pieces, held: Pieces, objectBytes: number): Pieces {
+  const objectsOf = ({ offset, end }: Piece): number[] => {
+    const first = Math.floor(offset / objectBytes);
+    return Array.from({ length: Math.ceil(end / objectBytes) - first }, (_, n) => first + n);
+  };
+  const covered = new Set(held.flatMap(objectsOf));
+  const pieces = [...held];
+  const asked: Pieces = [];
+  for (const piece of dirty)
+    for (const object of objectsOf(piece)) {
+      const offset = Math.max(piece.offset, object * objectBytes);
+      const end = Math.min(piece.end, (object + 1) * objectBytes);
+      if (covered.has(object)) pieces.push({ offset, end, hole: 0 });
+      else asked.push({ offset, end, hole: 0, exact: true });
+    }
+  return [...merged(pieces), ...asked].sort((a, b) => a.offset - b.offset);
 }
 
 /** Of pieces of several images: each range once, as data. */
