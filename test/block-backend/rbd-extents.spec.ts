@@ -1,8 +1,10 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { setImmediate } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { ImageRef } from '#backends/block-backend';
 import { MIB } from '#backends/conformance/block-backend.conformance';
 import { BLOCK, coalesced, ExtentBench, type Range } from '#backends/conformance/extent-bench';
 import { describeExtentHistory } from '#backends/conformance/extent-history.conformance';
+import { CephProcess } from '#backends/rbd/ceph-process';
 import { rbdConfig } from '#backends/rbd/rbd-config';
 import { RbdExtents } from '#backends/rbd/rbd-extents';
 import { imageName } from '#backends/rbd/rbd-names';
@@ -127,6 +129,51 @@ describe.skipIf(!rbd)('ranges of images of Ceph', () => {
     ]);
     for (const from of [1, OBJECT_BYTES, 2 * OBJECT_BYTES + 512, 3 * OBJECT_BYTES])
       expect(coalesced(await bench.changed(base, target, from), from), `from ${from}`).toEqual(coalesced(all, from));
+  });
+
+  describe('whose process librbd took along', () => {
+    afterEach(() => vi.restoreAllMocks());
+
+    /** From the first question on: so many processes in a row, each as soon as it is there. */
+    function killed(times: number): { pids: Set<number> } {
+      const pids = new Set<number>();
+      const kill = async (ceph: CephProcess): Promise<void> => {
+        while (pids.size < times) {
+          const { pid } = ceph;
+          if (pid !== undefined && !pids.has(pid)) process.kill(pid, 'SIGKILL');
+          if (pid !== undefined) pids.add(pid);
+          await setImmediate();
+        }
+      };
+      const { call } = CephProcess.prototype as unknown as { call(...args: unknown[]): Promise<unknown> };
+      const spy = vi.spyOn(CephProcess.prototype as unknown as { call: typeof call }, 'call');
+      spy.mockImplementation(function (this: unknown, ...args) {
+        const answer = call.apply(this, args);
+        if (args[1] === 'diff' && pids.size === 0) void kill(this as CephProcess);
+        return answer;
+      });
+      return { pids };
+    }
+
+    it('twice, are told all the same', async () => {
+      const taken = await written();
+      const { pids } = killed(2);
+      expect(coalesced(await bench.allocated(taken))).toEqual([{ offset: 0, end: OBJECT_BYTES, hole: 0 }]);
+      expect(pids.size).toBe(2);
+    });
+
+    it('each time, are not, and what ended it is said', async () => {
+      const taken = await written();
+      killed(3);
+      const failed = await bench.allocated(taken).catch((error: unknown) => error);
+      expect(failed).toMatchObject({ kind: 'timeout', cause: { cause: { message: 'ended by SIGKILL' } } });
+    });
+
+    async function written(): Promise<ImageRef> {
+      const volume = await bench.empty(12 * MIB);
+      await bench.write(volume, 0, 1);
+      return bench.snapshot(volume);
+    }
   });
 
   it('stay right when somebody flattens the clone, or the volume is deleted', async () => {

@@ -9,6 +9,8 @@ const CHILD = join(PACKAGE_ROOT, 'dist', 'libs', 'backends', 'src', 'rbd', 'ceph
 const THREADS = 16;
 /** A call that nobody waits for any more and that has not come back since: the process is hung. */
 const HUNG_MS = 60_000;
+/** Of a call that only reads. What aborts librbd each time is not worth more children. */
+const REPEATS = 2;
 
 export type CephMethod = keyof CephMethods;
 export interface CephOrder {
@@ -71,13 +73,30 @@ export class CephProcess {
   #child: Child | undefined;
   #lastId = 0;
 
-  constructor(private readonly identity: CephIdentity) {}
+  /** @param onlyReads so a call that its child did not outlive is made again by the next one */
+  constructor(
+    private readonly identity: CephIdentity,
+    private readonly onlyReads = false,
+  ) {}
 
   /** `signal` ends the wait; the call itself cannot be called back. */
   async call<M extends CephMethod>(
     signal: AbortSignal,
     method: M,
     ...args: Parameters<CephMethods[M]>
+  ): Promise<Awaited<ReturnType<CephMethods[M]>>> {
+    for (let again = this.onlyReads ? REPEATS : 0; ; again--)
+      try {
+        return await this.#once(signal, method, args);
+      } catch (error) {
+        if (!(error instanceof CephGone) || again === 0) throw error;
+      }
+  }
+
+  async #once<M extends CephMethod>(
+    signal: AbortSignal,
+    method: M,
+    args: Parameters<CephMethods[M]>,
   ): Promise<Awaited<ReturnType<CephMethods[M]>>> {
     signal.throwIfAborted();
     const child = this.#running();

@@ -51,7 +51,7 @@ export class RbdExtents implements ExtentSource {
     owner: ApplianceIdentity,
     private readonly windowObjects = WINDOW_OBJECTS,
   ) {
-    this.#ceph = new CephProcess({ user, key, monitors });
+    this.#ceph = new CephProcess({ user, key, monitors }, true);
     this.#pools = new RbdPools(pools, this.#ceph, owner);
     this.#client = { user, pools };
   }
