@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Pool, PoolClient } from 'pg';
+import pg, { type Pool, type PoolClient } from 'pg';
 import { DataSource, type MigrationInterface } from 'typeorm';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { copyOut } from '#platform/database/copy-out';
@@ -162,6 +162,8 @@ export function source(
   const { connectionString, hosts } = ofAddress(url);
   return new DataSource({
     type: 'postgres',
+    // By itself it would look for the package, which a bundled program does not have beside it.
+    driver: pg,
     url: connectionString,
     schema: 'trivet',
     applicationName,
