@@ -1255,7 +1255,7 @@ CREATE POLICY tenant ON trivet.change_upkeep TO trivet_app USING ((tenant_id = t
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.change_upkeep TO trivet_app;
 
 -- snapshot_session: Sessions of backup software, by the hash of their tokens.
--- Migrations: 0005-changes, 0064-sessions-of-clusters
+-- Migrations: 0005-changes, 0064-sessions-of-clusters, 0078-sessions-by-cluster
 CREATE TABLE trivet.snapshot_session (
   tenant_id uuid NOT NULL,
   id uuid NOT NULL,
@@ -1275,6 +1275,7 @@ CREATE TABLE trivet.snapshot_session (
   CONSTRAINT snapshot_session_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES trivet.tenant(id),
   CONSTRAINT snapshot_session_state_check CHECK ((state = ANY (ARRAY['pending', 'ready', 'failed'])))
 );
+CREATE INDEX snapshot_session_by_cluster ON trivet.snapshot_session (tenant_id, cluster_id, expires_at) WHERE (cluster_id IS NOT NULL);
 CREATE INDEX snapshot_session_by_token ON trivet.snapshot_session (token_hash) WHERE (state = 'ready');
 CREATE INDEX snapshot_session_expiry ON trivet.snapshot_session (tenant_id, expires_at);
 ALTER TABLE trivet.snapshot_session ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;

@@ -106,13 +106,17 @@ describe('a snapshot session by the admin API', () => {
         ],
       },
     ]);
-    expect(JSON.stringify(list.body)).not.toContain(made.token);
+    const { body: one } = await house.call(house.acme.viewer, 'GET', `${sessions}/${made.id}`);
+    expect(list.body.items).toEqual([one]);
+    expect((await house.call(house.beta.viewer, 'GET', `/tenants/beta/snapshot-sessions/${made.id}`)).status).toBe(404);
+    expect(JSON.stringify([list.body, one])).not.toContain(made.token);
     expect((await house.call(house.beta.operator, 'DELETE', `/tenants/beta/snapshot-sessions/${made.id}`)).status).toBe(
       404,
     );
     expect((await house.call(house.acme.viewer, 'DELETE', `${sessions}/${made.id}`)).status).toBe(403);
     expect((await house.call(house.acme.operator, 'DELETE', `${sessions}/${made.id}`)).status).toBe(204);
     expect((await house.call(house.acme.operator, 'DELETE', `${sessions}/${made.id}`)).status).toBe(404);
+    expect((await house.call(house.acme.viewer, 'GET', `${sessions}/${made.id}`)).status).toBe(404);
     expect(await house.parts.snapshotSessions.authenticate(made.token!)).toBeUndefined();
     expect(await house.audit('snapshot-session.end')).toMatchObject([{ subject_id: made.id, subject_name: 'backup' }]);
   });

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { ClientReadableStream } from '@grpc/grpc-js';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { CbtClient, collect, rangesOf } from '#test/cbt/client';
-import { openRoom, type Room, S1, TENANT, TOKEN } from '#test/cbt/in-process-server';
+import { openRoom, type Room, S1, TENANT, TOKEN, VOLUME } from '#test/cbt/in-process-server';
 import { synthetic } from '#test/cbt/memory-changes';
 
 const CSI = '/csi.v1.SnapshotMetadata/GetMetadataAllocated';
@@ -91,6 +91,27 @@ describe('a long stream', () => {
     slow.pause();
     expect((await end).code).toBe('DEADLINE_EXCEEDED');
     await vi.waitFor(() => expect(room.streams.count).toBe(0));
+  });
+});
+
+describe('a stream whose session is over', () => {
+  it.each([
+    ['the community’s form', TLS, overTls],
+    ['the draft', '/SnapshotMetadata/GetAllocated', { 1: TOKEN, 2: VOLUME, 3: S1 }],
+  ])('is let finish, whole, while no other begins: %s', async (_, path, request) => {
+    await openLong(1_000_000);
+    const stream = room.overTls.stream(path, request);
+    const whole = collect(stream);
+    await firstMessage(stream);
+    stream.pause();
+    expect(room.streams.count).toBe(1);
+    room.sessions.sessions.delete(TOKEN);
+    expect((await room.overTls.call(path, request)).code).toBe('UNAUTHENTICATED');
+    stream.resume();
+    const answer = await whole;
+    expect(answer.code, answer.details).toBe('OK');
+    expect(rangesOf(answer).length).toBe(1_000_000);
+    await allClosed();
   });
 });
 

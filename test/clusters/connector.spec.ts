@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { BLOCKS, BUCKETS, type Connector, ConnectorHouse } from '#test/clusters/connector-house';
@@ -39,6 +39,33 @@ describe('a connector', () => {
     const second = await house.connector({ token });
     expect(await second.process.ended()).toMatchObject({ code: 78 });
     expect(second.process.log()).toContain('TRIVET_JOIN_TOKEN_FILE: this join token is not known, was used already');
+  });
+
+  it('whose join token another one of its cluster has used goes on with what that one wrote', async () => {
+    const first = await ready();
+    // As while the first is between its answer and its file.
+    const [file, aside] = [identityOf(first), join(first.home, 'aside.pem')];
+    renameSync(file, aside);
+    const second = await house.connector({ beside: first });
+    await until('it waits for the other', () => {
+      expect(second.process.exited, second.process.log()).toBe(false);
+      return second.process.log().includes('waits for the identity of another connector');
+    });
+    renameSync(aside, file);
+    await second.process.ready();
+    expect(await info(second)).toBe('OK');
+    expect((await house.shown(first.cluster)).state).toBe('active');
+  });
+
+  it('is one cluster with those that start at the same moment with its token and folder', async () => {
+    const first = await house.connector();
+    const all = [first, await house.connector({ beside: first }), await house.connector({ beside: first })];
+    for (const each of all) {
+      await each.process.ready();
+      expect(await info(each)).toBe('OK');
+    }
+    const joined = await house.house.audit('cluster.join');
+    expect(joined.filter(entry => entry.subject_name === first.cluster)).toHaveLength(1);
   });
 
   it('passes the deadline and big messages on', async () => {

@@ -45,12 +45,15 @@ export class SessionAppliance {
 
   private constructor(readonly house: AdminHouse) {}
 
-  /** @param clockAheadMs of the gateway */
-  static async open({ clockAheadMs = 0, logLevel = 'info' } = {}): Promise<SessionAppliance> {
+  /**
+   * @param clockAheadMs of the gateway
+   * @param volumeBytes of which hardly any hold data
+   */
+  static async open({ clockAheadMs = 0, logLevel = 'info', volumeBytes = 16 * MIB } = {}): Promise<SessionAppliance> {
     const env = { TRIVET_ENDPOINT_CHECK_MS: '200', TRIVET_LOG_LEVEL: logLevel };
     const appliance = new SessionAppliance(await AdminHouse.create({ block: 'xfs', env }));
     try {
-      await appliance.start(clockAheadMs);
+      await appliance.start(clockAheadMs, volumeBytes);
       return appliance;
     } catch (error) {
       await appliance.close();
@@ -58,7 +61,7 @@ export class SessionAppliance {
     }
   }
 
-  private async start(clockAheadMs: number): Promise<void> {
+  private async start(clockAheadMs: number, volumeBytes: number): Promise<void> {
     const { house } = this;
     const endpoints = [
       { name: 'blocks', protocol: 'csi' },
@@ -77,7 +80,8 @@ export class SessionAppliance {
     await this.driver.login();
     const looked = "SELECT FROM trivet.pool p JOIN trivet.tenant t ON t.id = p.tenant_id WHERE t.name = 'default'";
     await until('the pool was looked at', async () => (await house.query(looked)).length > 0);
-    await this.makeSnapshots();
+    await house.query('UPDATE trivet.pool SET thin_ratio = 1000000');
+    await this.makeSnapshots(volumeBytes);
   }
 
   /** Another one, in the place of one before. */
@@ -93,9 +97,9 @@ export class SessionAppliance {
     });
   }
 
-  private async makeSnapshots(): Promise<void> {
+  private async makeSnapshots(volumeBytes: number): Promise<void> {
     const { driver, house } = this;
-    this.volume = await carriedOut(() => driver.createVolume('database', 16 * MIB) as Promise<DriverVolume>);
+    this.volume = await carriedOut(() => driver.createVolume('database', volumeBytes) as Promise<DriverVolume>);
     const entries = readdirSync(house.appliance.poolPath, { recursive: true }) as string[];
     const image = entries.find(entry => entry.startsWith('volumes') && entry.endsWith(this.volume.id))!;
     const file = await open(join(house.appliance.poolPath, image), 'r+');

@@ -195,6 +195,7 @@ describe.skipIf(!chromiumPath())('administration in the page', () => {
 
     const row = page.getByRole('row').filter({ hasText: 'prod' });
     await row.getByRole('list', { name: 'Connectors of prod' }).getByText('test 2 connections').waitFor();
+    await row.getByRole('link', { name: '2', exact: true }).waitFor();
     expect(await visitor.barriers()).toEqual([]);
     await row.getByRole('button', { name: 'Rotate' }).click();
     await dialog.getByRole('button', { name: 'Rotate' }).click();

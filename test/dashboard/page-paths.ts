@@ -71,14 +71,19 @@ export async function furnish(house: AdminHouse): Promise<Furnished> {
   return { pages, stuck, volume: history.volume, snapshot, base };
 }
 
-/** With a connector that was heard of. */
+/** With a connector that was heard of, and two snapshot sessions. */
 export async function makeCluster(house: AdminHouse, name: string): Promise<void> {
   const connectors = {
     'connector-7f9c': { release: '0.1.0', connections: { test: 2 }, seenAt: new Date().toISOString() },
   };
   await house.query(
-    `INSERT INTO trivet.cluster (tenant_id, id, name, release, certificate_serial, certificate_until, connectors)
-     VALUES ($1, gen_random_uuid(), $2, '0.1.0', '01', now() + interval '20 days', $3)`,
+    `WITH made AS (
+       INSERT INTO trivet.cluster (tenant_id, id, name, release, certificate_serial, certificate_until, connectors)
+       VALUES ($1, gen_random_uuid(), $2, '0.1.0', '01', now() + interval '20 days', $3) RETURNING id
+     )
+     INSERT INTO trivet.snapshot_session (tenant_id, id, name, state, cluster_id, ttl_ms, expires_at)
+     SELECT $1, gen_random_uuid(), $2 || '-' || n, 'ready', made.id, 3600000, now() + interval '1 hour'
+       FROM made, generate_series(1, 2) AS n`,
     [house.acme.id, name, JSON.stringify(connectors)],
   );
 }

@@ -151,6 +151,18 @@ describe('every statement of the product', () => {
     expect(nodes.map(node => node['Index Name'])).toContain(index);
   });
 
+  it('cluster_view counts the sessions of a cluster by an index of their own', async () => {
+    await fill.query(`INSERT INTO trivet.snapshot_session (tenant_id, id, name, state, cluster_id, ttl_ms, expires_at)
+      SELECT t.id, gen_random_uuid(), 's' || n, 'ready', scale.id(99, n % 10), 1, now() + n * interval '1 s'
+        FROM (SELECT id FROM trivet.tenant ORDER BY id LIMIT 10) AS t, generate_series(1, 1000) AS n`);
+    await fill.query('ANALYZE trivet.snapshot_session');
+    const nodes = nodesOf(await planOf(statements.get('cluster_view')!));
+    expect(nodes.filter(node => node['Node Type'] === 'Seq Scan')).toEqual([]);
+    expect(nodes.filter(node => node['Index Name']?.startsWith('snapshot_session'))).toMatchObject([
+      { 'Index Name': 'snapshot_session_by_cluster', 'Index Cond': expect.stringContaining('cluster_id') },
+    ]);
+  });
+
   it('meter_elsewhere reads tallies, and no row of a bucket', async () => {
     const tables = nodesOf(await planOf(statements.get('meter_elsewhere')!)).map(node => node['Relation Name']);
     expect(tables).toContain('tally');

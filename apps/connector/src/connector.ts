@@ -25,7 +25,7 @@ export async function startConnector(context: Context): Promise<void> {
   shutdown.add('health', () => server.close());
   const file = new IdentityFile(config.TRIVET_HOME);
   const known = file.read();
-  let identity = known && ownerOf(known) ? known : await joinOnce(config, config.TRIVET_GATEWAYS, file);
+  let identity = known && ownerOf(known) ? known : await joinOnce(config, config.TRIVET_GATEWAYS, file, log);
   const gateways = new Gateways(config.TRIVET_GATEWAYS, () => identity, log);
   await gateways.start();
   shutdown.add('gateways', async () => gateways.stop());

@@ -1,20 +1,29 @@
 import { X509Certificate } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { connect } from 'node:tls';
 import { type Config, ConfigError, readSecretFile } from '#platform/config/config';
 import { type Listen } from '#platform/config/setting-forms';
 import { fingerprintOf, readJoinToken } from '#platform/crypto/join-token';
+import type { Logger } from '#platform/logging/log';
 import { VERSION } from '#platform/process/boot';
 import { GATEWAY_NAME } from '#protocol/enrolment';
 import { ControlClient } from './control-client.js';
-import { type Identity, type IdentityFile, newKey } from './identity.js';
+import { type Identity, type IdentityFile, newKey, ownerOf } from './identity.js';
 
 const CONNECT_MS = 5_000;
+/** More than a call to a gateway and the writing of a file take. */
+const WAIT_FOR_ANOTHER_MS = 10_000;
+const LOOK_MS = 250;
 
-/** By the join token, at the first gateway that answers. Throws ConfigError when the token lets nobody in. */
+/**
+ * By the join token, at the first gateway that answers. One that is refused may have been used by another connector that shares
+ * the file: what that one writes is taken. Throws ConfigError when the token lets nobody in.
+ */
 export async function joinOnce(
   config: Pick<Config, 'TRIVET_JOIN_TOKEN_FILE'>,
   gateways: readonly Listen[],
   file: IdentityFile,
+  log: Logger,
 ): Promise<Identity> {
   const path = config.TRIVET_JOIN_TOKEN_FILE;
   if (path === undefined)
@@ -35,7 +44,11 @@ export async function joinOnce(
       return identity;
     } catch (error) {
       // Another gateway would say the same.
-      if (isRefusal(error)) throw new ConfigError(`TRIVET_JOIN_TOKEN_FILE: ${error.details}`);
+      if (isRefusal(error)) {
+        const written = error.code === PERMISSION_DENIED && (await writtenByAnother(file, log));
+        if (written) return written;
+        throw new ConfigError(`TRIVET_JOIN_TOKEN_FILE: ${error.details}`);
+      }
       failed = error;
     }
   }
@@ -44,8 +57,29 @@ export async function joinOnce(
 
 const PERMISSION_DENIED = 7;
 const ALREADY_EXISTS = 6;
-const isRefusal = (error: unknown): error is { details: string } =>
+const isRefusal = (error: unknown): error is { code: number; details: string } =>
   [PERMISSION_DENIED, ALREADY_EXISTS].includes((error as { code?: number }).code ?? -1);
+
+/** undefined: nobody wrote one that is good. */
+async function writtenByAnother(file: IdentityFile, log: Logger): Promise<Identity | undefined> {
+  const good = () => {
+    const identity = file.read();
+    return identity && ownerOf(identity) && identity;
+  };
+  const until = performance.now() + WAIT_FOR_ANOTHER_MS;
+  let found = good();
+  if (!found)
+    log.warn(
+      { file: file.path },
+      'the join token is refused; waits for the identity of another connector that used it',
+    );
+  while (!found && performance.now() < until) {
+    await delay(LOOK_MS);
+    found = good();
+  }
+  if (found) log.info({ file: file.path }, 'goes on with the identity that another connector has written');
+  return found;
+}
 
 /** Asks a gateway for its authority, and takes it when it is the one of the token: PEM. Nothing is told to that gateway yet. */
 function findAuthority({ host, port }: Listen, fingerprint: string): Promise<string> {

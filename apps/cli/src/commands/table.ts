@@ -12,6 +12,7 @@ import { POLICY } from './policy.js';
 import { POOL } from './pool.js';
 import { PROTECTION } from './protection.js';
 import { QUEUE } from './queue.js';
+import { SNAPSHOT_SESSION } from './snapshot-session.js';
 import { APPLIANCE_STATE } from './state-backup.js';
 import { STORAGE_HOST } from './storage-host.js';
 import { TENANT } from './tenant.js';
@@ -20,7 +21,7 @@ import { USER } from './user.js';
 import { VOLUME } from './volume.js';
 
 /** What tenants store; who is served by what, and the work under way. */
-const STORAGE = [BUCKET, VOLUME, SNAPSHOT, BACKUP, HOST, POOL, PROTECTION, POLICY];
+const STORAGE = [BUCKET, VOLUME, SNAPSHOT, SNAPSHOT_SESSION, BACKUP, HOST, POOL, PROTECTION, POLICY];
 const ADMINISTRATION = [TENANT, USER, TOKEN, BACKEND, ENDPOINT, CLUSTER, OPERATION, QUEUE, STORAGE_HOST, AUDIT];
 const NOUNS = [...STORAGE, ...ADMINISTRATION, APPLIANCE_STATE];
 

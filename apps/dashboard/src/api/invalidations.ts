@@ -26,7 +26,7 @@ const TOUCHED: Readonly<Record<string, readonly string[]>> = {
   token: ['/tokens', '/users'],
   protection_template: ['/protection-templates'],
   template: ['/protection-templates'],
-  snapshot_session: ['/snapshot-sessions'],
+  'snapshot-session': ['/snapshot-sessions', '/clusters'],
   session: ['/session'],
   queue: ['/queues', '/workers', '/overview'],
   operation: ['/operations'],

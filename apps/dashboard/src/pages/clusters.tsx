@@ -5,6 +5,7 @@ import { useMay } from '../api/me';
 import { Act, textOf } from '../parts/act';
 import { Ago } from '../parts/ago';
 import { Copy } from '../parts/copy';
+import { To } from '../parts/links';
 import { COMMON, ListPage } from '../parts/list-page';
 import { Empty } from '../parts/page';
 import { StateBadge } from '../parts/state-badge';
@@ -30,6 +31,11 @@ export function ClustersPage() {
         { head: 'State', cell: ({ state }) => <StateBadge state={state} /> },
         { head: 'May ask for', cell: ({ endpoints }) => endpoints?.join(', ') ?? 'any endpoint' },
         { head: 'Connectors', cell: cluster => <Connectors cluster={cluster} />, wide: true },
+        {
+          head: 'Sessions open',
+          cell: ({ sessionsOpen }) =>
+            sessionsOpen > 0 ? <To to={`/tenants/${tenant}/snapshot-sessions`}>{sessionsOpen}</To> : sessionsOpen,
+        },
         { head: 'Seen', cell: ({ seenAt }) => <Ago at={seenAt} /> },
         { head: 'Certificate ends', cell: ({ certificateUntil }) => <Ago at={certificateUntil} /> },
         COMMON.made,

@@ -35,6 +35,9 @@ export const cluster = z
     certificateUntil: time.meta({ description: 'When that one ends; its connector renews it long before' }),
     seenAt: time.meta({ description: 'When one of its connectors was heard of last' }),
     connectors: z.array(connector).meta({ description: 'What each of its connectors said last' }),
+    sessionsOpen: count.meta({
+      description: 'Snapshot sessions that it opened, neither failed nor over; of a revoked cluster none is open',
+    }),
     rotateFrom: time.nullable().meta({
       description: 'Certificates that were signed before are replaced, and good for nothing an hour later',
     }),

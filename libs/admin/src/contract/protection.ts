@@ -177,6 +177,9 @@ export const snapshotSession = z
   })
   .meta({ id: 'SnapshotSession' });
 
+const ofSession = ofTenant.extend({ session: id });
+const oneSession = { tenant: '{tenant}', session: '{session}' };
+
 export const snapshotSessionRoutes = {
   list: route({
     id: 'listSnapshotSessions',
@@ -191,6 +194,18 @@ export const snapshotSessionRoutes = {
     reply: pageOf(snapshotSession),
     examples: [{ name: 'all', params: { tenant: '{tenant}' } }],
   }),
+  get: route({
+    id: 'getSnapshotSession',
+    method: 'GET',
+    path: '/tenants/{tenant}/snapshot-sessions/{session}',
+    tag: 'snapshot-sessions',
+    summary: 'One session that is not over; never its token',
+    access: { scope: 'tenant', role: 'viewer' },
+    params: ofSession,
+    status: 200,
+    reply: snapshotSession,
+    examples: [{ name: 'one', params: oneSession }],
+  }),
   end: route({
     id: 'endSnapshotSession',
     method: 'DELETE',
@@ -198,8 +213,8 @@ export const snapshotSessionRoutes = {
     tag: 'snapshot-sessions',
     summary: 'End a session: its token opens no stream any more',
     access: { scope: 'tenant', role: 'operator' },
-    params: ofTenant.extend({ session: id }),
+    params: ofSession,
     status: 204,
-    examples: [{ name: 'one', params: { tenant: '{tenant}', session: '{session}' } }],
+    examples: [{ name: 'one', params: oneSession }],
   }),
 };

@@ -20,6 +20,14 @@ export class SnapshotSessionsController {
     return answerPage(call, page => listSessions(this.database, call.tenant.id, page), shown);
   }
 
+  @Serves(snapshotSessionRoutes.get)
+  async get(@Call() call: AdminCall<typeof snapshotSessionRoutes.get>) {
+    const { id: tenantId } = call.tenant;
+    const row = await this.database.withTenant(tenantId, tx => readSession(tx, tenantId, call.params.session));
+    if (!row) throw notFound(call);
+    return shown(row);
+  }
+
   @Serves(snapshotSessionRoutes.end)
   async end(@Call() call: AdminCall<typeof snapshotSessionRoutes.end>): Promise<void> {
     const { id: tenantId } = call.tenant;

@@ -58,6 +58,7 @@ import { TalliesNotCounted1797210000402 } from '#platform/migrations/0069-tallie
 import { PortalSets1797210000403 } from '#platform/migrations/0070-portal-sets';
 import { ApplianceBackups1797210000409 } from '#platform/migrations/0076-appliance-backups';
 import { SettledPasses1797210000410 } from '#platform/migrations/0077-settled-passes';
+import { SessionsByCluster1797210000420 } from '#platform/migrations/0078-sessions-by-cluster';
 import type { Migration } from '#platform/migrations/locks';
 
 /** In their order. */
@@ -122,4 +123,5 @@ export const MIGRATIONS = [
   PortalSets1797210000403,
   ApplianceBackups1797210000409,
   SettledPasses1797210000410,
+  SessionsByCluster1797210000420,
 ] satisfies readonly (new () => Migration)[];

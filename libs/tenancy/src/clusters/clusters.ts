@@ -22,6 +22,8 @@ export interface ClusterView {
   isSilent: boolean;
   /** What each of its connectors said last. */
   connectors: ConnectorView[];
+  /** Snapshot sessions that it opened and that are not over. */
+  sessionsOpen: number;
   /** Certificates that were signed before are to be replaced. */
   rotateFrom: Date | null;
   revokedAt: Date | null;
@@ -66,10 +68,15 @@ interface TenantRef {
 
 /** Connectors report every ten seconds, those of the release before once a minute. */
 export const SILENT = '2 minutes';
+/** Those of a revoked cluster open no stream, and what failed never did. */
+const SESSIONS_OPEN = `(SELECT count(*)::integer FROM trivet.snapshot_session s
+         WHERE s.tenant_id = cluster.tenant_id AND s.cluster_id = cluster.id AND s.expires_at > now() AND s.state <> 'failed'
+           AND cluster.revoked_at IS NULL)`;
 /** A ClusterView. */
 export const CLUSTER_COLUMNS = `id, name, endpoints, release, certificate_serial AS "certificateSerial",
        certificate_until AS "certificateUntil", seen_at AS "seenAt", seen_at < now() - interval '${SILENT}' AS "isSilent",
        (SELECT coalesce(jsonb_agg(value || jsonb_build_object('name', key) ORDER BY key), '[]') FROM jsonb_each(connectors)) AS connectors,
+       ${SESSIONS_OPEN} AS "sessionsOpen",
        rotate_from AS "rotateFrom", revoked_at AS "revokedAt", created_at AS "createdAt"`;
 const SELECT = `SELECT ${CLUSTER_COLUMNS} FROM trivet.cluster`;
 /** Of a name that was given again: the one that lives, else the last one. */
