@@ -51,7 +51,7 @@ export async function furnish(house: AdminHouse): Promise<Furnished> {
     [`${at}/recycle-bin`, 'old-shop'],
     [`${at}/snapshots`, 'wednesday'],
     [`${at}/snapshots/${snapshot}?base=${base}`, 'Changed-block map'],
-    [`${at}/snapshot-sessions`, 'There is no session'],
+    [`${at}/snapshot-sessions`, 'prod-1'],
     [`${at}/hosts`, 'node-1'],
     [`${at}/hosts/${host}`, 'iqn.1994-05.com.example:node-1'],
     [`${at}/publications`, 'Nothing is published'],
