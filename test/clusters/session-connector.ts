@@ -80,7 +80,7 @@ export class SessionAppliance {
     await this.driver.login();
     const looked = "SELECT FROM trivet.pool p JOIN trivet.tenant t ON t.id = p.tenant_id WHERE t.name = 'default'";
     await until('the pool was looked at', async () => (await house.query(looked)).length > 0);
-    await house.query('UPDATE trivet.pool SET thin_ratio = 1000000');
+    if (volumeBytes > 16 * MIB) await house.query('UPDATE trivet.pool SET thin_ratio = 1000000');
     await this.makeSnapshots(volumeBytes);
   }
 
