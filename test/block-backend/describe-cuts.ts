@@ -1,5 +1,15 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { BlockBackend, ImageRef, PoolStatus } from '#backends/block-backend';
@@ -17,6 +27,7 @@ import { OWNER, ownFolder, pool, readFrom, removeFolder, writeTo } from '#test/b
 import { until } from '#test/support/parts';
 
 const SCRIPTS = join(PACKAGE_ROOT, 'dist', 'test', 'block-backend');
+const NODE = process.execPath;
 const soon = () => unleased(AbortSignal.timeout(60_000));
 
 const isStopped = (pid: number): boolean => {
@@ -60,6 +71,7 @@ export function describeCuts(name: string, below: () => string | undefined): voi
       slow = await makeSlow();
     });
     afterEach(async () => {
+      process.execPath = NODE;
       for (const child of children.splice(0)) await kill(child);
       await bench.clean();
     });
@@ -104,6 +116,17 @@ export function describeCuts(name: string, below: () => string | undefined): voi
       fsyncSync(fd);
       closeSync(fd);
       return image;
+    }
+
+    /** Watchdogs of cuts begin no copy until `release`. */
+    function holdCopies(): { release: () => void } {
+      const [held, node] = [join(folder, 'held'), join(folder, 'node')];
+      writeFileSync(held, '');
+      const script = join(SCRIPTS, 'held-copies.js');
+      const exec = `exec '${NODE}' --import '${script}' "$@"`;
+      writeFileSync(node, `#!/bin/sh\nexport TRIVET_TEST_HELD='${held}'\n${exec}\n`, { mode: 0o700 });
+      process.execPath = node;
+      return { release: () => rmSync(held) };
     }
 
     const cutsOf = (...sources: ImageRef[]) =>
@@ -158,16 +181,19 @@ export function describeCuts(name: string, below: () => string | undefined): voi
     });
 
     it('are none when somebody lets the writer go on in between', async () => {
-      const small = await bench.volume('');
-      const pid = await writerOn(small);
-      const cut = backend.stageTogether(cutsOf(small, slow), { pids: [pid], deadlineMs: 30_000 }, soon());
+      const [first, second] = [await bench.volume(''), await bench.volume('')];
+      const pid = await writerOn(first);
+      const copies = holdCopies();
+      const cut = backend.stageTogether(cutsOf(first, second), { pids: [pid], deadlineMs: 30_000 }, soon());
       const failure = failsWith(cut, 'unavailable', /ran while/);
-      await until('the slow image is being cut', async () => isStopped(pid) && (await bench.temporaries()).length > 0);
+      await until('the writer is stopped', () => isStopped(pid));
       process.kill(pid, 'SIGCONT');
-      await until('the writer runs', () => !isStopped(pid));
+      await goesOn(first, pid);
       process.kill(pid, 'SIGSTOP');
+      await until('the writer is stopped again', () => isStopped(pid));
+      copies.release();
       await failure;
-      await goesOn(small, pid);
+      await goesOn(first, pid);
       expect(await bench.temporaries()).toEqual([]);
     });
 
