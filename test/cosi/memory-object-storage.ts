@@ -45,6 +45,7 @@ export class MemoryObjectStorage {
       grant: async (...given) => ({ value: await this.grantAccess(...given), operation: this.operation }),
       revoke: async (...given) => ({ value: await this.revokeAccess(...given), operation: this.operation }),
       remove: () => Promise.reject(new Error('for administrators')),
+      rotate: () => Promise.reject(new Error('for administrators')),
     },
   };
   readonly buckets = new Map<string, Bucket>();

@@ -23,6 +23,7 @@ import { ImageReleaser } from '#storage/block/snapshots/image-releaser';
 import { RecycleBin } from '#storage/block/volumes/recycle-bin';
 import { BackendEnds } from '#storage/drain/backend-ends';
 import { TenantDrain } from '#storage/drain/tenant-drain';
+import { AccessKeyScheduler } from '#storage/object/accesses/key-scheduler';
 import { BucketMeter } from '#storage/object/buckets/bucket-meter';
 import { ObjectDriftCheck } from '#storage/object/object-drift';
 import type { BackendDirectory } from '#storage/shared/backend-directory';
@@ -71,6 +72,7 @@ export function periodicTasks(parts: TaskParts): PeriodicTask[] {
     new TallyCheck(database),
     new TenantDrain(database, new BackendEnds(database, blocks, objects)),
     new ObjectDriftCheck(database, objects, secrets, config.TRIVET_AUDIT_MS),
+    new AccessKeyScheduler(database),
     new BucketMeter(database, objects),
     new StoreMonitor(database, objects),
     new PoolMonitor(database, blocks, kindOf, host, refuse),

@@ -48,19 +48,22 @@ export interface ObjectBackend {
   traits(): StoreTraits;
 
   /**
-   * Makes the principal and its one key exist exactly as given. A repeat is harmless. A store that issues keys makes the
-   * principal alone, and takes away what other keys it has, if one is given.
+   * Makes the principal exist with its key and those beside it, exactly as given. A repeat is harmless. A store that issues
+   * keys makes the principal alone, and takes away what other keys it has, if one is given.
    */
   putPrincipal(principal: Principal, signal: LeaseSignal): Promise<void>;
 
-  /** Whether the principal and its one key exist exactly as given; of an issued one its id counts. Without effect. */
+  /**
+   * Whether the principal exists with its keys exactly as given. Of an issued one its id counts, and one beside it that is gone
+   * is nothing that could be put right. Without effect.
+   */
   holdsPrincipal(principal: Principal, signal: AbortSignal): Promise<boolean>;
 
   /**
-   * Where keys are issued: takes away what keys the principal has, and has one made. Nobody hears its secret a second time, so
-   * one that was not kept goes with the repeat. Elsewhere `unimplemented`.
+   * Where keys are issued: takes away what keys the principal has but the one that is to stay, and has one made. Nobody hears
+   * its secret a second time, so one that was not kept goes with the repeat. Elsewhere `unimplemented`.
    */
-  issueKey(uid: string, signal: LeaseSignal): Promise<IssuedKey>;
+  issueKey(uid: string, signal: LeaseSignal, staying?: string): Promise<IssuedKey>;
 
   /**
    * Where changes of rights are seen late: asks as the holder of the key whether the store goes by what was written of it. Who
@@ -223,6 +226,8 @@ export interface StoreTraits {
   rightsOfPrincipals?: true;
   /** A change of rights or keys is answered before it holds everywhere: `isInForce`. */
   late?: true;
+  /** No second key beside the first: what opens a bucket is changed by revoking and granting. */
+  oneKey?: true;
 }
 
 export interface Principal extends PrincipalRef {
@@ -231,6 +236,8 @@ export interface Principal extends PrincipalRef {
   token?: string;
   /** For people who look at the store's own list of users. */
   displayName: string;
+  /** Keys that open the same for now: the one before it, or the one after it. One store has room for one of them. */
+  beside?: readonly IssuedKey[];
 }
 
 /** How a client reaches a bucket; goes into credentials. */

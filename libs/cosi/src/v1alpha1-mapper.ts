@@ -1,5 +1,6 @@
 import type { AccessMode, ObjectProtocol } from '#backends/object-backend';
 import { checkId, checkMap, checkName } from '#cosi/request-checks';
+import { field, ROTATE_AFTER, ROTATION_PARAMETERS, rotationOf } from '#cosi/rotation-parameters';
 import {
   AUTHENTICATION_NUMBERS,
   type CreateBucketReply,
@@ -27,7 +28,8 @@ const ACCESS_MODE_PARAMETER = 'accessMode';
 const GRANT_FIELDS: GrantRequest['fields'] = {
   protocol: 'the protocol, which is that of the endpoint',
   buckets: 'bucket_id',
-  modes: `parameters[${ACCESS_MODE_PARAMETER}]`,
+  modes: field(ACCESS_MODE_PARAMETER),
+  rotation: field(ROTATE_AFTER),
 };
 
 export function toBucketRequest(request: CreateBucketRequest, endpoint: Endpoint): BucketRequest {
@@ -52,6 +54,7 @@ export function toGrantRequest(request: GrantBucketAccessRequest, endpoint: Endp
     name: request.name,
     protocol: protocolOf(endpoint),
     buckets: [{ bucketId: request.bucketId, mode: accessMode(request.parameters) }],
+    rotation: rotationOf(request.parameters),
     fields: GRANT_FIELDS,
   };
 }
@@ -79,14 +82,13 @@ function checkAuthentication(number: number): void {
 }
 
 function accessMode(parameters: Readonly<Record<string, string>>): AccessMode {
-  const unknown = Object.keys(parameters).find(key => key !== ACCESS_MODE_PARAMETER);
-  if (unknown !== undefined) {
-    throw invalid(`parameters[${unknown}]`, `unknown parameter, known: ${ACCESS_MODE_PARAMETER}`);
-  }
+  const known = [ACCESS_MODE_PARAMETER, ...ROTATION_PARAMETERS];
+  const unknown = Object.keys(parameters).find(key => !known.includes(key));
+  if (unknown !== undefined) throw invalid(field(unknown), `unknown parameter, known: ${known.join(', ')}`);
   const value = parameters[ACCESS_MODE_PARAMETER];
   if (value === undefined) return 'read_write';
   const mode = ACCESS_MODES.get(value);
-  if (!mode) throw invalid(`parameters[${ACCESS_MODE_PARAMETER}]`, `must be ${[...ACCESS_MODES.keys()].join(', ')}`);
+  if (!mode) throw invalid(field(ACCESS_MODE_PARAMETER), `must be ${[...ACCESS_MODES.keys()].join(', ')}`);
   return mode;
 }
 

@@ -11,6 +11,7 @@ import {
   MAX_BUCKETS,
   MAX_NAME,
 } from '#cosi/request-checks';
+import { field, ROTATE_AFTER, ROTATION_PARAMETERS, rotationOf } from '#cosi/rotation-parameters';
 import {
   ADDRESSING_NUMBERS,
   AUTHENTICATION_NUMBERS,
@@ -71,18 +72,25 @@ export function toGrantRequest(request: GrantBucketAccessRequest, endpoint: Endp
   const protocol = decodeProtocol('protocol', request.protocol, endpoint);
   checkAuthentication(request);
   checkMap('parameters', request.parameters);
-  const [parameter] = Object.keys(request.parameters);
-  if (parameter !== undefined) throw invalid(`parameters[${parameter}]`, 'unknown parameter, an access has none');
+  const unknown = Object.keys(request.parameters).find(key => !ROTATION_PARAMETERS.includes(key));
+  if (unknown !== undefined)
+    throw invalid(field(unknown), `unknown parameter, an access has ${ROTATION_PARAMETERS.join(' and ')}`);
   return {
     name: request.accountName,
     protocol,
     buckets: accessedBuckets(request, endpoint),
+    rotation: rotationOf(request.parameters),
     fields: GRANT_FIELDS,
   };
 }
 
 /** The mode's own field has another name in each revision. */
-export const GRANT_FIELDS: GrantRequest['fields'] = { protocol: 'protocol', buckets: 'buckets', modes: 'buckets' };
+export const GRANT_FIELDS: GrantRequest['fields'] = {
+  protocol: 'protocol',
+  buckets: 'buckets',
+  modes: 'buckets',
+  rotation: field(ROTATE_AFTER),
+};
 
 function checkAuthentication({ authenticationType, serviceAccountName }: GrantBucketAccessRequest): void {
   const number = authenticationType?.type ?? 0;

@@ -4,7 +4,7 @@
  * particular it does not know of incarnations, just as S3's DeleteBucket does not.
  */
 
-import type { BucketSpec, Grant, Principal } from '#backends/object-backend';
+import type { BucketSpec, Grant, IssuedKey, Principal } from '#backends/object-backend';
 import { applyIamEffect, type IamEffect } from '#test/fakes/object/fake-iam-effects';
 import { type EffectOutcome, outcome } from '#test/fakes/object/fake-outcome';
 import type { FakeState } from '#test/fakes/object/fake-state';
@@ -89,25 +89,34 @@ export function applyEffect(state: FakeState, effect: FakeEffect): EffectOutcome
   }
 }
 
+export const givenKeys = (principal: Principal): readonly IssuedKey[] => [principal, ...(principal.beside ?? [])];
+
 function putPrincipal(state: FakeState, principal: Principal): EffectOutcome {
   const created = state.run(
     'INSERT INTO principals (uid, display_name) VALUES (?, ?) ON CONFLICT DO NOTHING',
     principal.uid,
     principal.displayName,
   );
-  const changed =
+  const keys = givenKeys(principal);
+  const ids = JSON.stringify(keys.map(({ accessKeyId }) => accessKeyId));
+  let changed =
     state.run(
       'UPDATE principals SET display_name = ?1 WHERE uid = ?2 AND display_name <> ?1',
       principal.displayName,
       principal.uid,
     ) +
-    state.run('DELETE FROM keys WHERE uid = ? AND access_key_id <> ?', principal.uid, principal.accessKeyId) +
     state.run(
+      'DELETE FROM keys WHERE uid = ? AND access_key_id NOT IN (SELECT value FROM json_each(?))',
+      principal.uid,
+      ids,
+    );
+  for (const { accessKeyId, secretAccessKey } of keys)
+    changed += state.run(
       `INSERT INTO keys (access_key_id, uid, secret) VALUES (?1, ?2, ?3)
        ON CONFLICT (access_key_id) DO UPDATE SET secret = ?3 WHERE uid = ?2 AND secret <> ?3`,
-      principal.accessKeyId,
+      accessKeyId,
       principal.uid,
-      principal.secretAccessKey,
+      secretAccessKey,
     );
   if (created > 0) return 'created';
   return outcome('changed', changed);

@@ -14,6 +14,7 @@ import type {
 import { partedRights } from '#backends/s3/user-rights';
 import { StorageError } from '#platform/errors';
 import type { LeaseSignal } from '#platform/lease-signal';
+import { givenKeys } from '#test/fakes/object/fake-effects';
 import { answer, done, FakeObjectBackend, missing } from '#test/fakes/object/fake-object-backend';
 import { isKnown, look, modesInForce } from '#test/fakes/object/fake-rights';
 
@@ -26,20 +27,24 @@ export class FakeIamBackend extends FakeObjectBackend {
     return FAKE_IAM_TRAITS;
   }
 
-  override putPrincipal({ uid, displayName, accessKeyId }: Principal, signal: LeaseSignal): Promise<void> {
-    const plan = () => done({ type: 'putUser', uid, displayName, accessKeyId });
+  override putPrincipal(principal: Principal, signal: LeaseSignal): Promise<void> {
+    const { uid, displayName } = principal;
+    const keys = givenKeys(principal).map(({ accessKeyId }) => accessKeyId);
+    const plan = () => done({ type: 'putUser', uid, displayName, keys });
     return this.call({ method: 'putPrincipal', resource: uid, signal, plan });
   }
 
-  override holdsPrincipal({ uid, accessKeyId }: Principal, signal: AbortSignal): Promise<boolean> {
+  override holdsPrincipal(principal: Principal, signal: AbortSignal): Promise<boolean> {
+    const { uid, accessKeyId } = principal;
+    const given = givenKeys(principal).map(key => key.accessKeyId);
     const plan = () => {
       const keys = this.state.all<{ id: string }>('SELECT access_key_id AS id FROM keys WHERE uid = ?', uid);
-      return answer(keys.length === 1 && keys[0]?.id === accessKeyId);
+      return answer(keys.some(({ id }) => id === accessKeyId) && keys.every(({ id }) => given.includes(id)));
     };
     return this.call({ method: 'holdsPrincipal', resource: uid, signal, plan });
   }
 
-  override issueKey(uid: string, signal: LeaseSignal): Promise<IssuedKey> {
+  override issueKey(uid: string, signal: LeaseSignal, staying = ''): Promise<IssuedKey> {
     const key = {
       accessKeyId: `FAKE${randomBytes(8).toString('hex').toUpperCase()}`,
       secretAccessKey: randomBytes(30).toString('base64url'),
@@ -47,7 +52,7 @@ export class FakeIamBackend extends FakeObjectBackend {
     const plan = () => {
       this.#require(uid);
       // A request of its own: only the one that makes the key may come late.
-      this.state.run('DELETE FROM keys WHERE uid = ?', uid);
+      this.state.run('DELETE FROM keys WHERE uid = ? AND access_key_id <> ?', uid, staying);
       return { effect: { type: 'issueKey' as const, uid, ...key }, result: key };
     };
     return this.call({ method: 'issueKey', resource: uid, signal, plan });

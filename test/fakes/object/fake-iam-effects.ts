@@ -5,7 +5,7 @@ import { changed } from '#test/fakes/object/fake-rights';
 import type { FakeState } from '#test/fakes/object/fake-state';
 
 export type IamEffect =
-  | { type: 'putUser'; uid: string; displayName: string; accessKeyId: string }
+  | { type: 'putUser'; uid: string; displayName: string; keys: readonly string[] }
   | { type: 'issueKey'; uid: string; accessKeyId: string; secretAccessKey: string }
   | { type: 'removeKeys'; uid: string }
   | { type: 'removeUser'; uid: string }
@@ -24,9 +24,9 @@ function applyToUser(state: FakeState, effect: Exclude<IamEffect, { type: 'putRi
     case 'putUser': {
       const made = 'INSERT INTO principals (uid, display_name) VALUES (?, ?) ON CONFLICT DO NOTHING';
       if (state.run(made, uid, effect.displayName) > 0) return 'created';
-      const { accessKeyId } = effect;
-      const others = 'DELETE FROM keys WHERE uid = ?1 AND access_key_id <> ?2';
-      return outcome('changed', accessKeyId === '' ? 0 : state.run(others, uid, accessKeyId));
+      const { keys } = effect;
+      const others = 'DELETE FROM keys WHERE uid = ?1 AND access_key_id NOT IN (SELECT value FROM json_each(?2))';
+      return outcome('changed', keys.includes('') ? 0 : state.run(others, uid, JSON.stringify(keys)));
     }
     case 'issueKey': {
       const issued = 'INSERT INTO keys (access_key_id, uid, secret) VALUES (?, ?, ?) ON CONFLICT DO NOTHING';

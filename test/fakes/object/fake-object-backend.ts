@@ -25,7 +25,7 @@ import { applianceTag } from '#backends/s3/bucket-tags';
 import { isStorageError, StorageError } from '#platform/errors';
 import { type LeaseSignal, mayChange } from '#platform/lease-signal';
 import type { FakeConfig } from '#test/fakes/object/fake-config';
-import { applyEffect, type FakeEffect } from '#test/fakes/object/fake-effects';
+import { applyEffect, type FakeEffect, givenKeys } from '#test/fakes/object/fake-effects';
 import { type Fault, faultError, hang, pause, takeFault, timedOut } from '#test/fakes/object/fake-faults';
 import { FakeState } from '#test/fakes/object/fake-state';
 
@@ -152,7 +152,7 @@ export class FakeObjectBackend implements ObjectBackend {
     return {};
   }
 
-  async issueKey(_uid: string, _signal: LeaseSignal): Promise<IssuedKey> {
+  async issueKey(_uid: string, _signal: LeaseSignal, _staying?: string): Promise<IssuedKey> {
     throw new StorageError('unimplemented', 'keys of this store are chosen');
   }
 
@@ -166,12 +166,11 @@ export class FakeObjectBackend implements ObjectBackend {
       resource: principal.uid,
       signal,
       plan: () => {
-        const holder = this.state.get<{ uid: string }>(
-          'SELECT uid FROM keys WHERE access_key_id = ?',
-          principal.accessKeyId,
-        );
-        if (holder && holder.uid !== principal.uid)
-          throw new StorageError('already_exists', `the access key of ${principal.uid} belongs to another principal`);
+        for (const { accessKeyId } of givenKeys(principal)) {
+          const holder = this.state.get<{ uid: string }>('SELECT uid FROM keys WHERE access_key_id = ?', accessKeyId);
+          if (holder && holder.uid !== principal.uid)
+            throw new StorageError('already_exists', `the access key of ${principal.uid} belongs to another principal`);
+        }
         return done({ type: 'putPrincipal', principal });
       },
     });
@@ -183,9 +182,11 @@ export class FakeObjectBackend implements ObjectBackend {
         'SELECT access_key_id AS id, secret FROM keys WHERE uid = ?',
         principal.uid,
       );
-      const [key] = keys;
-      const holds = keys.length === 1 && key?.id === principal.accessKeyId && key.secret === principal.secretAccessKey;
-      return answer(holds);
+      const given = givenKeys(principal);
+      const holds = given.every(key =>
+        keys.some(({ id, secret }) => id === key.accessKeyId && secret === key.secretAccessKey),
+      );
+      return answer(holds && keys.length === given.length);
     };
     return this.call({ method: 'holdsPrincipal', resource: principal.uid, signal, plan });
   }

@@ -33,6 +33,12 @@ export const access = z
     grants: z.array(
       z.object({ bucket: name, mode: z.enum(['read_write', 'read_only', 'write_only']), state: z.string() }),
     ),
+    formerKeyUntil: time
+      .nullable()
+      .meta({ description: 'The key that it had before is let in until then; null: there is none' }),
+    rotatesAt: time
+      .nullable()
+      .meta({ description: 'When its key is changed by itself; null: when somebody asks for it' }),
     operation: id.nullable(),
     createdAt: time,
     updatedAt: time,
@@ -134,6 +140,37 @@ export const accessRoutes = {
     reply: access,
     etag: 'gives',
     examples: [{ name: 'one', params: { tenant: '{tenant}', access: '{access}' } }],
+  }),
+  rotate: route({
+    id: 'rotateAccess',
+    method: 'POST',
+    path: '/tenants/{tenant}/accesses/{access}/rotate',
+    tag: 'accesses',
+    summary: 'Change the key of an access: the next Grant answers another one',
+    description:
+      'The store lets both in until the grace is over; then the former ends. No answer here shows a key. While a former key is let in, only a rotation without grace is accepted: it ends both that there are.',
+    access: { scope: 'tenant', role: 'admin' },
+    params: ofTenant.extend({ access: id }),
+    body: z.strictObject({
+      reason,
+      graceSeconds: z
+        .int()
+        .min(0)
+        .max(31_536_000)
+        .default(86_400)
+        .meta({ description: 'So long the key that it has now is let in afterwards; 0: it ends at once' }),
+    }),
+    status: 200,
+    reply: access,
+    long: true,
+    refusals: [409],
+    examples: [
+      {
+        name: 'one',
+        params: { tenant: '{tenant}', access: '{access}' },
+        body: { reason: 'somebody left', graceSeconds: 3_600 },
+      },
+    ],
   }),
   revoke: route({
     id: 'revokeAccess',

@@ -43,6 +43,21 @@ export class AccessesController {
     await change.carryOut(() => this.objectStorage.accesses.remove(caller, access.accountId));
   }
 
+  @Serves(accessRoutes.rotate)
+  async rotate(@Call() call: AdminCall<typeof accessRoutes.rotate>) {
+    const { id: tenantId } = call.tenant;
+    const { reason, graceSeconds } = call.body;
+    const access = await this.read(call, call.params.access);
+    const read = async (tx: Tx) => {
+      const row = await readAccess(tx, tenantId, access.id);
+      return row && { ...row, view: shown(row) };
+    };
+    const change = new Change(call, { action: 'access.rotate', read, after: { graceSeconds }, reason, joins: true });
+    const caller = change.caller(access);
+    await change.carryOut(() => this.objectStorage.accesses.rotate(caller, access.accountId, graceSeconds));
+    return shown(await this.read(call, access.id));
+  }
+
   private async read(call: AdminCall, id: string): Promise<ListedAccess> {
     const { id: tenantId } = call.tenant;
     const row = await this.database.withTenant(tenantId, tx => readAccess(tx, tenantId, id));
@@ -59,7 +74,9 @@ const shown = (row: ListedAccess) => ({
   state: row.state,
   stale: row.stale,
   grants: row.grants,
-  operation: row.activeOperation,
+  formerKeyUntil: row.formerUntil?.toISOString() ?? null,
+  rotatesAt: row.rotateAt?.toISOString() ?? null,
+  operation: row.activeOperation ?? row.keyOperation,
   createdAt: row.createdAt.toISOString(),
   updatedAt: row.updatedAt.toISOString(),
 });

@@ -30,6 +30,8 @@ import { applianceTag } from '#backends/s3/bucket-tags';
 import { StorageError } from '#platform/errors';
 import type { LeaseSignal } from '#platform/lease-signal';
 
+export const AZURE_TRAITS: StoreTraits = { oneKey: true };
+
 const APPLIANCE = 'trivet_appliance';
 const INCARNATION = 'trivet_incarnation';
 
@@ -122,7 +124,7 @@ export class AzureObjectBackend implements ObjectBackend {
   }
 
   traits(): StoreTraits {
-    return {};
+    return AZURE_TRAITS;
   }
 
   async issueKey(): Promise<never> {

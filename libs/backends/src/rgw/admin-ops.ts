@@ -86,10 +86,10 @@ export class AdminOps {
     await this.change('PUT', '/admin/user', { key: '', uid, 'generate-key': 'true' }, signal);
   }
 
-  /** Makes the user exactly this: one key, no buckets of its own. Another user's key id: 409. */
+  /** Makes the user exactly this: these keys, no buckets of its own. Another user's key id: 409. */
   async putUser(
     uid: string,
-    user: { displayName: string; accessKeyId: string; secretAccessKey: string },
+    user: { displayName: string; keys: readonly { accessKeyId: string; secretAccessKey: string }[] },
     signal: LeaseSignal,
   ): Promise<void> {
     const data = {
@@ -99,7 +99,7 @@ export class AdminOps {
       max_buckets: -1,
       op_mask: OP_MASK,
       type: 'rgw',
-      keys: [{ user: uid, access_key: user.accessKeyId, secret_key: user.secretAccessKey }],
+      keys: user.keys.map(key => ({ user: uid, access_key: key.accessKeyId, secret_key: key.secretAccessKey })),
     };
     await this.change('PUT', '/admin/metadata/user', { key: uid }, signal, JSON.stringify({ data }));
   }

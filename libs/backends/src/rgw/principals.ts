@@ -1,5 +1,5 @@
 /** Users of the store that hold keys: one for each access. `uid` is qualified by the RGW tenant. */
-import type { Principal, PrincipalRef } from '#backends/object-backend';
+import type { IssuedKey, Principal, PrincipalRef } from '#backends/object-backend';
 import { type AdminOps, OP_MASK } from '#backends/rgw/admin-ops';
 import { errorCode, RefusedRequest } from '#backends/s3/errors';
 import { StorageError } from '#platform/errors';
@@ -13,7 +13,7 @@ export async function putPrincipal(
 ): Promise<void> {
   if (await isAsGiven(admin, uid, principal, signal)) return;
   try {
-    await admin.putUser(uid, principal, signal);
+    await admin.putUser(uid, { displayName: principal.displayName, keys: keysOf(principal) }, signal);
   } catch (error) {
     // 16.2 says BucketAlreadyExists for a key id that another user holds.
     if (!(error instanceof RefusedRequest && error.status === 409)) throw error;
@@ -22,17 +22,25 @@ export async function putPrincipal(
   }
 }
 
-/** One key, the given one; not suspended, and no right to make buckets. */
+const keysOf = (principal: Principal): readonly IssuedKey[] => [principal, ...(principal.beside ?? [])];
+
+/** The given keys; not suspended, and no right to make buckets. */
 export async function isAsGiven(
   admin: AdminOps,
   uid: string,
-  { accessKeyId, secretAccessKey }: Principal,
+  principal: Principal,
   signal: AbortSignal,
 ): Promise<boolean> {
   const user = await admin.getUser(uid, signal);
-  const [key, ...others] = user?.keys ?? [];
   const usable = user?.max_buckets === -1 && Number(user.suspended) === 0 && user.op_mask === OP_MASK;
-  return usable && others.length === 0 && key?.access_key === accessKeyId && key.secret_key === secretAccessKey;
+  const given = keysOf(principal);
+  return (
+    usable &&
+    user.keys.length === given.length &&
+    given.every(({ accessKeyId, secretAccessKey }) =>
+      user.keys.some(key => key.access_key === accessKeyId && key.secret_key === secretAccessKey),
+    )
+  );
 }
 
 export async function removeKey(

@@ -1,4 +1,4 @@
-/** Principals: IAM users below a path of ours, one for each access, each with one key. */
+/** Principals: IAM users below a path of ours, one for each access. A user has two keys at most. */
 import type { AccessKeyMetadata } from '@aws-sdk/client-iam';
 import type { IssuedKey, Principal } from '#backends/object-backend';
 import { iamLibrary } from '#backends/s3/aws-sdk';
@@ -25,13 +25,18 @@ export async function putUser(
   iam: Iam,
   config: S3Config,
   appliance: string,
-  { uid, accessKeyId }: Pick<Principal, 'uid' | 'accessKeyId'>,
+  principal: Principal,
   signal: LeaseSignal,
 ): Promise<void> {
-  await ensureUser(iam, config, appliance, uid, signal);
+  await ensureUser(iam, config, appliance, principal.uid, signal);
   // One that came after its answer was given up is nobody's.
-  if (accessKeyId !== '') await removeKeys(iam, uid, signal, accessKeyId);
+  if (principal.accessKeyId !== '') await removeKeys(iam, principal.uid, signal, idsOf(principal));
 }
+
+const idsOf = ({ accessKeyId, beside = [] }: Principal): string[] => [
+  accessKeyId,
+  ...beside.map(key => key.accessKeyId),
+];
 
 async function ensureUser(
   iam: Iam,
@@ -69,25 +74,30 @@ async function keysOf(iam: Iam, uid: string, signal: AbortSignal): Promise<Acces
   return found && (found.AccessKeyMetadata ?? []);
 }
 
-export async function holdsKey(
-  iam: Iam,
-  { uid, accessKeyId }: Pick<Principal, 'uid' | 'accessKeyId'>,
-  signal: AbortSignal,
-): Promise<boolean> {
-  const [key, ...others] = (await keysOf(iam, uid, signal)) ?? [];
-  return others.length === 0 && key?.AccessKeyId === accessKeyId && key.Status !== 'Inactive';
+export async function holdsKey(iam: Iam, principal: Principal, signal: AbortSignal): Promise<boolean> {
+  const keys = (await keysOf(iam, principal.uid, signal)) ?? [];
+  const ids = idsOf(principal);
+  return (
+    keys.some(({ AccessKeyId }) => AccessKeyId === principal.accessKeyId) &&
+    keys.every(({ AccessKeyId = '', Status }) => ids.includes(AccessKeyId) && Status !== 'Inactive')
+  );
 }
 
-export async function removeKeys(iam: Iam, uid: string, signal: LeaseSignal, besides?: string): Promise<void> {
+export async function removeKeys(
+  iam: Iam,
+  uid: string,
+  signal: LeaseSignal,
+  staying: readonly string[] = [],
+): Promise<void> {
   const { DeleteAccessKeyCommand } = iamLibrary();
-  for (const { AccessKeyId } of (await keysOf(iam, uid, signal)) ?? [])
-    if (AccessKeyId !== besides)
+  for (const { AccessKeyId = '' } of (await keysOf(iam, uid, signal)) ?? [])
+    if (!staying.includes(AccessKeyId))
       await unlessGone(iam.change(new DeleteAccessKeyCommand({ UserName: uid, AccessKeyId }), signal));
 }
 
-export async function issueKey(iam: Iam, uid: string, signal: LeaseSignal): Promise<IssuedKey> {
+export async function issueKey(iam: Iam, uid: string, signal: LeaseSignal, staying?: string): Promise<IssuedKey> {
   const { CreateAccessKeyCommand } = iamLibrary();
-  await removeKeys(iam, uid, signal);
+  await removeKeys(iam, uid, signal, staying === undefined ? [] : [staying]);
   const { AccessKey } = await iam.change(new CreateAccessKeyCommand({ UserName: uid }), signal);
   const { AccessKeyId: accessKeyId, SecretAccessKey: secretAccessKey } = AccessKey ?? {};
   if (!accessKeyId || !secretAccessKey) throw new Error('an answer of CreateAccessKey without a key');

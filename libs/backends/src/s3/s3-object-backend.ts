@@ -165,8 +165,8 @@ export class S3ObjectBackend implements ObjectBackend {
     return this.#onPrincipal('inspect', principal.uid, signal, () => holdsKey(this.#iam, principal, signal));
   }
 
-  issueKey(uid: string, signal: LeaseSignal): Promise<IssuedKey> {
-    return this.#onPrincipal('issue a key of', uid, signal, () => issueKey(this.#iam, uid, signal));
+  issueKey(uid: string, signal: LeaseSignal, staying?: string): Promise<IssuedKey> {
+    return this.#onPrincipal('issue a key of', uid, signal, () => issueKey(this.#iam, uid, signal, staying));
   }
 
   isInForce(key: IssuedKey, expected: Expected, signal: LeaseSignal): Promise<boolean> {

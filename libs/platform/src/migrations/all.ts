@@ -59,6 +59,8 @@ import { PortalSets1797210000403 } from '#platform/migrations/0070-portal-sets';
 import { ApplianceBackups1797210000409 } from '#platform/migrations/0076-appliance-backups';
 import { SettledPasses1797210000410 } from '#platform/migrations/0077-settled-passes';
 import { SessionsByCluster1797210000420 } from '#platform/migrations/0078-sessions-by-cluster';
+import { ChangedKeys1797210000421 } from '#platform/migrations/0079-changed-keys';
+import { KeysThatAreDue1797210000422 } from '#platform/migrations/0080-keys-that-are-due';
 import type { Migration } from '#platform/migrations/locks';
 
 /** In their order. */
@@ -124,4 +126,6 @@ export const MIGRATIONS = [
   ApplianceBackups1797210000409,
   SettledPasses1797210000410,
   SessionsByCluster1797210000420,
+  ChangedKeys1797210000421,
+  KeysThatAreDue1797210000422,
 ] satisfies readonly (new () => Migration)[];

@@ -2,12 +2,11 @@ import type { ObjectBackendKind } from '#backends/object-backend';
 import type { Operations } from '#operations/accepting/operations';
 import type { SecretBox } from '#platform/crypto/secrets';
 import type { Database } from '#platform/database/database';
-import type { Endpoint } from '#storage/object/endpoint';
 
 /** What the accepting half of the object side works with. */
 export interface ObjectDependencies {
   database: Database;
   operations: Operations;
   secrets: SecretBox;
-  kindOf(endpoint: Endpoint): ObjectBackendKind;
+  kindOf(kind: string): ObjectBackendKind;
 }

@@ -39,17 +39,19 @@ const CLAIM_ACCESSES = sql(
   'audit_claim_accesses',
   `UPDATE trivet.access a SET audited_at = now()
      FROM (SELECT id FROM trivet.access
-            WHERE tenant_id = $1 AND state = 'ready' AND active_operation IS NULL AND NOT stale
+            WHERE tenant_id = $1 AND state = 'ready' AND active_operation IS NULL AND key_operation IS NULL AND NOT stale
               AND audited_at < now() - $2 * interval '1 ms' AND ${answers('access.backend_id')} AND ${besides('access.backend_id', '$4')}
             ORDER BY audited_at LIMIT $3 FOR UPDATE SKIP LOCKED) due
     WHERE a.tenant_id = $1 AND a.id = due.id
-   RETURNING a.id, a.name, a.backend_id AS "backendId", ${storeOf('a')},
+   RETURNING a.id, a.name, a.backend_id AS "backendId", a.updated_at::text AS version, ${storeOf('a')},
      (SELECT array_agg(g.bucket_id) FROM trivet.bucket_grant g WHERE g.tenant_id = $1 AND g.access_id = a.id) AS buckets`,
 );
+/** Unless its keys were changed while the store was asked. */
 const SET_STALE = sql(
   'audit_set_stale',
   `UPDATE trivet.access SET stale = true, updated_at = now()
-    WHERE tenant_id = $1 AND id = $2 AND state = 'ready' AND active_operation IS NULL`,
+    WHERE tenant_id = $1 AND id = $2 AND state = 'ready' AND active_operation IS NULL AND key_operation IS NULL
+      AND updated_at::text = $3`,
 );
 
 const giveBack = (table: 'bucket' | 'access') =>
@@ -80,6 +82,7 @@ interface DueAccess {
   name: string;
   backendId: string;
   store: string;
+  version: string;
   buckets: string[] | null;
 }
 
@@ -174,21 +177,21 @@ export class ObjectDriftCheck implements PeriodicTask {
   }
 
   private async access(tenantId: string, due: DueAccess, signal: AbortSignal): Promise<void> {
-    const { id, name, backendId, buckets } = due;
+    const { id, name, backendId, version, buckets } = due;
     const backend = await this.backends.open(tenantId, backendId);
     const wanted = await this.database.withTenant(tenantId, tx =>
       readAccess(tx, this.secrets, tenantId, id, buckets ?? []),
     );
-    const { uid, credentials, policies } = wanted;
+    const { uid, credentials, former, policies } = wanted;
     if (!credentials) return;
-    const principal = { uid, displayName: wanted.name, ...credentials };
+    const principal = { uid, displayName: wanted.name, ...credentials, beside: [former ?? []].flat() };
     const holds = [() => backend.holdsPrincipal(principal, bounded(signal))];
     for (const { name: bucket, incarnation, identity, grants } of policies)
       holds.push(() => backend.holdsGrants({ name: bucket, incarnation, identity }, grants, bounded(signal), [uid]));
     for (const check of holds) {
       if (await check()) continue;
       log.warn({ access: name }, 'the backend does not hold this access as granted; its next Grant puts it right');
-      await this.database.withTenant(tenantId, tx => tx.query(SET_STALE, [tenantId, id]));
+      await this.database.withTenant(tenantId, tx => tx.query(SET_STALE, [tenantId, id, version]));
       return;
     }
   }

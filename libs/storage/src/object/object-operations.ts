@@ -1,6 +1,8 @@
 import { grantAccess } from '#storage/object/accesses/grant-access';
 import { narrowAccess } from '#storage/object/accesses/narrow-access';
+import { retireKey } from '#storage/object/accesses/retire-key';
 import { revokeAccess } from '#storage/object/accesses/revoke-access';
+import { rotateAccess } from '#storage/object/accesses/rotate-access';
 import { createBucket } from '#storage/object/buckets/create-bucket';
 import { deleteBucket } from '#storage/object/buckets/delete-bucket';
 import { releaseBucket } from '#storage/object/buckets/release-bucket';
@@ -13,4 +15,6 @@ export const OBJECT_OPERATIONS = [
   grantAccess,
   revokeAccess,
   narrowAccess,
+  rotateAccess,
+  retireKey,
 ] as const;

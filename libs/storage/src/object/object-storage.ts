@@ -2,7 +2,7 @@ import type { AccessMode, ObjectAccessPoint, ObjectProtocol } from '#backends/ob
 import type { Caller } from '#operations/accepting/caller';
 import type { Submitted } from '#operations/accepting/operations';
 import type { EndpointCaller } from '#storage/object/endpoint';
-import type { AccessPlace } from '#storage/shared/desired-state';
+import type { AccessPlace, Rotation } from '#storage/shared/desired-state';
 
 /**
  * What the object interfaces ask of the domain. Every method validates, answers a repeat from one read where it can, else
@@ -36,6 +36,8 @@ export interface AccessCalls {
   revoke(caller: EndpointCaller, accountId: string, bucketIds?: readonly string[]): Promise<Submitted<void>>;
   /** As `revoke` of the whole account, for who came in by no endpoint. */
   remove(caller: Caller, accountId: string): Promise<Submitted<void>>;
+  /** Another key; the one that was is let in for so long after `grant` answers the new one. */
+  rotate(caller: Caller, accountId: string, graceSeconds: number): Promise<Submitted<void>>;
 }
 
 export interface BucketRequest {
@@ -55,6 +57,7 @@ export interface GrantRequest {
   name: string;
   protocol: ObjectProtocol;
   buckets: readonly { bucketId: string; mode: AccessMode }[];
+  rotation?: Rotation;
   /** What the caller's protocol calls them, for the message of a conflict. */
   fields: Readonly<Record<AccessPlace, string>>;
 }

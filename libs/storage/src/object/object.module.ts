@@ -15,7 +15,7 @@ export const OBJECT_STORAGE = key<ObjectStorage>('ObjectStorage');
   imports: [OperationsModule],
   providers: [
     provide(OBJECT_STORAGE, [Database, Operations, SecretBox], (database, operations, secrets) => {
-      const kindOf = ({ backendKind }: { backendKind: string }) => objectBackendKind(objectBackendKinds(), backendKind);
+      const kindOf = (kind: string) => objectBackendKind(objectBackendKinds(), kind);
       return objectStorage({ database, operations, secrets, kindOf });
     }),
   ],

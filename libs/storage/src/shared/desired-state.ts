@@ -17,6 +17,14 @@ export interface DesiredAccess {
   protocol: ObjectProtocol;
   authentication: 'key';
   buckets: readonly { bucketId: string; mode: AccessMode }[];
+  /** Absent: its key is changed when somebody asks for it. */
+  rotation?: Rotation;
+}
+
+/** How often a key is changed by itself, and how long the one before is let in beside it. */
+export interface Rotation {
+  afterSeconds: number;
+  graceSeconds: number;
 }
 
 /** What makes two creations of one name the same; the rest may be edited afterwards. */
@@ -37,14 +45,15 @@ export function desiredBucket(protocols: readonly ObjectProtocol[], spec: Bucket
 export function desiredAccess(
   protocol: ObjectProtocol,
   buckets: readonly { bucketId: string; mode: AccessMode }[],
+  rotation?: Rotation,
 ): DesiredAccess {
   const sorted = buckets.map(({ bucketId, mode }) => ({ bucketId, mode }));
   sorted.sort((a, b) => (a.bucketId < b.bucketId ? -1 : a.bucketId > b.bucketId ? 1 : 0));
-  return { v: 1, protocol, authentication: 'key', buckets: sorted };
+  return { v: 1, protocol, authentication: 'key', buckets: sorted, ...(rotation ? { rotation } : {}) };
 }
 
 /** What a caller asks of an access, and may ask otherwise under the same name. */
-export type AccessPlace = 'protocol' | 'buckets' | 'modes';
+export type AccessPlace = 'protocol' | 'buckets' | 'modes' | 'rotation';
 
 export function accessDifferences(is: DesiredAccess, asked: DesiredAccess): AccessPlace[] {
   const modes = new Map(is.buckets.map(({ bucketId, mode }) => [bucketId, mode]));
@@ -57,6 +66,7 @@ export function accessDifferences(is: DesiredAccess, asked: DesiredAccess): Acce
     ['protocol', is.protocol === asked.protocol],
     ['buckets', sameBuckets],
     ['modes', sameModes],
+    ['rotation', canonical(is.rotation ?? null) === canonical(asked.rotation ?? null)],
   ];
   return places.filter(([, same]) => !same).map(([place]) => place);
 }

@@ -22,6 +22,10 @@ export interface ListedAccess {
   stale: boolean;
   grants: { bucket: string; mode: AccessMode; state: string }[];
   activeOperation: string | null;
+  /** What changes its keys. */
+  keyOperation: string | null;
+  formerUntil: Date | null;
+  rotateAt: Date | null;
   createdAt: Date;
   updatedAt: Date;
   /** As Postgres writes it: another one after each change. */
@@ -32,7 +36,8 @@ const SELECT = `SELECT a.id, a.name, a.backend_id AS "backendId", b.name AS back
     (SELECT coalesce(json_agg(json_build_object('bucket', t.name, 'mode', g.mode, 'state', g.state) ORDER BY t.name), '[]')
        FROM trivet.bucket_grant g JOIN trivet.bucket t ON t.tenant_id = g.tenant_id AND t.id = g.bucket_id
       WHERE g.tenant_id = a.tenant_id AND g.access_id = a.id) AS grants,
-    a.active_operation AS "activeOperation", a.created_at AS "createdAt", a.updated_at AS "updatedAt",
+    a.active_operation AS "activeOperation", a.key_operation AS "keyOperation", a.former_until AS "formerUntil",
+    a.rotate_at AS "rotateAt", a.created_at AS "createdAt", a.updated_at AS "updatedAt",
     a.updated_at::text AS version
   FROM trivet.access a JOIN trivet.backend b ON b.tenant_id = a.tenant_id AND b.id = a.backend_id`;
 

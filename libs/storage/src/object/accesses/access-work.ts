@@ -8,6 +8,7 @@ import { sql } from '#platform/database/sql';
 import { isStorageError, StorageError } from '#platform/errors';
 import { type AccessAtBackend, readAccess } from '#storage/object/accesses/access-at-backend';
 import { BUCKET_SLOTS } from '#storage/object/buckets/bucket-slots';
+import type { AccessCredentials } from '#storage/object/rights/credentials';
 import type { ObjectNeeds } from '#storage/shared/backend-directory';
 
 /**
@@ -34,27 +35,40 @@ export const REMOVE = sql(
   'access_remove',
   `WITH grants AS (DELETE FROM trivet.bucket_grant WHERE tenant_id = $1 AND access_id = $2),
         secret AS (DELETE FROM trivet.secret WHERE tenant_id = $1 AND owner_table = 'access' AND owner_id = $2)
-   UPDATE trivet.access SET state = 'gone', active_operation = NULL, updated_at = now()
+   UPDATE trivet.access
+      SET state = 'gone', active_operation = NULL, key_operation = NULL, former_until = NULL, rotate_at = NULL, updated_at = now()
     WHERE tenant_id = $1 AND id = $2`,
 );
+
+/** Of a row of an access: when its key is to be changed, counted from now; null: never by itself. */
+export const ROTATE_AT = "now() + (desired #>> '{rotation,afterSeconds}')::bigint * interval '1 second'";
 
 /** It is issued later. */
 const NO_KEY = { accessKeyId: '', secretAccessKey: '' };
 
 export const rowOf = (operation: LeasedOperation) => [operation.tenantId, operation.resourceId] as const;
 
+/** All that open what the access opens. */
+export const keysOf = ({ credentials, former, next }: AccessAtBackend): AccessCredentials[] =>
+  [credentials, former, next].filter(key => key !== undefined);
+
 const isGone = (error: StorageError): boolean => error.kind === 'not_found' || error instanceof ReplacedBucket;
 
-export function putPrincipal({ backends }: ObjectNeeds): Step<AccessAtBackend, AccessRequest> {
+export function putPrincipal(
+  { backends }: ObjectNeeds,
+  besideOf: (work: AccessAtBackend) => AccessCredentials | undefined = ({ former }) => former,
+): Step<AccessAtBackend, AccessRequest> {
   return {
     name: 'principal',
     calls: ['putPrincipal'],
-    run: async ({ uid, name, credentials: stored }, { operation, call }) => {
+    run: async (work, { operation, call }) => {
+      const { uid, name, credentials: stored } = work;
+      const beside = [besideOf(work) ?? []].flat();
       const backend = await backends.open(operation.tenantId, operation.backendId);
       const credentials = stored ?? (backend.traits().issuesKeys && NO_KEY);
       if (!credentials) throw new StorageError('internal', 'the access has no stored credentials', { retry: 'person' });
       await call('putPrincipal', signal =>
-        backend.putPrincipal({ uid, displayName: `trivet ${name}`, ...credentials }, signal),
+        backend.putPrincipal({ uid, displayName: `trivet ${name}`, ...credentials, beside }, signal),
       );
       return undefined;
     },
@@ -93,10 +107,10 @@ export function removeKey({ backends }: ObjectNeeds): Step<AccessAtBackend, Acce
   return {
     name: 'remove-key',
     calls: ['removeKey'],
-    run: async ({ uid, credentials }, { operation, call }) => {
+    run: async (work, { operation, call }) => {
+      const { uid } = work;
       const backend = await backends.open(operation.tenantId, operation.backendId);
-      const { accessKeyId } = credentials ?? NO_KEY;
-      if (credentials || backend.traits().issuesKeys)
+      for (const { accessKeyId } of backend.traits().issuesKeys ? [NO_KEY] : keysOf(work))
         await call('removeKey', signal => backend.removeKey({ uid, accessKeyId }, signal));
       return undefined;
     },

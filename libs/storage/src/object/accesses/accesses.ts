@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import type { Grant, ObjectBackendKind } from '#backends/object-backend';
 import type { Caller } from '#operations/accepting/caller';
 import { requireSuccess, type Submitted, shownAfter } from '#operations/accepting/operations';
@@ -20,13 +19,14 @@ import {
   wantGrants,
 } from '#storage/object/accesses/access-store';
 import { grantAccess } from '#storage/object/accesses/grant-access';
+import { beginRotation, readKeys } from '#storage/object/accesses/key-changes';
 import { narrowAccess } from '#storage/object/accesses/narrow-access';
 import { revokeAccess } from '#storage/object/accesses/revoke-access';
 import { supported, view } from '#storage/object/buckets/buckets';
 import { type Endpoint, type EndpointCaller, requireServing } from '#storage/object/endpoint';
 import type { ObjectDependencies } from '#storage/object/object-dependencies';
 import type { AccessCalls, AccessView, GrantRequest } from '#storage/object/object-storage';
-import { type AccessCredentials, credentialsPlace, openCredentials } from '#storage/object/rights/credentials';
+import { credentialsPlace, newCredentials, openCredentials } from '#storage/object/rights/credentials';
 import {
   type AccessPlace,
   accessDifferences,
@@ -40,9 +40,11 @@ export class Accesses implements AccessCalls {
 
   async grant(caller: EndpointCaller, request: GrantRequest): Promise<Submitted<AccessView>> {
     const { endpoint } = caller;
-    const kind = this.parts.kindOf(endpoint);
+    const kind = this.parts.kindOf(endpoint.backendKind);
     supported(kind, [request.protocol]);
-    const desired = desiredAccess(request.protocol, distinct(request.buckets));
+    if (request.rotation && kind.traits?.oneKey)
+      throw invalid(request.fields.rotation, `${ONE_KEY}: leave it out, and rotate by revoking and granting`);
+    const desired = desiredAccess(request.protocol, distinct(request.buckets), request.rotation);
     const most = kind.bucketsPerAccess ?? Number.POSITIVE_INFINITY;
     if (desired.buckets.length > most)
       throw new StorageError(
@@ -123,6 +125,34 @@ export class Accesses implements AccessCalls {
 
   remove(caller: Caller, accountId: string): Promise<Submitted<void>> {
     return this.take(caller, accountId);
+  }
+
+  /**
+   * Grant answers another key afterwards, and the one that was is let in for so long. Meanwhile there are two, and no third: who
+   * asks again is refused until the first has ended, unless with no time for the second.
+   */
+  async rotate(caller: Caller, accountId: string, graceSeconds: number): Promise<Submitted<void>> {
+    const { operation } = await this.parts.operations.submit<void>(caller, async (tx, begin, operationId) => {
+      const row = await lockAccount(tx, caller, accountId);
+      const resource = `account ${accountId}`;
+      if (!row) throw new StorageError('not_found', `there is no ${resource}`, { resource });
+      if (row.state !== 'ready')
+        throw new StorageError('aborted', `${resource} is being granted or revoked; try again`, { resource });
+      const keys = await readKeys(tx, caller.tenantId, row.id);
+      if (this.parts.kindOf(keys.backendKind).traits?.oneKey) throw oneKeyOnly(resource);
+      if (keys.operation !== null) return { value: undefined, join: keys.operation };
+      if (keys.formerUntil !== null && !keys.formerEnds && graceSeconds > 0)
+        throw new StorageError(
+          'failed_precondition',
+          `${resource} has a former key that is let in until ${keys.formerUntil.toISOString()}, and no room for a third: try again then, or with no grace, which ends it and the present one at once`,
+          { resource, retry: 'later' },
+        );
+      const { tenantId, backendId } = caller;
+      await beginRotation(tx, begin, { tenantId, backendId, operationId }, row, graceSeconds);
+      return { value: undefined };
+    });
+    requireSuccess(operation, `account ${accountId}`);
+    return { value: undefined, operation };
   }
 
   private async take(
@@ -234,6 +264,11 @@ export class Accesses implements AccessCalls {
   }
 }
 
+const ONE_KEY = 'this backend has one key for an access and none beside it';
+
+const oneKeyOnly = (resource: string): StorageError =>
+  new StorageError('unimplemented', `${ONE_KEY}: revoke ${resource} and grant it again`, { resource });
+
 /** Told by the names that the caller knows, of which one may stand for several places. */
 export function otherRequest(
   resource: string,
@@ -255,12 +290,4 @@ function distinct(buckets: GrantRequest['buckets']): GrantRequest['buckets'] {
     byId.set(bucket.bucketId, bucket);
   }
   return [...byId.values()];
-}
-
-const KEY_ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
-
-/** In AWS's shapes: a 20-character key id of 32 symbols each, a 40-character secret of 240 random bits. */
-function newCredentials(): AccessCredentials {
-  const id = [...randomBytes(18)].map(byte => KEY_ALPHABET[byte & 31]).join('');
-  return { accessKeyId: `TV${id}`, secretAccessKey: randomBytes(30).toString('base64url') };
 }

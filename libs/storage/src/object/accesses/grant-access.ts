@@ -1,3 +1,4 @@
+import type { Right } from '#backends/object-backend';
 import { defineOperation } from '#operations/definitions/define-operation';
 import { failureOf, type Handling, type Step } from '#operations/definitions/handler';
 import type { LeasedOperation } from '#operations/operation';
@@ -13,6 +14,7 @@ import {
   putPolicies,
   putPrincipal,
   REMOVE,
+  ROTATE_AT,
   readAccessOf,
   removeKey,
   removePrincipal,
@@ -33,7 +35,8 @@ const WANTED = sql(
 );
 const END = sql(
   'access_end',
-  `UPDATE trivet.access SET state = 'ready', stale = false, active_operation = NULL, updated_at = now()
+  `UPDATE trivet.access SET state = 'ready', stale = false, active_operation = NULL, updated_at = now(),
+          rotate_at = coalesce(rotate_at, ${ROTATE_AT})
     WHERE tenant_id = $1 AND id = $2 AND active_operation = $3`,
 );
 const RESEAL = sql(
@@ -133,31 +136,35 @@ function haveKey({ backends, secrets }: AccessNeeds): Step<AccessAtBackend, Acce
       const { operation, call, write } = context;
       const backend = await backends.open(operation.tenantId, operation.backendId);
       if (!backend.traits().issuesKeys) return undefined;
-      const { uid, name, credentials, issued } = work;
+      const { uid, name, credentials, former, issued } = work;
+      const beside = [former ?? []].flat();
       const known =
         credentials !== undefined &&
         (issued ||
           (await call('holdsPrincipal', signal =>
-            backend.holdsPrincipal({ uid, displayName: name, ...credentials }, signal),
+            backend.holdsPrincipal({ uid, displayName: name, ...credentials, beside }, signal),
           )));
       if (!known) {
-        const key = await call('issueKey', signal => backend.issueKey(uid, signal));
+        const key = await call('issueKey', signal => backend.issueKey(uid, signal, former?.accessKeyId));
         const place = credentialsPlace(operation.tenantId, operation.resourceId);
         write(RESEAL, [...rowOf(operation), encodeSealed(secrets.seal(JSON.stringify(key), place))]);
         work.credentials = key;
         work.issued = true;
         return 'again';
       }
-      const rights = work.policies.flatMap(({ name: bucket, grants }) =>
-        grants.filter(grant => grant.uid === uid).map(({ mode }) => ({ bucket, mode })),
-      );
-      await untilInForce(backend, [{ key: credentials, expected: rights }], context, () => neverInForce(name));
+      await untilInForce(backend, [{ key: credentials, expected: rightsOf(work) }], context, () => neverInForce(name));
       return undefined;
     },
   };
 }
 
-const neverInForce = (name: string): StorageError =>
+/** What its key is to open, by the policies that were read. */
+export const rightsOf = ({ uid, policies }: AccessAtBackend): Right[] =>
+  policies.flatMap(({ name: bucket, grants }) =>
+    grants.filter(grant => grant.uid === uid).map(({ mode }) => ({ bucket, mode })),
+  );
+
+export const neverInForce = (name: string): StorageError =>
   new StorageError(
     'failed_precondition',
     `the object store does not let the key of access ${name} do what it was granted: a permissions boundary, a policy of the bucket or of the account forbids it`,

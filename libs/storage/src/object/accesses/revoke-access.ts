@@ -5,6 +5,7 @@ import type { AccessAtBackend } from '#storage/object/accesses/access-at-backend
 import {
   type AccessRequest,
   accessSlots,
+  keysOf,
   mark,
   putPolicies,
   REMOVE,
@@ -16,6 +17,8 @@ import {
 import { grantAccess } from '#storage/object/accesses/grant-access';
 import { refused } from '#storage/object/accesses/late-rights';
 import { narrowAccess } from '#storage/object/accesses/narrow-access';
+import { retireKey } from '#storage/object/accesses/retire-key';
+import { rotateAccess } from '#storage/object/accesses/rotate-access';
 import type { AccessNeeds } from '#storage/object/rights/credentials';
 
 /** Of registered buckets a release may take it as well. */
@@ -33,7 +36,7 @@ export const revokeAccess = defineOperation('access.revoke', {
   resourceKind: 'access',
   class: 'fast',
   slots: accessSlots,
-  negates: () => [grantAccess, narrowAccess],
+  negates: () => [grantAccess, narrowAccess, rotateAccess, retireKey],
   carriedOut: (needs: AccessNeeds): Handling<AccessAtBackend, AccessRequest> => ({
     begin: async (tx, operation) => {
       await mark(tx, operation, 'removing');
@@ -43,7 +46,7 @@ export const revokeAccess = defineOperation('access.revoke', {
       removeKey(needs),
       putPolicies(needs, { grants: false }),
       removePrincipal(needs),
-      refused(needs, () => 'no key'),
+      refused(needs, () => 'no key', keysOf),
     ],
     succeed: (writer, operation) => {
       writer.write(REMOVE, rowOf(operation));

@@ -86,7 +86,7 @@ export class Buckets implements BucketCalls {
 
   async get(caller: EndpointCaller, request: BucketRequest): Promise<BucketView> {
     const { endpoint } = caller;
-    const kind = this.parts.kindOf(endpoint);
+    const kind = this.parts.kindOf(endpoint.backendKind);
     const protocols = supported(kind, request.protocols);
     const asked = Object.keys(request.parameters);
     // Whatever there is: what can never be must not look as if it were waited for.
@@ -162,7 +162,7 @@ export class Buckets implements BucketCalls {
   }
 
   private desired({ endpoint }: EndpointCaller, request: BucketRequest) {
-    const kind = this.parts.kindOf(endpoint);
+    const kind = this.parts.kindOf(endpoint.backendKind);
     kind.checkBucketName(request.name, 'name');
     return desiredBucket(supported(kind, request.protocols), kind.parseBucketParameters(request.parameters));
   }

@@ -1,9 +1,10 @@
+import { randomBytes } from 'node:crypto';
 import { decodeSealed, type SecretBox } from '#platform/crypto/secrets';
 import type { ObjectNeeds } from '#storage/shared/backend-directory';
 
 /**
- * The one key of an account, the same on every repeat: random, and stored sealed before it exists at the backend; where the store
- * issues it, before anybody is told.
+ * The key of an account, the same on every repeat until it is changed: random, and stored sealed before it exists at the backend;
+ * where the store issues it, before anybody is told.
  */
 export interface AccessCredentials {
   accessKeyId: string;
@@ -17,12 +18,15 @@ export interface AccessNeeds extends ObjectNeeds {
   secrets: SecretBox;
 }
 
+/** The key that Grant answers; the one before it, while that is still let in; the one that is to come after it. */
+export type KeyName = 'credentials' | 'former' | 'next';
+
 /** Where the key is sealed. */
-export const credentialsPlace = (tenantId: string, accessId: string) => ({
+export const credentialsPlace = (tenantId: string, accessId: string, name: KeyName = 'credentials') => ({
   tenantId,
   table: 'access',
   rowId: accessId,
-  column: 'credentials',
+  column: name,
 });
 
 export const openCredentials = (
@@ -30,5 +34,14 @@ export const openCredentials = (
   tenantId: string,
   accessId: string,
   sealed: Buffer,
+  name: KeyName = 'credentials',
 ): AccessCredentials =>
-  JSON.parse(secrets.openText(decodeSealed(sealed), credentialsPlace(tenantId, accessId))) as AccessCredentials;
+  JSON.parse(secrets.openText(decodeSealed(sealed), credentialsPlace(tenantId, accessId, name))) as AccessCredentials;
+
+const KEY_ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
+
+/** In AWS's shapes: a 20-character key id of 32 symbols each, a 40-character secret of 240 random bits. */
+export function newCredentials(): AccessCredentials {
+  const id = [...randomBytes(18)].map(byte => KEY_ALPHABET[byte & 31]).join('');
+  return { accessKeyId: `TV${id}`, secretAccessKey: randomBytes(30).toString('base64url') };
+}

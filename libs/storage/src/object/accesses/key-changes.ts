@@ -1,0 +1,63 @@
+/** How changes of the key of an access begin: asked for, or because their time has come. */
+import type { Begin } from '#operations/accepting/operations';
+import type { Tx } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
+import { type AccessOwner, type AccessRow, grantedBuckets } from '#storage/object/accesses/access-store';
+import { retireKey } from '#storage/object/accesses/retire-key';
+import { rotateAccess } from '#storage/object/accesses/rotate-access';
+
+export interface KeyState {
+  /** What changes its keys now. */
+  operation: string | null;
+  formerUntil: Date | null;
+  formerEnds: boolean;
+  rotates: boolean;
+  backendKind: string;
+}
+
+const READ = sql(
+  'access_read_keys',
+  `SELECT a.key_operation AS operation, a.former_until AS "formerUntil", b.kind AS "backendKind",
+          coalesce(a.former_until <= now(), false) AS "formerEnds", coalesce(a.rotate_at <= now(), false) AS rotates
+     FROM trivet.access a JOIN trivet.backend b ON b.tenant_id = a.tenant_id AND b.id = a.backend_id
+    WHERE a.tenant_id = $1 AND a.id = $2`,
+);
+const BEGIN = sql(
+  'access_begin_key_change',
+  'UPDATE trivet.access SET key_operation = $3, updated_at = now() WHERE tenant_id = $1 AND id = $2',
+);
+
+/** Of an access that is locked. */
+export async function readKeys(tx: Tx, tenantId: string, accessId: string): Promise<KeyState> {
+  const [row] = await tx.query<KeyState>(READ, [tenantId, accessId]);
+  return row!;
+}
+
+type Place = AccessOwner & { operationId: string };
+
+export async function beginRotation(
+  tx: Tx,
+  begin: Begin,
+  place: Place,
+  row: AccessRow,
+  graceSeconds: number,
+): Promise<void> {
+  const resources = await claim(tx, place, row);
+  const after = { graceSeconds };
+  await begin(rotateAccess, {
+    resourceId: row.id,
+    resourceName: row.name,
+    after,
+    request: { resources, graceSeconds },
+  });
+}
+
+export async function beginRetirement(tx: Tx, begin: Begin, place: Place, row: AccessRow): Promise<void> {
+  const resources = await claim(tx, place, row);
+  await begin(retireKey, { resourceId: row.id, resourceName: row.name, request: { resources } });
+}
+
+async function claim(tx: Tx, place: Place, row: AccessRow): Promise<string[]> {
+  await tx.query(BEGIN, [place.tenantId, row.id, place.operationId]);
+  return (await grantedBuckets(tx, place, row.id)).map(({ id }) => id);
+}

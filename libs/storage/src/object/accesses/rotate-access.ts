@@ -1,0 +1,131 @@
+import { defineOperation } from '#operations/definitions/define-operation';
+import { failureOf, type Handling, type Step } from '#operations/definitions/handler';
+import { encodeSealed } from '#platform/crypto/secrets';
+import { sql } from '#platform/database/sql';
+import { StorageError } from '#platform/errors';
+import type { AccessAtBackend } from '#storage/object/accesses/access-at-backend';
+import {
+  type AccessRequest,
+  accessSlots,
+  putPrincipal,
+  ROTATE_AT,
+  readAccessOf,
+  rowOf,
+} from '#storage/object/accesses/access-work';
+import { neverInForce, rightsOf } from '#storage/object/accesses/grant-access';
+import {
+  type AccessCredentials,
+  type AccessNeeds,
+  credentialsPlace,
+  newCredentials,
+} from '#storage/object/rights/credentials';
+import { untilInForce } from '#storage/object/rights/until-in-force';
+
+export interface RotateAccessRequest extends AccessRequest {
+  /** So long the key that was is let in after Grant answers the next one. */
+  graceSeconds: number;
+}
+
+const KEEP_NEXT = sql(
+  'access_keep_next_key',
+  `INSERT INTO trivet.secret (tenant_id, owner_table, owner_id, name, sealed) VALUES ($1, 'access', $2, 'next', $3)
+   ON CONFLICT (tenant_id, owner_table, owner_id, name) DO UPDATE SET sealed = EXCLUDED.sealed`,
+);
+const SWITCH = sql(
+  'access_switch_keys',
+  `WITH former AS (
+     INSERT INTO trivet.secret (tenant_id, owner_table, owner_id, name, sealed) VALUES ($1, 'access', $2, 'former', $5)
+     ON CONFLICT (tenant_id, owner_table, owner_id, name) DO UPDATE SET sealed = EXCLUDED.sealed
+   ), next AS (
+     DELETE FROM trivet.secret WHERE tenant_id = $1 AND owner_table = 'access' AND owner_id = $2 AND name = 'next'
+   ), current AS (
+     UPDATE trivet.secret SET sealed = $4
+      WHERE tenant_id = $1 AND owner_table = 'access' AND owner_id = $2 AND name = 'credentials'
+   )
+   UPDATE trivet.access
+      SET key_operation = NULL, former_until = now() + $6 * interval '1 second', rotate_at = ${ROTATE_AT}, updated_at = now()
+    WHERE tenant_id = $1 AND id = $2 AND key_operation = $3`,
+);
+/** By itself it is tried again in an hour. */
+const NOT_ROTATED = sql(
+  'access_not_rotated',
+  `WITH next AS (
+     DELETE FROM trivet.secret WHERE tenant_id = $1 AND owner_table = 'access' AND owner_id = $2 AND name = 'next'
+   )
+   UPDATE trivet.access
+      SET key_operation = NULL, stale = stale OR $4, updated_at = now(),
+          rotate_at = CASE WHEN rotate_at <= now() THEN now() + interval '1 hour' ELSE rotate_at END
+    WHERE tenant_id = $1 AND id = $2 AND key_operation = $3`,
+);
+
+/**
+ * Another key for an access: a second one beside the first, which Grant answers once the store lets it in. The first one stays
+ * until its time is over, and then goes by an operation of its own (retire-key.ts). Until the switch is committed nobody has
+ * heard of the new key, so whatever ends the operation before takes it away; afterwards nothing can fail any more.
+ */
+export const rotateAccess = defineOperation('access.rotate', {
+  resourceKind: 'access',
+  class: 'fast',
+  slots: (id, request: RotateAccessRequest) => accessSlots(id, request),
+  carriedOut: (needs: AccessNeeds): Handling<AccessAtBackend, RotateAccessRequest> => ({
+    begin: (tx, operation) => readAccessOf(tx, needs.secrets, operation),
+    steps: [haveNext(needs), putPrincipal(needs, ({ next }) => next), letIn(needs)],
+    undo: [putPrincipal(needs)],
+    succeed: (writer, operation, { credentials, next }) => {
+      const { tenantId, resourceId } = operation;
+      const seal = (key: AccessCredentials | undefined, name: 'credentials' | 'former') =>
+        encodeSealed(needs.secrets.seal(JSON.stringify(key), credentialsPlace(tenantId, resourceId, name)));
+      const keys = [seal(next, 'credentials'), seal(credentials, 'former')];
+      writer.write(SWITCH, [...rowOf(operation), operation.id, ...keys, operation.request.graceSeconds]);
+      return undefined;
+    },
+    fail: (writer, operation) => writer.write(NOT_ROTATED, [...rowOf(operation), operation.id, false]),
+    giveUp: {
+      leaves:
+        'the key is the one that it was; the store may have another one beside it, which nobody has and the next Grant takes away',
+      write: (writer, operation) => writer.write(NOT_ROTATED, [...rowOf(operation), operation.id, true]),
+    },
+  }),
+});
+
+/** Sealed and committed before it is used: a key whose secret was lost with a worker is taken away by the steps that follow. */
+function haveNext({ backends, secrets }: AccessNeeds): Step<AccessAtBackend, RotateAccessRequest> {
+  return {
+    name: 'next-key',
+    calls: ['issueKey'],
+    portioned: true,
+    run: async (work, { operation, call, write }) => {
+      if (work.next) return undefined;
+      const { uid, name, credentials } = work;
+      if (!credentials)
+        throw new StorageError(
+          'failed_precondition',
+          `the key of access ${name} is not kept: revoke it, and grant it again`,
+        );
+      const backend = await backends.open(operation.tenantId, operation.backendId);
+      const key = backend.traits().issuesKeys
+        ? await call('issueKey', signal => backend.issueKey(uid, signal, credentials.accessKeyId))
+        : newCredentials();
+      const place = credentialsPlace(operation.tenantId, operation.resourceId, 'next');
+      write(KEEP_NEXT, [...rowOf(operation), encodeSealed(secrets.seal(JSON.stringify(key), place))]);
+      work.next = key;
+      return 'again';
+    },
+  };
+}
+
+function letIn({ backends }: AccessNeeds): Step<AccessAtBackend, RotateAccessRequest> {
+  return {
+    name: 'let-in',
+    where: 'late',
+    calls: ['isInForce'],
+    run: async (work, context) => {
+      const { tenantId, backendId } = context.operation;
+      if (failureOf(context.operation) || !work.next) return undefined;
+      const backend = await backends.open(tenantId, backendId);
+      const questions = [{ key: work.next, expected: rightsOf(work) }];
+      await untilInForce(backend, questions, context, () => neverInForce(work.name));
+      return undefined;
+    },
+  };
+}
