@@ -4,7 +4,7 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readJoinToken } from '#platform/crypto/join-token';
 import { PACKAGE_ROOT, programFile } from '#platform/package-root';
-import { SESSION_CONNECTOR_FLAGS } from '#platform/process/node-flags';
+import { CONNECTOR_ENVIRONMENT, SESSION_CONNECTOR_FLAGS } from '#platform/process/node-flags';
 import { Authority } from '#tenancy/clusters/authority';
 import { AdminHouse } from '#test/admin/admin-house';
 import { CbtClient } from '#test/cbt/client';
@@ -130,6 +130,7 @@ export class SessionAppliance {
       env: {
         PATH: '/usr/bin:/bin',
         NODE_NO_WARNINGS: '1',
+        ...CONNECTOR_ENVIRONMENT,
         TRIVET_HOME: home,
         TRIVET_GATEWAYS: `127.0.0.1:${this.clusterPort}`,
         TRIVET_CONNECTOR_SOCKETS: `blocks=unix://${home}/csi.sock`,
