@@ -277,10 +277,13 @@ export class SessionCluster {
 
   async client(token: string): Promise<KubeClient> {
     const path = join(this.folder, `${token}.kubeconfig`);
-    const user = { connector: CONNECTOR, sidecar: SIDECAR }[token] ?? token;
-    const text = this.real ? await this.real.kubeconfig(user, 'default') : this.standIn!.kubeconfig(token);
-    writeFileSync(path, text);
+    writeFileSync(path, await this.kubeconfig(token));
     return KubeClient.connect(path);
+  }
+
+  async kubeconfig(token: string, namespace = 'default'): Promise<string> {
+    const user = { connector: CONNECTOR, sidecar: SIDECAR }[token] ?? token;
+    return this.real ? this.real.kubeconfig(user, namespace) : this.standIn!.kubeconfig(token, namespace);
   }
 
   async webhook(now?: () => number): Promise<SessionWebhook> {
