@@ -101,15 +101,6 @@ const apart = {
   },
 };
 
-/** V8 keeps a text with any other letter in two bytes a letter, and decodes it more slowly. */
-const ascii = {
-  name: 'ascii',
-  renderChunk: (code, _chunk) => {
-    const escaped = code.replace(/[^\0-\x7f]/g, letter => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`);
-    return { code: escaped, map: null };
-  },
-};
-
 /** Optional packages that are not there: who asks for them looks whether they are. */
 const isAbsent = ({ code, id = '' }) => code === 'UNRESOLVED_IMPORT' && id.includes('/node_modules/');
 
@@ -118,7 +109,7 @@ async function bundle(name, entry) {
     input: join(DIST, entry),
     cwd: ROOT,
     platform: 'node',
-    plugins: [builtins, apart, ours, packages, ascii],
+    plugins: [builtins, apart, ours, packages],
     // Of others their package.json says it.
     treeshake: { moduleSideEffects: id => (SELECTED.test(id) ? false : undefined) },
     onLog(level, log, handle) {
@@ -140,6 +131,63 @@ async function bundle(name, entry) {
     sourcemapExcludeSources: true,
   });
   await build.close();
+  inAscii(join(BEGUN, `${name}.bundle.js`));
+}
+
+/**
+ * V8 keeps a text with any other letter in two bytes a letter, and decodes it more slowly. Not a plugin of the bundler, whose last step writes
+ * letters as they are. The map says of what comes after one on its line that it is as much further on.
+ */
+function inAscii(file) {
+  const map = JSON.parse(readFileSync(`${file}.map`, 'utf8'));
+  const lines = readFileSync(file, 'utf8').split('\n');
+  const mapped = map.mappings.split(';');
+  for (const [at, line] of lines.entries()) {
+    const columns = Array.from(line.matchAll(OTHER), ({ index }) => index);
+    if (columns.length === 0) continue;
+    if (ESCAPED.test(line))
+      throw new Error(`${file}:${at + 1} has a backslash before a letter that is to be written otherwise`);
+    lines[at] = line.replace(OTHER, letter => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`);
+    if (mapped[at]) mapped[at] = movedOn(mapped[at], columns);
+  }
+  writeFileSync(file, lines.join('\n'));
+  writeFileSync(`${file}.map`, JSON.stringify({ ...map, mappings: mapped.join(';') }));
+}
+
+const OTHER = /[^\0-\x7f]/g;
+const ESCAPED = /\\[^\0-\x7f]/;
+/** Of \uXXXX, beside the letter itself. */
+const LONGER = 5;
+const DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
+
+/** Segments of a line. The first number of each is how far its column is from that of the one before, in base64 VLQ. */
+function movedOn(segments, columns) {
+  let column = 0;
+  let passed = 0;
+  const moved = segments.split(',').map(segment => {
+    const [first] = /^[g-z0-9+/]*[A-Za-f]/.exec(segment);
+    const delta = distanceIn(first);
+    column += delta;
+    const before = passed;
+    while (columns[passed] < column) passed++;
+    return `${written(delta + (passed - before) * LONGER)}${segment.slice(first.length)}`;
+  });
+  return moved.join(',');
+}
+
+/** Columns only grow, so the sign, which is the last bit, is none. */
+const distanceIn = digits =>
+  [...digits].reduce((sum, digit, at) => sum + (DIGITS.indexOf(digit) % 32) * 32 ** at, 0) / 2;
+
+function written(distance) {
+  let rest = distance * 2;
+  let digits = '';
+  do {
+    const digit = rest % 32;
+    rest = Math.floor(rest / 32);
+    digits += DIGITS[digit + (rest > 0 ? 32 : 0)];
+  } while (rest > 0);
+  return digits;
 }
 
 function starter(name) {

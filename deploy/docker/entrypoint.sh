@@ -21,6 +21,7 @@ case $role in
     # The client of Kubernetes takes more than the rest.
     heap=64
     [ -z "${TRIVET_KUBERNETES:-}" ] || heap=128
+    export MALLOC_ARENA_MAX=1
     exec node "--max-old-space-size=$heap" --max-semi-space-size=1 --no-opt --v8-pool-size=0 "$root/dist/programs/connector.js"
     ;;
   migrate | demo | doctor | completion | tenant | user | token | backend | endpoint | cluster | operation | queue | storage-host | audit | bucket | volume | snapshot | snapshot-session | backup | host | pool | protection | policy | appliance | rewrap)

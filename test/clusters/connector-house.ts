@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { programFile } from '#platform/package-root';
-import { CONNECTOR_FLAGS } from '#platform/process/node-flags';
+import { CONNECTOR_ENVIRONMENT, CONNECTOR_FLAGS } from '#platform/process/node-flags';
 import { AdminHouse, type HouseTenant } from '#test/admin/admin-house';
 import { CbtClient } from '#test/cbt/client';
 import { CosiClient } from '#test/cosi/client';
@@ -145,6 +145,7 @@ export class ConnectorHouse {
       env: {
         PATH: '/usr/bin:/bin',
         NODE_NO_WARNINGS: '1',
+        ...CONNECTOR_ENVIRONMENT,
         TRIVET_HOME: home,
         TRIVET_GATEWAYS: this.ports.map(at => `127.0.0.1:${at}`).join(),
         TRIVET_CONNECTOR_SOCKETS: `${BUCKETS}=unix://${cosi},${BLOCKS}=unix://${csi}`,

@@ -4,7 +4,7 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readJoinToken } from '#platform/crypto/join-token';
 import { PACKAGE_ROOT, programFile } from '#platform/package-root';
-import { SESSION_CONNECTOR_FLAGS } from '#platform/process/node-flags';
+import { CONNECTOR_ENVIRONMENT, SESSION_CONNECTOR_FLAGS } from '#platform/process/node-flags';
 import { Authority } from '#tenancy/clusters/authority';
 import { AdminHouse } from '#test/admin/admin-house';
 import { CbtClient } from '#test/cbt/client';
@@ -12,12 +12,13 @@ import { ClusterClient, type Identity, newKey } from '#test/clusters/cluster-cli
 import type { DriverSnapshot, DriverVolume, RealDriver } from '#test/csp/driver-client';
 import { DaemonProcess } from '#test/support/appliance';
 import { freePort } from '#test/support/free-port';
-import { OWN_NAMESPACE, SessionCluster } from '#test/support/kube/session-cluster';
+import { DRIVER, OWN_NAMESPACE, SessionCluster } from '#test/support/kube/session-cluster';
 import { until } from '#test/support/parts';
 import { ControlClient } from '../../apps/connector/src/control-client.js';
+import { CONFIGURATIONS, type ServiceConfiguration } from '../../apps/connector/src/sessions/resources.js';
+import { orNothing } from '../../apps/connector/src/sessions/snapshot-handles.js';
 
 export const MIB = 1024 ** 2;
-const CONFIGURATIONS = 'cbt.storage.k8s.io/snapshotserviceconfigurations';
 const OTHER_CLOCK = join(PACKAGE_ROOT, 'dist', 'test', 'hosts', 'other-clock.js');
 
 interface ConnectorOptions {
@@ -123,13 +124,14 @@ export class SessionAppliance {
     mkdirSync(home, { recursive: true });
     const files = { 'tls.crt': cluster.pair.cert, 'tls.key': cluster.pair.key, token: await this.joinToken(name) };
     for (const [file, text] of Object.entries(files)) writeFileSync(join(home, file), `${text}\n`, { mode: 0o600 });
-    writeFileSync(join(home, 'kubeconfig'), cluster.api.kubeconfig('connector', OWN_NAMESPACE));
+    writeFileSync(join(home, 'kubeconfig'), await cluster.kubeconfig('connector', OWN_NAMESPACE));
     const [health, webhook, cbt] = [await freePort(), await freePort(), await freePort()];
     const address = `localhost:${cbt}`;
     const child = spawn(process.execPath, [...SESSION_CONNECTOR_FLAGS, programFile('connector')], {
       env: {
         PATH: '/usr/bin:/bin',
         NODE_NO_WARNINGS: '1',
+        ...CONNECTOR_ENVIRONMENT,
         TRIVET_HOME: home,
         TRIVET_GATEWAYS: `127.0.0.1:${this.clusterPort}`,
         TRIVET_CONNECTOR_SOCKETS: `blocks=unix://${home}/csi.sock`,
@@ -155,9 +157,10 @@ export class SessionAppliance {
     };
     this.connectors.push(connector);
     await connector.process.ready();
-    await until('its address is published', () => {
-      const published = cluster.api.stored.of(CONFIGURATIONS).get('csi.hpe.com')?.spec as { address: string };
-      return published?.address === address;
+    const published = { name: DRIVER };
+    await until('its address is published', async () => {
+      const found = await orNothing(cluster.admin.get<ServiceConfiguration>(CONFIGURATIONS, published));
+      return found?.spec.address === address;
     });
     return connector;
   }

@@ -10,7 +10,12 @@ import { type Config, EXIT_CONFIG, loadConfig } from '#platform/config/config';
 import { oidcSettings } from '#platform/config/oidc-settings';
 import { registry, startProcessMetrics } from '#platform/metrics/metrics';
 import { PACKAGE_ROOT } from '#platform/package-root';
-import { CONNECTOR_FLAGS, NODE_FLAGS, SESSION_CONNECTOR_FLAGS } from '#platform/process/node-flags';
+import {
+  CONNECTOR_ENVIRONMENT,
+  CONNECTOR_FLAGS,
+  NODE_FLAGS,
+  SESSION_CONNECTOR_FLAGS,
+} from '#platform/process/node-flags';
 import '#admin/requests/call-metrics';
 import '#cbt/cbt-metrics';
 import '#cosi/cosi-metrics';
@@ -356,6 +361,8 @@ describe('Kubernetes manifests', () => {
         .filter(word => word.startsWith('--'));
     expect(flags({})).toEqual([...CONNECTOR_FLAGS]);
     expect(flags({ TRIVET_KUBERNETES: 'in-cluster' })).toEqual([...SESSION_CONNECTOR_FLAGS]);
+    const environment = Object.entries(CONNECTOR_ENVIRONMENT).map(entry => `${entry.join('=')}\n`);
+    expect(entrypoint(folder, ['connector']).stderr).toBe(environment.join(''));
   });
 
   it.each(['gateway', 'worker', 'migrate'])('%s gets settings that it accepts, and only the secrets it reads', role => {

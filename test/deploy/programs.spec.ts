@@ -56,6 +56,11 @@ describe('the client for Kubernetes', () => {
 });
 
 describe('what is bundled', () => {
+  it.each(['gateway', 'worker', 'connector', 'trivet', 'kubernetes'])('has one byte for each letter: %s', name => {
+    const text = readFileSync(programFile('connector').replace('connector.js', `${name}.bundle.js`), 'utf8');
+    expect(text.match(/.{0,20}[^\0-\x7f]/)).toBeNull();
+  });
+
   it('names our sources in the trace of an error', () => {
     const { status, stderr } = spawnSync(process.execPath, [...NODE_FLAGS, programFile('test-worker')], {
       env: { PATH: '/usr/bin:/bin', TRIVET_FAILPOINT: 'nonsense' },

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { Admission, type AdmissionRequest, type Resolve } from '#test/support/kube/admission';
+import { problemsOfKnown, problemsOfMetadata, requireFitting } from '#test/support/kube/object-checks';
 import { type Attributes, Rbac, type UserInfo } from '#test/support/kube/rbac';
 import { type Asked, type Resource, Resources } from '#test/support/kube/resources';
 import { type KubeObject, keyOf, StatusError, StoredObjects } from '#test/support/kube/stored-objects';
@@ -31,6 +32,8 @@ export class KubeApiServer {
   readonly admission: Admission;
   /** Each call that came in. */
   readonly calls: CountedCall[] = [];
+  /** Beside those of manifests. */
+  readonly namespaces = new Set(['default']);
   /** How often somebody has connected. */
   connections = 0;
   /** Whose each is; without audiences it is for this API server itself. */
@@ -92,8 +95,10 @@ export class KubeApiServer {
   apply(documents: readonly unknown[], { namespace, caBundle }: { namespace?: string; caBundle?: string } = {}): void {
     this.rbac.add(documents, namespace);
     this.admission.add(documents, caBundle);
-    for (const each of documents as KubeObject[])
+    for (const each of documents as KubeObject[]) {
       if (each?.kind === 'CustomResourceDefinition') this.resources.define(each);
+      if (each?.kind === 'Namespace') this.namespaces.add(each.metadata.name);
+    }
   }
 
   private async answer(request: IncomingMessage, reply: ServerResponse): Promise<void> {
@@ -141,7 +146,8 @@ export class KubeApiServer {
     }
     const before = this.stored.get(resource.key, key);
     const given = verb === 'patch' ? (merged(before, body) as KubeObject) : body!;
-    if (verb === 'update' && subresource && !given.metadata.resourceVersion)
+    requireFitting(asked, given);
+    if (verb === 'update' && resource.group !== 'events.k8s.io' && !given.metadata.resourceVersion)
       throw new StatusError(422, 'Invalid', 'metadata.resourceVersion: must be specified for an update');
     const next = this.fitted(
       resource,
@@ -157,6 +163,12 @@ export class KubeApiServer {
   private async create(asked: Asked): Promise<object> {
     const { resource, namespace, body } = asked;
     if (body?.kind !== resource.kind) throw new StatusError(400, 'BadRequest', `expected a ${resource.kind}`);
+    requireFitting(asked, body);
+    // The only one that a real one answers without a reason.
+    if (body.metadata.resourceVersion)
+      throw new StatusError(500, '', 'resourceVersion should not be set on objects to be created');
+    if (namespace && !this.namespaces.has(namespace))
+      throw new StatusError(404, 'NotFound', `namespaces "${namespace}" not found`);
     const given: KubeObject = { ...body, metadata: { ...body.metadata, ...(namespace ? { namespace } : {}) } };
     if (resource.hasStatus) delete given.status;
     const mutated = await this.admission.mutate(this.admissionOf('CREATE', asked, given, null));
@@ -188,11 +200,11 @@ export class KubeApiServer {
 
   /** As it is stored: pruned, with defaults, checked. */
   private fitted({ schema, hasStatus }: Resource, given: KubeObject, before: KubeObject | undefined): KubeObject {
-    if (!schema) return given;
-    const next = withDefaults(prune(given, schema), schema) as KubeObject;
+    const next = schema ? (withDefaults(prune(given, schema), schema) as KubeObject) : given;
     // Of a new one there is no status yet: its default is read, not stored.
-    if (!before && hasStatus) delete next.status;
-    const problems = problemsOf(next, schema, before);
+    if (schema && !before && hasStatus) delete next.status;
+    const problems = [...problemsOfMetadata(next.metadata), ...problemsOfKnown(next)];
+    if (schema) problems.push(...problemsOf(next, schema, before));
     if (problems.length > 0) throw new StatusError(422, 'Invalid', `${given.kind} is invalid: ${problems.join('; ')}`);
     return next;
   }
@@ -209,6 +221,8 @@ export class KubeApiServer {
       groups?: string[];
       resourceAttributes?: Attributes;
     };
+    if (plural === 'tokenreviews' && !spec.token)
+      throw new StatusError(400, 'BadRequest', 'token is required for TokenReview in authentication');
     if (plural === 'tokenreviews') return { ...body, status: this.reviewed(spec.token ?? '', spec.audiences ?? OWN) };
     const { user = '', groups = [], resourceAttributes } = spec;
     return { ...body, status: { allowed: this.rbac.allows({ username: user, groups }, resourceAttributes!) } };

@@ -62,6 +62,13 @@ export const sessionManifests = (): KubeObject[] =>
 export const communityManifests = (): KubeObject[] =>
   readdirSync(join(HERE, 'community')).flatMap(file => documentsIn(join(HERE, 'community', file)));
 
+const namespaces = (): object[] =>
+  [OWN_NAMESPACE, 'apps', 'other', 'secret', 'backups'].map(name => ({
+    apiVersion: 'v1',
+    kind: 'Namespace',
+    metadata: { name },
+  }));
+
 /** By what is stored of it: a Failed one ends its time to live after it was decided, and a Ready one after its session was opened. */
 export const decidedAfterMs = ({ metadata, status }: SessionRequest, ttlMs = TTL_MS): number =>
   Date.parse(status!.expiryTime!) - ttlMs - Date.parse(metadata.creationTimestamp!);
@@ -137,6 +144,7 @@ export class SessionCluster {
       api.stored.aheadMs = aheadMs;
       cluster = new SessionCluster(folder, pair, api, undefined);
       await api.start();
+      api.apply(namespaces());
       api.apply(sessionManifests(), { namespace: OWN_NAMESPACE, caBundle });
       if (hasCommunity) api.apply(communityManifests());
       api.tokens.set('connector', { username: CONNECTOR });
@@ -154,8 +162,7 @@ export class SessionCluster {
     const cluster = new SessionCluster(folder, pair, undefined, real);
     const front = await cluster.openFront();
     const caBundle = Buffer.from(pair.cert).toString('base64');
-    const namespaces = [OWN_NAMESPACE, 'apps', 'other', 'secret', 'backups'];
-    await real.apply(namespaces.map(name => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })));
+    await real.apply(namespaces());
     await real.apply(documentsIn(join(HERE, 'snapshot-definitions.yaml')));
     const counts = (kind: string): boolean =>
       /^CustomResourceDefinition$|WebhookConfiguration$|^(Cluster)?Role(Binding)?$|^ServiceAccount$/.test(kind);
@@ -270,10 +277,13 @@ export class SessionCluster {
 
   async client(token: string): Promise<KubeClient> {
     const path = join(this.folder, `${token}.kubeconfig`);
-    const user = { connector: CONNECTOR, sidecar: SIDECAR }[token] ?? token;
-    const text = this.real ? await this.real.kubeconfig(user, 'default') : this.standIn!.kubeconfig(token);
-    writeFileSync(path, text);
+    writeFileSync(path, await this.kubeconfig(token));
     return KubeClient.connect(path);
+  }
+
+  async kubeconfig(token: string, namespace = 'default'): Promise<string> {
+    const user = { connector: CONNECTOR, sidecar: SIDECAR }[token] ?? token;
+    return this.real ? this.real.kubeconfig(user, namespace) : this.standIn!.kubeconfig(token, namespace);
   }
 
   async webhook(now?: () => number): Promise<SessionWebhook> {

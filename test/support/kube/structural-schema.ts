@@ -49,9 +49,17 @@ export function withDefaults(value: unknown, schema: Schema): unknown {
 }
 
 const FORMATS: Record<string, (text: string) => boolean> = {
-  byte: text => /^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(text),
-  'date-time': text => /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/.test(text),
+  // Nothing is none, though it is the base64 of no bytes.
+  byte: text => /^(?!$)([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(text),
+  'date-time': text => /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/.test(text) && isDay(text),
 };
+
+/** Of JavaScript the 31st of February is one in March. */
+function isDay(text: string): boolean {
+  const day = text.slice(0, 10);
+  const at = new Date(`${day}T00:00:00Z`);
+  return !Number.isNaN(at.getTime()) && at.toISOString().startsWith(day);
+}
 
 const ofType = (value: unknown): string =>
   Array.isArray(value) ? 'array' : Number.isInteger(value) ? 'integer' : typeof value;
@@ -79,8 +87,9 @@ export function problemsOf(value: unknown, schema: Schema, old?: unknown, path =
 
 function problemsOfText(text: string, schema: Schema, at: string): string[] {
   const problems: string[] = [];
-  if (text.length < (schema.minLength ?? 0)) problems.push(`${at}: should be at least ${schema.minLength} chars long`);
-  if (text.length > (schema.maxLength ?? Number.POSITIVE_INFINITY))
+  const { length } = [...text];
+  if (length < (schema.minLength ?? 0)) problems.push(`${at}: should be at least ${schema.minLength} chars long`);
+  if (length > (schema.maxLength ?? Number.POSITIVE_INFINITY))
     problems.push(`${at}: Too long: may not be more than ${schema.maxLength} bytes`);
   if (schema.pattern && !new RegExp(schema.pattern).test(text))
     problems.push(`${at}: should match '${schema.pattern}'`);

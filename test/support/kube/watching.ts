@@ -24,8 +24,26 @@ const isAsked = (query: URLSearchParams, namespace: string | undefined, object: 
   selects(query.get('labelSelector'), object) &&
   (query.get('fieldSelector') ?? `metadata.name=${object.metadata.name}`) === `metadata.name=${object.metadata.name}`;
 
+const LABEL =
+  /^([a-zA-Z0-9.-]+\/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?(=([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?)?$/;
+const FIELD = /^metadata\.(name|namespace)=[^,]*$/;
+
+/** What cannot be asked for. Of sorts that an API server has and nobody asks for here, too. */
+function requireSense(query: URLSearchParams): void {
+  const labels = (query.get('labelSelector') ?? '').split(',').filter(term => term !== '');
+  const sensible: Record<string, boolean> = {
+    labelSelector: labels.every(term => LABEL.test(term)),
+    fieldSelector: FIELD.test(query.get('fieldSelector') ?? 'metadata.name='),
+    limit: /^\d*$/.test(query.get('limit') ?? ''),
+    continue: /^(\d+ .+)?$/.test(query.get('continue') ?? ''),
+  };
+  for (const [name, isSensible] of Object.entries(sensible))
+    if (!isSensible) throw new StatusError(400, 'BadRequest', `${name}: ${query.get(name)} is none`);
+}
+
 /** A page begins after the last name of the one before. */
 export function listOf(stored: StoredObjects, { resource, namespace, query }: Asked, shown: Shown): object {
+  requireSense(query);
   const [version, after] = (query.get('continue') ?? '').split(' ');
   const found = [...stored.of(resource.key)]
     .filter(([key, object]) => (!after || key > after) && isAsked(query, namespace, object))
@@ -45,6 +63,7 @@ export function listOf(stored: StoredObjects, { resource, namespace, query }: As
 /** Ends at its time, as a real one does; what is too old is told within the stream. */
 export function serveWatch(stored: StoredObjects, asked: Asked, reply: ServerResponse, shown: Shown): void {
   const { resource, namespace, query } = asked;
+  requireSense(query);
   const from = Number(query.get('resourceVersion') ?? Number.NaN);
   if (Number.isNaN(from)) throw new StatusError(400, 'BadRequest', 'a watch needs a resourceVersion here');
   reply.writeHead(200, { 'content-type': 'application/json' });

@@ -1,4 +1,5 @@
 import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
@@ -16,7 +17,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vites
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { DRIVER, isReal, log, OWN_NAMESPACE, SessionCluster } from '#test/support/kube/session-cluster';
 import { SNAPSHOT_CONTENTS, VOLUME_SNAPSHOTS } from './resources.js';
-import { SessionSidecar } from './session-sidecar.js';
+import { RECONNECT_MS, SessionSidecar } from './session-sidecar.js';
 
 /** The sidecar between a client of the text and a service as Trivet's, which here says what it was asked. */
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
@@ -270,6 +271,48 @@ describe('the sidecar', () => {
     );
     expect((await call('GetAllocated', { snapshot: 'first', session_token: name })).code).toBe(status.UNAUTHENTICATED);
     expect(asked).toEqual([]);
+  });
+
+  it('asks for its socket again within seconds, however long no gateway was there', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const path = join(folder, 'away.sock');
+    let tried = 0;
+    // As the connector's own socket does.
+    const away = createServer(socket => {
+      tried++;
+      socket.destroy();
+    });
+    await new Promise<void>(resolve => away.listen(path, resolve));
+    const kube = Object.assign(await cluster.client('sidecar'), { namespace: OWN_NAMESPACE });
+    const parts = { kube, socketPath: path, driver: DRIVER, log };
+    const door = await SessionSidecar.open(parts, cluster.pair, { host: '127.0.0.1', port: 0 });
+    const caller = new Client(`127.0.0.1:${door.port}`, credentials.createSsl(Buffer.from(cluster.pair.ca)));
+    try {
+      const { requestSerialize, responseDeserialize } = METHODS.GetAllocated!;
+      const asked = { session_token: token, volume_id: 'v', snapshot: 'first' };
+      const stream = caller.makeServerStreamRequest(
+        '/SnapshotMetadata/GetAllocated',
+        requestSerialize,
+        responseDeserialize,
+        asked,
+      );
+      const code = new Promise(resolve => stream.once('error', (error: ServiceError) => resolve(error.code)));
+      stream.resume();
+      expect(await code).toBe(status.UNAVAILABLE);
+      for (let round = 0; round < 8; round++) {
+        const before = tried;
+        // The longest that it waits, and a fifth of it by chance.
+        vi.advanceTimersByTime(RECONNECT_MS * 1.2);
+        const until = performance.now() + 5_000;
+        while (tried === before && performance.now() < until) await new Promise(resolve => setImmediate(resolve));
+        expect(tried, `round ${round}`).toBeGreaterThan(before);
+      }
+    } finally {
+      vi.useRealTimers();
+      caller.close();
+      await door.close(0);
+      away.close();
+    }
   });
 
   it.skipIf(isReal)('is UNAVAILABLE while the API server is away', async () => {

@@ -49,6 +49,8 @@ const TOKEN = /^[a-z0-9]{32,63}$/;
 const INVALID_TOKEN = 'the session token is invalid or has expired';
 const MAX_RECEIVE_BYTES = 64 * 1024;
 const KEEPALIVE_MS = 30_000;
+/** Of the library's own two minutes readers would be refused for as long after gateways are back. */
+export const RECONNECT_MS = 2_000;
 
 export interface SidecarParts {
   kube: KubeClient;
@@ -68,7 +70,9 @@ export class SessionSidecar {
   private listener: TlsListener | undefined;
 
   private constructor(private readonly parts: SidecarParts) {
-    this.upstream = new Client(`unix:${parts.socketPath}`, credentials.createInsecure());
+    this.upstream = new Client(`unix:${parts.socketPath}`, credentials.createInsecure(), {
+      'grpc.max_reconnect_backoff_ms': RECONNECT_MS,
+    });
     this.health.setStatus('', 'SERVING');
   }
 

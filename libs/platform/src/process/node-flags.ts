@@ -23,3 +23,9 @@ export const CONNECTOR_FLAGS = connectorFlags(64);
  * that are decided, a quarter of a MiB each at most.
  */
 export const SESSION_CONNECTOR_FLAGS = connectorFlags(128);
+
+/**
+ * And its environment. Each thread of libuv's pool would have an arena of glibc's malloc, whose free memory no other uses: 2 to 5 MiB of a
+ * connector with sessions, in which one thread does nearly everything.
+ */
+export const CONNECTOR_ENVIRONMENT = { MALLOC_ARENA_MAX: '1' } as const;
