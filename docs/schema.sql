@@ -803,7 +803,7 @@ CREATE POLICY tenant ON trivet.bucket TO trivet_app USING ((tenant_id = trivet.c
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.bucket TO trivet_app;
 
 -- access: Accounts that were granted to callers of COSI.
--- Migrations: 0001-foundation, 0006-lists
+-- Migrations: 0001-foundation, 0006-lists, 0079-changed-keys, 0080-keys-that-are-due
 CREATE TABLE trivet.access (
   tenant_id uuid NOT NULL,
   id uuid NOT NULL,
@@ -818,6 +818,9 @@ CREATE TABLE trivet.access (
   audited_at timestamptz NOT NULL DEFAULT now(),
   created_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now(),
+  former_until timestamptz,
+  rotate_at timestamptz,
+  key_operation uuid,
   CONSTRAINT access_pkey PRIMARY KEY (tenant_id, id),
   CONSTRAINT access_tenant_id_backend_id_fkey FOREIGN KEY (tenant_id, backend_id) REFERENCES trivet.backend(tenant_id, id),
   CONSTRAINT access_state_check CHECK ((state = ANY (ARRAY['granting', 'ready', 'revoking', 'gone'])))
@@ -826,6 +829,7 @@ CREATE UNIQUE INDEX access_account ON trivet.access (tenant_id, backend_id, acco
 CREATE INDEX access_audit ON trivet.access (tenant_id, audited_at) WHERE (state = 'ready');
 CREATE INDEX access_by_name ON trivet.access (tenant_id, name, id) WHERE (state <> 'gone');
 CREATE INDEX access_gone ON trivet.access (tenant_id, updated_at) WHERE (state = 'gone');
+CREATE INDEX access_keys_due ON trivet.access (LEAST(former_until, rotate_at), tenant_id) WHERE ((state = 'ready') AND (key_operation IS NULL) AND (LEAST(former_until, rotate_at) IS NOT NULL));
 CREATE UNIQUE INDEX access_live ON trivet.access (tenant_id, backend_id, name) WHERE (state <> 'gone');
 ALTER TABLE trivet.access ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY owner ON trivet.access TO trivet_owner USING (true) WITH CHECK (true);
@@ -1319,6 +1323,20 @@ GRANT USAGE ON SEQUENCE trivet.host_fence TO trivet_engine;
 CREATE SEQUENCE trivet.migration_id_seq AS integer;
 
 -- ========== Functions, in their last form ===========================================================================
+
+-- access_keys_due: 0079-changed-keys
+-- Tenants with accesses whose key is to be changed, or whose former key is to end.
+CREATE OR REPLACE FUNCTION trivet.access_keys_due()
+ RETURNS TABLE(tenant_id uuid)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  SELECT DISTINCT a.tenant_id FROM trivet.access a
+   WHERE a.state = 'ready' AND a.key_operation IS NULL AND least(a.former_until, a.rotate_at) <= now();
+$function$;
+GRANT EXECUTE ON FUNCTION trivet.access_keys_due() TO trivet_app;
+GRANT EXECUTE ON FUNCTION trivet.access_keys_due() TO trivet_engine;
 
 -- add_shipped_profiles: 0004-protection
 -- The names that callers of Nimble arrays use; a driver's StorageClass refers to them.
@@ -4291,7 +4309,7 @@ BEGIN
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.wake(uuid,uuid,text,uuid[],smallint[],integer) TO trivet_app;
 
--- what_is_due: 0037-what-is-due
+-- what_is_due: 0079-changed-keys
 -- Names of periodic tasks of workers for which there is something to do. Asked all the time, so that each of them need not ask:
 -- a look into an index for each tenant at most. A task that is woken looks again by itself.
 CREATE OR REPLACE FUNCTION trivet.what_is_due()
@@ -4327,6 +4345,7 @@ BEGIN
          THEN 'recycle-bin' END,
     CASE WHEN EXISTS (SELECT FROM trivet.tenant_quota q WHERE q.key = 'bucket_bytes')
            OR EXISTS (SELECT FROM trivet.backend b WHERE b.told_limit IS NOT NULL)
-         THEN 'bucket-usage' END], NULL);
+         THEN 'bucket-usage' END,
+    CASE WHEN EXISTS (SELECT FROM trivet.access a WHERE a.state = 'ready' AND a.key_operation IS NULL AND least(a.former_until, a.rotate_at) <= now()) THEN 'access-keys' END], NULL);
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.what_is_due() TO trivet_engine;

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { EndpointCaller } from '#storage/object/endpoint';
 import { AdminHouse } from '#test/admin/admin-house';
 import { ended, grantOn, operationOf, readsAllOfMoving, sidecarOf, unworked } from '#test/admin/resource-calls';
+import { until } from '#test/support/parts';
 
 let house: AdminHouse;
 let sidecar: EndpointCaller;
@@ -103,6 +104,103 @@ describe('an access by the admin API', () => {
       body: { reason: 'over' },
     });
     expect(revoked.status).toBe(204);
+  });
+
+  describe('whose key is changed', () => {
+    const rotate = (id: string, body: object) =>
+      house.call(house.acme.admin, 'POST', `${accesses}/${id}/rotate`, { body: { reason: 'somebody left', ...body } });
+    const given = async (name: string) => {
+      const { value } = await grant(name);
+      const [{ id }] = await list({ search: name });
+      return { id, ...value };
+    };
+    const keysAt = (accountId: string) =>
+      house.appliance
+        .fake!.keys(accountId)
+        .map(({ accessKeyId }) => accessKeyId)
+        .sort();
+    const show = async (id: string) => (await house.call(house.acme.viewer, 'GET', `${accesses}/${id}`)).body;
+
+    it('has both at the store until the grace is over, and Grant answers the new one', async () => {
+      const { id, accountId, credentials } = await given('changed');
+      const { status, body } = await rotate(id, { graceSeconds: 3_600 });
+      expect(status).toBe(200);
+      const left = Date.parse(body.formerKeyUntil) - Date.now();
+      expect(left).toBeGreaterThan(3_500_000);
+      expect(left).toBeLessThan(3_700_000);
+      expect(JSON.stringify(body)).not.toContain(credentials.secretAccessKey);
+      const { value: next } = await grant('changed');
+      expect(next.accountId).toBe(accountId);
+      expect(next.credentials.accessKeyId).not.toBe(credentials.accessKeyId);
+      expect(next.credentials.secretAccessKey).not.toBe(credentials.secretAccessKey);
+      expect(keysAt(accountId)).toEqual([credentials.accessKeyId, next.credentials.accessKeyId].sort());
+      const [entry] = await house.audit('access.rotate');
+      expect(entry).toMatchObject({
+        subject_id: id,
+        reason: 'somebody left',
+        after: { graceSeconds: 3_600 },
+      });
+      await house.query('UPDATE trivet.access SET former_until = now() WHERE id = $1', [id]);
+      await until('the former has ended', async () => (await show(id)).formerKeyUntil === null);
+      expect(keysAt(accountId)).toEqual([next.credentials.accessKeyId]);
+      expect((await grant('changed')).value.credentials).toEqual(next.credentials);
+    });
+
+    it('is refused a third key, save without grace, which ends both that it had', async () => {
+      const { id, accountId } = await given('twice');
+      await rotate(id, { graceSeconds: 3_600 });
+      const refused = await rotate(id, { graceSeconds: 60 });
+      expect(refused.status).toBe(409);
+      expect(refused.body.detail).toContain('has a former key that is let in until');
+      expect((await rotate(id, { graceSeconds: 0 })).status).toBe(200);
+      await until('both have ended', async () => keysAt(accountId).length === 1);
+      expect(keysAt(accountId)).toEqual([(await grant('twice')).value.credentials.accessKeyId]);
+    });
+
+    it('keeps both when it is healed meanwhile, and loses both when it is revoked', async () => {
+      const { id, accountId } = await given('healed');
+      await rotate(id, {});
+      const both = keysAt(accountId);
+      expect(both).toHaveLength(2);
+      house.appliance.fake!.dropKeys(accountId);
+      await house.query('UPDATE trivet.access SET stale = true WHERE id = $1', [id]);
+      await grant('healed');
+      expect(keysAt(accountId)).toEqual(both);
+      await house.call(house.acme.admin, 'POST', `${accesses}/${id}/revoke`, { body: { reason: 'over' } });
+      expect(keysAt(accountId)).toEqual([]);
+      const left = "SELECT FROM trivet.secret WHERE owner_table = 'access' AND owner_id = $1";
+      expect(await house.query(left, [id])).toEqual([]);
+    });
+
+    it('is joined by who asks again, and revoked in the middle of it', async () => {
+      const { id, accountId } = await given('middle');
+      const fake = house.appliance.fake!;
+      fake.addFault({
+        method: 'putPrincipal',
+        resource: accountId,
+        mode: 'fail-before',
+        error: 'unavailable',
+        count: 1_000,
+      });
+      const prefer = { headers: { prefer: 'wait=1' } };
+      const ask = () =>
+        house.call(house.acme.admin, 'POST', `${accesses}/${id}/rotate`, { body: { reason: 'a test' }, ...prefer });
+      const [first, second] = [await ask(), await ask()];
+      expect([first.status, second.status]).toEqual([202, 202]);
+      expect(operationOf(second)).toBe(operationOf(first));
+      expect((await show(id)).operation).toBe(operationOf(first));
+      // Grant does not wait for it.
+      expect((await grant('middle')).value.accountId).toBe(accountId);
+      fake.clearFaults();
+      const revoked = await house.call(house.acme.admin, 'POST', `${accesses}/${id}/revoke`, {
+        body: { reason: 'over' },
+      });
+      expect([202, 204]).toContain(revoked.status);
+      await until(
+        'it is gone',
+        async () => keysAt(accountId).length === 0 && (await list({ search: 'middle' })).length === 0,
+      );
+    });
   });
 
   it('is listed once over all pages while others come', async () => {

@@ -87,6 +87,21 @@ async function indexedVolume(
   return { volume, snapshots };
 }
 
+const rotate = ({ house, sidecar }: Tools, account: string) =>
+  house.parts.storage.accesses.rotate(sidecar, account, 3_600);
+
+/** How many keys it has by what is kept, whether it is to be healed, and whether something changes them. */
+async function keysOf(house: AdminHouse, id: string): Promise<string> {
+  const [row] = await house.query<{ keys: string }>(
+    `SELECT (SELECT count(*) FROM trivet.secret s WHERE s.owner_table = 'access' AND s.owner_id = a.id) || ', '
+            || CASE WHEN stale THEN 'stale' ELSE 'fresh' END || ', '
+            || CASE WHEN key_operation IS NULL THEN 'idle' ELSE 'busy' END AS keys
+       FROM trivet.access a WHERE id = $1`,
+    [id],
+  );
+  return row!.keys;
+}
+
 /** What there is to say of a snapshot, and whether an operation that has ended still holds it. */
 async function hold(house: AdminHouse, id: string, what: string): Promise<string> {
   const [row] = await house.query<{ what: string; held: boolean }>(
@@ -168,6 +183,39 @@ export const GIVEN_UP: Readonly<Record<string, Make>> = {
       begin: () => tools.house.parts.storage.accesses.revoke(tools.sidecar, account, ['of-wide-2']),
       state: () => tools.stateOf('access', resource),
       states: ['ready', 'ready'],
+    };
+  },
+  'access.rotate': async tools => {
+    const account = await grant(tools, 'rotated-access', ['of-rotated-access']);
+    const resource = await tools.idOf('access', 'rotated-access');
+    return {
+      resource,
+      store: 'objects',
+      fault: { method: 'putPrincipal', resource: account },
+      fails: true,
+      begin: () => rotate(tools, account),
+      state: () => keysOf(tools.house, resource),
+      states: ['1, stale, idle', '2, stale, idle'],
+    };
+  },
+  'access.retire-key': async tools => {
+    const account = await grant(tools, 'aged-access', ['of-aged-access']);
+    const resource = await tools.idOf('access', 'aged-access');
+    await rotate(tools, account);
+    const { house } = tools;
+    return {
+      resource,
+      store: 'objects',
+      fault: { method: 'putPrincipal', resource: account },
+      begin: async () => {
+        await house.query('UPDATE trivet.access SET former_until = now() WHERE id = $1', [resource]);
+        await until('its former key has ended', async () =>
+          ['1, fresh, idle', '1, stale, idle'].includes(await keysOf(house, resource)),
+        );
+      },
+      state: () => keysOf(house, resource),
+      states: ['1, stale, idle', undefined],
+      once: true,
     };
   },
   'snapshot.delete': async tools => {

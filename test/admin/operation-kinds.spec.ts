@@ -25,6 +25,7 @@ it('each that says so itself is given up in a test beside a worker', () => {
 it('only what is undone step by step can be cancelled', () => {
   expect(new OperationKinds(handlers).undoable().sort()).toEqual([
     'access.grant',
+    'access.rotate',
     'bucket.create',
     'snapshot.create',
     'snapshot_group.create',

@@ -2,6 +2,7 @@ import { handlersOf } from '#operations/definitions/define-operation';
 import { OBJECT_OPERATIONS } from '#storage/object/object-operations';
 import { historyOf, violations } from '#test/crash/history';
 import { isPassing, Jobs } from '#test/crash/jobs';
+import { KEY_SCENARIOS } from '#test/crash/key-scenarios';
 import {
   acceptCase,
   casesOf,
@@ -43,6 +44,24 @@ export function describeCrashPoints(kinds: readonly string[], { redis }: { redis
   describeKillPoints(`killed at each point of ${kinds.join(' and ')}, ${redis ? 'with' : 'without'} Redis`, leg, cases);
 }
 
+const placeOf = ({ at }: KillCase<Stage>): string => at.replace(/@\d+$/, '');
+
+/** As `describeCrashPoints`, of what changes keys when its time has come. */
+export function describeKeyCrashPoints(backend: 'fake' | 'fake-iam'): void {
+  const kinds = ['access.rotate', 'access.retire-key'];
+  const issues = backend === 'fake-iam';
+  const leg: KillableLeg<Stage> = {
+    ...objectLeg(!issues, backend),
+    scenarios: KEY_SCENARIOS,
+    background: kinds,
+    ...(issues && { traits: Object.keys(FAKE_IAM_TRAITS), begin: async ({ fake }) => fake!.seeLate(2) }),
+  };
+  const title = issues ? 'a store that issues them' : 'a store that takes them';
+  const elsewhere = new Set(leg.handlers.flatMap(handler => failpointsOf(handler)));
+  const cases = kinds.flatMap(kind => casesOf(leg, kind)).filter(one => !issues || !elsewhere.has(placeOf(one)));
+  describeKillPoints(`killed while keys are changed at ${title}`, leg, cases);
+}
+
 /** The places that are passed only where rights belong to principals, and changes of them are seen late. */
 export function describeRightsCrashPoints(kinds: readonly string[]): void {
   const leg: KillableLeg<Stage> = {
@@ -52,8 +71,8 @@ export function describeRightsCrashPoints(kinds: readonly string[]): void {
     begin: async ({ fake }) => fake!.seeLate(2),
   };
   const elsewhere = new Set(leg.handlers.flatMap(handler => failpointsOf(handler)));
-  const isNew = ({ at, scenario }: KillCase<Stage>): boolean => {
-    const point = at.replace(/@\d+$/, '');
+  const isNew = (one: KillCase<Stage>): boolean => {
+    const [point, { scenario }] = [placeOf(one), one];
     return !elsewhere.has(point) || scenario.alsoAt?.includes(point) === true;
   };
   const cases = [

@@ -24,7 +24,7 @@ const makeBuckets = async ({ jobs, bucket, other }: Stage): Promise<void> => {
   await mustSucceed(() => jobs.create(bucket));
   await mustSucceed(() => jobs.create(other));
 };
-const grantBoth = (stage: Stage): Promise<Outcome> =>
+export const grantBoth = (stage: Stage): Promise<Outcome> =>
   stage.jobs.grant(stage.name, [
     [stage.bucket, 'READ_WRITE'],
     [stage.other, 'READ_ONLY'],

@@ -18,7 +18,9 @@ interface AccessRow {
   account_id: string;
   state: string;
   active_operation: string | null;
-  sealed: Buffer;
+  /** Its keys, by their names. */
+  keys: Record<string, string>;
+  key_operation: string | null;
 }
 
 /** What Postgres promises and the store holds; two of them are equal when nothing is lost, doubled or left behind. */
@@ -63,13 +65,15 @@ async function promises(appliance: TestAppliance, problems: string[]): Promise<H
   const { database, secrets } = appliance;
   const buckets = await database.query<BucketRow>("SELECT * FROM trivet.bucket WHERE state <> 'gone' ORDER BY name");
   const accesses = await database.query<AccessRow>(
-    `SELECT a.*, s.sealed FROM trivet.access a
-       LEFT JOIN trivet.secret s ON s.tenant_id = a.tenant_id AND s.owner_table = 'access' AND s.owner_id = a.id
-      WHERE a.state <> 'gone'`,
+    `SELECT a.*, (SELECT json_object_agg(s.name, encode(s.sealed, 'base64')) FROM trivet.secret s
+                   WHERE s.tenant_id = a.tenant_id AND s.owner_table = 'access' AND s.owner_id = a.id) AS keys
+       FROM trivet.access a WHERE a.state <> 'gone'`,
   );
   for (const row of [...buckets, ...accesses])
     if (row.state !== 'ready' || row.active_operation !== null)
       problems.push(`${row.name} is ${row.state}, active ${row.active_operation}`);
+  for (const row of accesses)
+    if (row.key_operation !== null || row.keys.next) problems.push(`the keys of ${row.name} are still being changed`);
   const grants = await database.query<{ bucket: string; uid: string; mode: string; state: string }>(
     `SELECT b.name AS bucket, a.account_id AS uid, g.state,
             CASE g.state WHEN 'revoked' THEN 'revoked' ELSE g.mode END AS mode
@@ -81,9 +85,11 @@ async function promises(appliance: TestAppliance, problems: string[]): Promise<H
   return {
     buckets: buckets.filter(row => row.origin === 'created').map(row => bucketText(row.name, row.id, 1)),
     principals: accesses.map(row => {
-      const place = { tenantId: row.tenant_id, table: 'access', rowId: row.id, column: 'credentials' };
-      const key = JSON.parse(secrets.openText(decodeSealed(row.sealed), place));
-      return `${row.account_id} with ${key.accessKeyId}:${key.secretAccessKey}`;
+      const texts = Object.entries(row.keys).map(([column, sealed]) => {
+        const place = { tenantId: row.tenant_id, table: 'access', rowId: row.id, column };
+        return keyText(JSON.parse(secrets.openText(decodeSealed(Buffer.from(sealed, 'base64')), place)));
+      });
+      return principalText(row.account_id, texts);
     }),
     grants: grants.map(grantText),
   };
@@ -95,14 +101,14 @@ function holdings({ fake }: TestAppliance): Holdings {
       .buckets()
       .filter(bucket => bucket.owner !== 'foreign')
       .map(bucket => bucketText(bucket.name, bucket.incarnation, bucket.configured)),
-    principals: fake!.principals().map(({ uid, keys }) => {
-      const texts = keys.map(key => `${key.accessKeyId}:${key.secretAccessKey}`);
-      return `${uid} with ${texts.join(', ')}`;
-    }),
+    principals: fake!.principals().map(({ uid, keys }) => principalText(uid, keys.map(keyText))),
     grants: fake!.allGrants().map(grantText),
   };
 }
 
+const keyText = (key: { accessKeyId: string; secretAccessKey: string }): string =>
+  `${key.accessKeyId}:${key.secretAccessKey}`;
+const principalText = (uid: string, keys: readonly string[]): string => `${uid} with ${keys.toSorted().join(', ')}`;
 const bucketText = (name: string, incarnation: string | null, configured: number): string =>
   `bucket ${name} of ${incarnation}, configured ${configured}`;
 const grantText = ({ bucket, uid, mode }: { bucket: string; uid: string; mode: string }): string =>

@@ -71,6 +71,11 @@ export class FakeControl {
     this.#state.run('INSERT INTO keys (access_key_id, uid, secret) VALUES (?, ?, ?)', key, uid, key);
   }
 
+  /** As if an administrator had taken them away. */
+  dropKeys(uid: string): void {
+    this.#state.run('DELETE FROM keys WHERE uid = ?', uid);
+  }
+
   grants(bucket: string): Grant[] {
     return this.#state.all<Grant>('SELECT uid, mode FROM grants WHERE bucket = ? ORDER BY uid', bucket);
   }

@@ -1,4 +1,5 @@
 import type { Table } from '../command-line/command.js';
+import { ACCESS } from './access.js';
 import { APPLIANCE } from './appliance.js';
 import { AUDIT } from './audit.js';
 import { BACKEND } from './backend.js';
@@ -21,7 +22,7 @@ import { USER } from './user.js';
 import { VOLUME } from './volume.js';
 
 /** What tenants store; who is served by what, and the work under way. */
-const STORAGE = [BUCKET, VOLUME, SNAPSHOT, SNAPSHOT_SESSION, BACKUP, HOST, POOL, PROTECTION, POLICY];
+const STORAGE = [BUCKET, ACCESS, VOLUME, SNAPSHOT, SNAPSHOT_SESSION, BACKUP, HOST, POOL, PROTECTION, POLICY];
 const ADMINISTRATION = [TENANT, USER, TOKEN, BACKEND, ENDPOINT, CLUSTER, OPERATION, QUEUE, STORAGE_HOST, AUDIT];
 const NOUNS = [...STORAGE, ...ADMINISTRATION, APPLIANCE_STATE];
 

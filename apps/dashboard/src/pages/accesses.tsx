@@ -117,22 +117,38 @@ export function AccessPage() {
         data &&
         may('admin') &&
         data.state !== 'revoking' && (
-          <Act
-            danger
-            label="Revoke"
-            title={`Revoke access ${data.name}`}
-            explain="Its key ends first: whoever uses it is refused at once."
-            confirmName={data.name}
-            reason="required"
-            done="The access is being revoked"
-            run={async (_, reason) => {
-              await call('POST', '/tenants/{tenant}/accesses/{access}/revoke', {
-                params: { tenant, access },
-                body: { reason: reason ?? '' },
-              });
-              return undefined;
-            }}
-          />
+          <>
+            <Act
+              label="Change key"
+              title={`Change the key of ${data.name}`}
+              explain="The next Grant answers another key. The store lets in the one that it has now for a day; then it ends."
+              reason="required"
+              done="The key is being changed"
+              run={async (_, reason) => {
+                await call('POST', '/tenants/{tenant}/accesses/{access}/rotate', {
+                  params: { tenant, access },
+                  body: { reason: reason ?? '' },
+                });
+                return undefined;
+              }}
+            />
+            <Act
+              danger
+              label="Revoke"
+              title={`Revoke access ${data.name}`}
+              explain="Its key ends first: whoever uses it is refused at once."
+              confirmName={data.name}
+              reason="required"
+              done="The access is being revoked"
+              run={async (_, reason) => {
+                await call('POST', '/tenants/{tenant}/accesses/{access}/revoke', {
+                  params: { tenant, access },
+                  body: { reason: reason ?? '' },
+                });
+                return undefined;
+              }}
+            />
+          </>
         )
       }
     >
@@ -152,6 +168,20 @@ export function AccessPage() {
                   ['Account', found.accountId],
                   ['Backend', found.backend],
                   ['Buckets', <Grants key="grants" grants={found.grants} />],
+                  [
+                    'Former key',
+                    found.formerKeyUntil === null ? (
+                      'none'
+                    ) : (
+                      <span key="former">
+                        ends <Ago at={found.formerKeyUntil} />
+                      </span>
+                    ),
+                  ],
+                  [
+                    'Key changes',
+                    found.rotatesAt === null ? 'when asked for' : <Ago key="rotates" at={found.rotatesAt} />,
+                  ],
                   ['Operation', <UnderWay key="operation" operation={found.operation} />],
                   ['Granted', <Ago key="made" at={found.createdAt} />],
                   ['Changed', <Ago key="changed" at={found.updatedAt} />],

@@ -1,7 +1,7 @@
 /** Principals of an object store, with keys that are given, issued, or replaced by signatures. */
 import { describe, expect, it } from 'vitest';
 import { failsWith, none, type ObjectWorld, plain } from '#backends/conformance/object-world';
-import type { Grant } from '#backends/object-backend';
+import type { Grant, Principal } from '#backends/object-backend';
 
 export function describePrincipals(world: ObjectWorld): void {
   const { traits, newPrincipal, make, remove } = world;
@@ -80,6 +80,27 @@ export function describePrincipals(world: ObjectWorld): void {
       expect(await world.backend.holdsPrincipal(own, none())).toBe(true);
     });
 
+    it('issues another key beside one that stays, and takes away what is given no more', async () => {
+      const principal = { ...newPrincipal(), accessKeyId: '' };
+      const { uid } = principal;
+      const ids = async () => (await world.harness.principalKeys(uid))?.map(({ accessKeyId }) => accessKeyId).sort();
+      await world.backend.putPrincipal(principal, none());
+      const first = await world.backend.issueKey(uid, none());
+      await world.backend.issueKey(uid, none(), first.accessKeyId);
+      // The one in between was lost with a worker: there is room for two.
+      const second = await world.backend.issueKey(uid, none(), first.accessKeyId);
+      const both = { ...principal, ...second, beside: [first] };
+      expect(await ids()).toEqual([first.accessKeyId, second.accessKeyId].sort());
+      await world.backend.putPrincipal(both, none());
+      expect(await ids()).toEqual([first.accessKeyId, second.accessKeyId].sort());
+      expect(await world.backend.holdsPrincipal(both, none())).toBe(true);
+      expect(await world.backend.holdsPrincipal({ ...principal, ...second }, none())).toBe(false);
+      await world.backend.putPrincipal({ ...principal, ...second }, none());
+      expect(await ids()).toEqual([second.accessKeyId]);
+      expect(await world.backend.holdsPrincipal(both, none())).toBe(true);
+      expect(await world.backend.holdsPrincipal({ ...both, ...first, beside: [second] }, none())).toBe(false);
+    });
+
     it('denies and takes away at a bucket that lost its tags, or is gone, and touches nobody else', async () => {
       const ref = await make();
       const [a, b] = [newPrincipal(), newPrincipal()];
@@ -129,6 +150,22 @@ export function describePrincipals(world: ObjectWorld): void {
       expect(await world.harness.principalKeys(principal.uid)).toEqual([
         { accessKeyId: next.accessKeyId, secretAccessKey: next.secretAccessKey },
       ]);
+    });
+
+    it('has a key beside it for as long as that is given', async () => {
+      const [principal, other] = [newPrincipal(), newPrincipal()];
+      const plainKey = ({ accessKeyId, secretAccessKey }: Principal) => ({ accessKeyId, secretAccessKey });
+      const both = { ...principal, beside: [plainKey(other)] };
+      await world.backend.putPrincipal(principal, none());
+      expect(await world.backend.holdsPrincipal(both, none())).toBe(false);
+      for (let n = 0; n < 2; n++) await world.backend.putPrincipal(both, none());
+      const keys = (await world.harness.principalKeys(principal.uid)) ?? [];
+      expect(keys).toHaveLength(2);
+      expect(keys).toEqual(expect.arrayContaining([plainKey(principal), plainKey(other)]));
+      expect(await world.backend.holdsPrincipal(both, none())).toBe(true);
+      expect(await world.backend.holdsPrincipal(principal, none())).toBe(false);
+      await world.backend.putPrincipal({ ...principal, ...plainKey(other) }, none());
+      expect(await world.harness.principalKeys(principal.uid)).toEqual([plainKey(other)]);
     });
 
     it('puts a secret right that differs at the store', async () => {

@@ -1,10 +1,8 @@
 import type { QueryRunner } from 'typeorm';
 import type { Migration } from '#platform/migrations/locks';
 
-const FUNCTIONS = `
--- Names of periodic tasks of workers for which there is something to do. Asked all the time, so that each of them need not ask:
--- a look into an index for each tenant at most. A task that is woken looks again by itself.
-CREATE FUNCTION trivet.what_is_due() RETURNS text[]
+/** What it returns, and how; `more`: of what came later. */
+export const whatIsDue = (more = ''): string => ` RETURNS text[]
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   RETURN array_remove(ARRAY[
@@ -33,8 +31,13 @@ BEGIN
          THEN 'recycle-bin' END,
     CASE WHEN EXISTS (SELECT FROM trivet.tenant_quota q WHERE q.key = 'bucket_bytes')
            OR EXISTS (SELECT FROM trivet.backend b WHERE b.told_limit IS NOT NULL)
-         THEN 'bucket-usage' END], NULL);
-END $$;
+         THEN 'bucket-usage' END${more}], NULL);
+END $$;`;
+
+const FUNCTIONS = `
+-- Names of periodic tasks of workers for which there is something to do. Asked all the time, so that each of them need not ask:
+-- a look into an index for each tenant at most. A task that is woken looks again by itself.
+CREATE FUNCTION trivet.what_is_due()${whatIsDue()}
 REVOKE EXECUTE ON FUNCTION trivet.what_is_due() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION trivet.what_is_due() TO trivet_engine;
 

@@ -1,6 +1,6 @@
 import { acceptInBackground } from '#operations/accepting/accept-in-background';
 import type { Begin } from '#operations/accepting/operations';
-import type { PeriodicTask } from '#operations/periodic/periodic-task';
+import { type PeriodicTask, WOKEN } from '#operations/periodic/periodic-task';
 import type { Database, Tx } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import { isStorageError } from '#platform/errors';
@@ -32,17 +32,19 @@ interface Due {
  */
 export class AccessKeyScheduler implements PeriodicTask {
   readonly name = 'access-keys';
-  readonly everyMs = 2_000;
-  readonly scope = 'appliance';
+  readonly everyMs = 0;
+  readonly scope = 'worker';
+  readonly calm = WOKEN;
 
   constructor(private readonly database: Database) {}
 
   /** `signal` ends it between two of them. */
-  async run(signal: AbortSignal): Promise<undefined> {
-    for (const { tenantId } of await this.database.engine<{ tenantId: string }>(TENANTS)) {
+  async run(signal: AbortSignal): Promise<'calm' | undefined> {
+    const tenants = await this.database.engine<{ tenantId: string }>(TENANTS);
+    for (const { tenantId } of tenants) {
       const due = await this.database.withTenant(tenantId, tx => tx.query<Due>(DUE, [tenantId, PORTION]));
       for (const { accountId, backendId } of due) {
-        if (signal.aborted) return;
+        if (signal.aborted) return undefined;
         await acceptInBackground(this.database, { tenantId, backendId }, (tx, begin, operationId) =>
           change(tx, begin, { tenantId, backendId, operationId }, accountId),
         ).catch(error => {
@@ -51,6 +53,7 @@ export class AccessKeyScheduler implements PeriodicTask {
         });
       }
     }
+    return tenants.length === 0 ? 'calm' : undefined;
   }
 }
 

@@ -1,6 +1,7 @@
 import { defineOperation } from '#operations/definitions/define-operation';
 import { failureOf, type Handling, type Step } from '#operations/definitions/handler';
-import { encodeSealed } from '#platform/crypto/secrets';
+import type { LeasedOperation } from '#operations/operation';
+import { encodeSealed, type SecretBox } from '#platform/crypto/secrets';
 import { sql } from '#platform/database/sql';
 import { StorageError } from '#platform/errors';
 import type { AccessAtBackend } from '#storage/object/accesses/access-at-backend';
@@ -17,6 +18,7 @@ import {
   type AccessCredentials,
   type AccessNeeds,
   credentialsPlace,
+  type KeyName,
   newCredentials,
 } from '#storage/object/rights/credentials';
 import { untilInForce } from '#storage/object/rights/until-in-force';
@@ -68,14 +70,18 @@ export const rotateAccess = defineOperation('access.rotate', {
   class: 'fast',
   slots: (id, request: RotateAccessRequest) => accessSlots(id, request),
   carriedOut: (needs: AccessNeeds): Handling<AccessAtBackend, RotateAccessRequest> => ({
-    begin: (tx, operation) => readAccessOf(tx, needs.secrets, operation),
-    steps: [haveNext(needs), putPrincipal(needs, ({ next }) => next), letIn(needs)],
-    undo: [putPrincipal(needs)],
+    begin: async (tx, operation) => {
+      const work = await readAccessOf(tx, needs.secrets, operation);
+      if (!work.credentials && !failureOf(operation)) throw notKept(work.name);
+      return work;
+    },
+    steps: [issueNext(needs), putBoth(needs), letIn(needs)],
+    undo: [takeNextAway(needs)],
     succeed: (writer, operation, { credentials, next }) => {
-      const { tenantId, resourceId } = operation;
-      const seal = (key: AccessCredentials | undefined, name: 'credentials' | 'former') =>
-        encodeSealed(needs.secrets.seal(JSON.stringify(key), credentialsPlace(tenantId, resourceId, name)));
-      const keys = [seal(next, 'credentials'), seal(credentials, 'former')];
+      const keys = [
+        sealedKey(needs.secrets, operation, next!, 'credentials'),
+        sealedKey(needs.secrets, operation, credentials!, 'former'),
+      ];
       writer.write(SWITCH, [...rowOf(operation), operation.id, ...keys, operation.request.graceSeconds]);
       return undefined;
     },
@@ -88,31 +94,51 @@ export const rotateAccess = defineOperation('access.rotate', {
   }),
 });
 
-/** Sealed and committed before it is used: a key whose secret was lost with a worker is taken away by the steps that follow. */
-function haveNext({ backends, secrets }: AccessNeeds): Step<AccessAtBackend, RotateAccessRequest> {
+const notKept = (name: string): StorageError =>
+  new StorageError('failed_precondition', `the key of access ${name} is not kept: revoke it, and grant it again`, {
+    resource: `access ${name}`,
+  });
+
+/** Sealed and committed before it is used: a key whose secret was lost with a worker is taken away by the next step. */
+function issueNext({ backends, secrets }: AccessNeeds): Step<AccessAtBackend, RotateAccessRequest> {
   return {
-    name: 'next-key',
+    name: 'key',
+    where: 'issuesKeys',
     calls: ['issueKey'],
     portioned: true,
     run: async (work, { operation, call, write }) => {
-      if (work.next) return undefined;
-      const { uid, name, credentials } = work;
-      if (!credentials)
-        throw new StorageError(
-          'failed_precondition',
-          `the key of access ${name} is not kept: revoke it, and grant it again`,
-        );
       const backend = await backends.open(operation.tenantId, operation.backendId);
-      const key = backend.traits().issuesKeys
-        ? await call('issueKey', signal => backend.issueKey(uid, signal, credentials.accessKeyId))
-        : newCredentials();
-      const place = credentialsPlace(operation.tenantId, operation.resourceId, 'next');
-      write(KEEP_NEXT, [...rowOf(operation), encodeSealed(secrets.seal(JSON.stringify(key), place))]);
-      work.next = key;
+      if (!backend.traits().issuesKeys || work.next) return undefined;
+      const { uid, credentials } = work;
+      work.next = await call('issueKey', signal => backend.issueKey(uid, signal, credentials?.accessKeyId));
+      write(KEEP_NEXT, [...rowOf(operation), sealedKey(secrets, operation, work.next, 'next')]);
       return 'again';
     },
   };
 }
+
+/** Committed before the store hears of it, too, where it takes what is chosen. */
+const putBoth = (needs: AccessNeeds): Step<AccessAtBackend, RotateAccessRequest> => ({
+  ...putPrincipal(needs, ({ next }) => next),
+  point: (writer, operation, work) => {
+    if (work.next) return;
+    work.next = newCredentials();
+    writer.write(KEEP_NEXT, [...rowOf(operation), sealedKey(needs.secrets, operation, work.next, 'next')]);
+  },
+});
+
+/** The store has what is kept, if that is anything. */
+function takeNextAway(needs: AccessNeeds): Step<AccessAtBackend, RotateAccessRequest> {
+  const step = putPrincipal(needs);
+  return { ...step, run: async (work, context) => (work.credentials ? step.run(work, context) : undefined) };
+}
+
+const sealedKey = (
+  secrets: SecretBox,
+  { tenantId, resourceId }: LeasedOperation,
+  key: AccessCredentials,
+  name: KeyName,
+): Buffer => encodeSealed(secrets.seal(JSON.stringify(key), credentialsPlace(tenantId, resourceId, name)));
 
 function letIn({ backends }: AccessNeeds): Step<AccessAtBackend, RotateAccessRequest> {
   return {

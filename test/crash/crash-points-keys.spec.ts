@@ -1,0 +1,4 @@
+import { describeKeyCrashPoints } from '#test/crash/crash-points';
+
+describeKeyCrashPoints('fake');
+describeKeyCrashPoints('fake-iam');
