@@ -29,6 +29,9 @@ export interface AccessRow {
   desired: DesiredAccess;
 }
 
+/** When the key of what is desired is to be changed, counted from now; null: never by itself. */
+export const ROTATE_AT = "now() + (desired #>> '{rotation,afterSeconds}')::bigint * interval '1 second'";
+
 const FIND = sql(
   'access_find',
   `SELECT serves, id, account_id AS "accountId", state, fingerprint, active_operation AS "activeOperation",
@@ -56,8 +59,9 @@ const LOCK_ACCOUNT = sql(
 const INSERT = sql(
   'access_insert',
   `WITH claimed AS (
-     INSERT INTO trivet.access (tenant_id, id, backend_id, name, account_id, state, desired, fingerprint, active_operation)
-     VALUES ($1, $2, $3, $4, $5, 'granting', $6, $7, $8)
+     INSERT INTO trivet.access (tenant_id, id, backend_id, name, account_id, state, desired, fingerprint, active_operation,
+                                rotate_at)
+     SELECT $1, $2, $3, $4, $5, 'granting', desired, $7, $8, ${ROTATE_AT} FROM (SELECT $6::jsonb AS desired) asked
      ON CONFLICT (tenant_id, backend_id, name) WHERE state <> 'gone' DO NOTHING
      RETURNING id
    ), sealed AS (

@@ -40,9 +40,6 @@ export const REMOVE = sql(
     WHERE tenant_id = $1 AND id = $2`,
 );
 
-/** Of a row of an access: when its key is to be changed, counted from now; null: never by itself. */
-export const ROTATE_AT = "now() + (desired #>> '{rotation,afterSeconds}')::bigint * interval '1 second'";
-
 /** It is issued later. */
 const NO_KEY = { accessKeyId: '', secretAccessKey: '' };
 

@@ -14,7 +14,6 @@ import {
   putPolicies,
   putPrincipal,
   REMOVE,
-  ROTATE_AT,
   readAccessOf,
   removeKey,
   removePrincipal,
@@ -35,8 +34,7 @@ const WANTED = sql(
 );
 const END = sql(
   'access_end',
-  `UPDATE trivet.access SET state = 'ready', stale = false, active_operation = NULL, updated_at = now(),
-          rotate_at = coalesce(rotate_at, ${ROTATE_AT})
+  `UPDATE trivet.access SET state = 'ready', stale = false, active_operation = NULL, updated_at = now()
     WHERE tenant_id = $1 AND id = $2 AND active_operation = $3`,
 );
 const RESEAL = sql(

@@ -21,14 +21,14 @@ import { retireKey } from '#storage/object/accesses/retire-key';
 import { rotateAccess } from '#storage/object/accesses/rotate-access';
 import type { AccessNeeds } from '#storage/object/rights/credentials';
 
-/** Of registered buckets a release may take it as well. */
+/** Of registered buckets a release may take it as well. What changed its keys was stopped. */
 const NOT_REVOKED = sql(
   'access_not_revoked',
   `WITH grants AS (
      UPDATE trivet.bucket_grant g SET state = 'applied' FROM trivet.bucket b
       WHERE g.tenant_id = $1 AND g.access_id = $2 AND g.state = 'removing'
         AND b.tenant_id = g.tenant_id AND b.id = g.bucket_id AND b.origin = 'created')
-   UPDATE trivet.access SET state = 'ready', stale = true, active_operation = NULL, updated_at = now()
+   UPDATE trivet.access SET state = 'ready', stale = true, active_operation = NULL, key_operation = NULL, updated_at = now()
     WHERE tenant_id = $1 AND id = $2 AND active_operation = $3`,
 );
 

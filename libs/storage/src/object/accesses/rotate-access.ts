@@ -5,11 +5,11 @@ import { encodeSealed, type SecretBox } from '#platform/crypto/secrets';
 import { sql } from '#platform/database/sql';
 import { StorageError } from '#platform/errors';
 import type { AccessAtBackend } from '#storage/object/accesses/access-at-backend';
+import { ROTATE_AT } from '#storage/object/accesses/access-store';
 import {
   type AccessRequest,
   accessSlots,
   putPrincipal,
-  ROTATE_AT,
   readAccessOf,
   rowOf,
 } from '#storage/object/accesses/access-work';
