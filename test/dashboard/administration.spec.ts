@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { readJoinToken } from '#platform/crypto/join-token';
 import type { AdminHouse } from '#test/admin/admin-house';
-import { poolsSeen } from '#test/admin/resource-calls';
+import { grantOn, poolsSeen, sidecarOf } from '#test/admin/resource-calls';
 import {
   chromiumPath,
   DESK,
@@ -78,6 +78,27 @@ describe.skipIf(!chromiumPath())('administration in the page', () => {
     expect(page.url()).toBe(`${provider.publicUrl}/tenants/acme/users?from=a-friend`);
     await page.getByRole('heading', { name: 'Users' }).waitFor();
     expect(await page.getByRole('button', { name: 'New user' }).count()).toBe(0);
+  });
+
+  it('changes the key of an access, which is let in beside the next for a day', async () => {
+    const sidecar = await sidecarOf(house, house.acme);
+    const { storage } = house.parts;
+    await storage.buckets.create(sidecar, { name: 'photos', protocols: ['s3'], parameters: {} });
+    const { value } = await grantOn(storage, sidecar, 'photos-writer', 'photos');
+    const visitor = await visit();
+    const { page } = visitor;
+    await visitor.logIn(house.root.admin, '/tenants/acme/accesses');
+    await page.getByRole('link', { name: 'photos-writer' }).click();
+    await page.getByRole('button', { name: 'Change key' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('textbox').fill('somebody left');
+    await dialog.getByRole('button', { name: 'Change key' }).click();
+    await dialog.waitFor({ state: 'hidden' });
+    await page.getByText(/ends in (23 h|1 d)/).waitFor();
+    const again = await grantOn(storage, sidecar, 'photos-writer', 'photos');
+    expect(again.value.credentials.accessKeyId).not.toBe(value.credentials.accessKeyId);
+    expect(await page.content()).not.toContain(again.value.credentials.secretAccessKey);
+    expect((await house.audit('access.rotate')).map(({ reason }) => reason)).toEqual(['somebody left']);
   });
 
   it('makes a tenant, gives it a quota, and sees it refuse', async () => {

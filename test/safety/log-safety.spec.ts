@@ -10,6 +10,7 @@ import { ensureLauncherToken } from '#tenancy/tokens/launcher-token';
 import { adminJob } from '#test/safety/admin-job';
 import { TestAppliance } from '#test/support/appliance';
 import { CSP_PASSWORD } from '#test/support/block-folders';
+import { until } from '#test/support/parts';
 
 /**
  * Every secret has a value of its own; the main job runs, in its good and its bad turns; then everything that is written
@@ -108,6 +109,18 @@ async function mainJob(): Promise<void> {
     granted.reply.credentials.s3.secrets.accessSecretKey,
   );
   await grant('ba-plain', 'plain');
+  await appliance.database.query("UPDATE trivet.access SET rotate_at = now() WHERE name = 'ba-plain'");
+  await until('its key is changed', async () => {
+    const { reply } = await grant('ba-plain', 'plain');
+    return reply.credentials.s3.secrets.accessSecretKey !== granted.reply.credentials.s3.secrets.accessSecretKey;
+  });
+  await until('the former has ended', async () => {
+    const idle = "name = 'ba-plain' AND key_operation IS NULL AND former_until IS NULL";
+    return (await appliance.database.query(`SELECT FROM trivet.access WHERE ${idle}`)).length === 1;
+  });
+  const { reply } = await grant('ba-plain', 'plain');
+  secrets.set('secret key before its change', granted.reply.credentials.s3.secrets.accessSecretKey);
+  secrets.set('secret key after its change', reply.credentials.s3.secrets.accessSecretKey);
   // Every way to fail: refused, unanswered, for good and undone, parked, a defect.
   await create('plain', { quotaMaxSize: '1Gi' });
   await create('plain', { nonsense: 'x' });
