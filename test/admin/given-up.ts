@@ -198,7 +198,7 @@ export const GIVEN_UP: Readonly<Record<string, Make>> = {
       states: ['1, stale, idle', '2, stale, idle'],
     };
   },
-  'access.retire-key': async tools => {
+  'access.retire': async tools => {
     const account = await grant(tools, 'aged-access', ['of-aged-access']);
     const resource = await tools.idOf('access', 'aged-access');
     await rotate(tools, account);

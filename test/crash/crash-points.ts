@@ -48,7 +48,7 @@ const placeOf = ({ at }: KillCase<Stage>): string => at.replace(/@\d+$/, '');
 
 /** As `describeCrashPoints`, of what changes keys when its time has come. */
 export function describeKeyCrashPoints(backend: 'fake' | 'fake-iam'): void {
-  const kinds = ['access.rotate', 'access.retire-key'];
+  const kinds = ['access.rotate', 'access.retire'];
   const issues = backend === 'fake-iam';
   const leg: KillableLeg<Stage> = {
     ...objectLeg(!issues, backend),

@@ -70,7 +70,7 @@ const rotation: Omit<Scenario, 'name' | 'covers'> = {
   after: stage => expectKeys(stage, 2, false),
 };
 const retirement: Omit<Scenario, 'name' | 'covers'> = {
-  kind: 'access.retire-key',
+  kind: 'access.retire',
   prepare: async stage => {
     await prepare(stage);
     await rotate(stage);

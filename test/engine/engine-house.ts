@@ -32,7 +32,7 @@ export interface OperationRow {
 export const KINDS = [
   ...['test.work', 'test.held', 'test.undo', 'test.other'],
   ...['bucket.create', 'bucket.delete', 'bucket.release', 'access.grant', 'access.revoke', 'access.narrow'],
-  ...['access.rotate', 'access.retire-key'],
+  ...['access.rotate', 'access.retire'],
 ];
 
 /** A doorbell that only remembers what it was told. */

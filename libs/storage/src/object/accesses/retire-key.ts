@@ -22,7 +22,7 @@ const RETIRED = sql(
 );
 
 /** Ends the key that an access had before its key was changed. */
-export const retireKey = defineOperation('access.retire-key', {
+export const retireKey = defineOperation('access.retire', {
   resourceKind: 'access',
   class: 'fast',
   slots: (id, request: AccessRequest) => accessSlots(id, request),
