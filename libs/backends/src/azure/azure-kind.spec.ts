@@ -76,3 +76,7 @@ describe('the kind azure', () => {
     expect(() => azureKind.registration.share(azureKind.parseConfig(config), share)).toThrow(/storage account/);
   });
 });
+
+it('has no second key for an access, as its backend says', () => {
+  expect(azureKind.traits).toEqual({ oneKey: true });
+});

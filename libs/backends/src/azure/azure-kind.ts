@@ -6,7 +6,7 @@ import {
   parseAzureCredentials,
 } from '#backends/azure/azure-config';
 import { checkContainerName } from '#backends/azure/azure-names';
-import { AzureObjectBackend } from '#backends/azure/azure-object-backend';
+import { AZURE_TRAITS, AzureObjectBackend } from '#backends/azure/azure-object-backend';
 import { parseContainerParameters } from '#backends/azure/azure-parameters';
 import { MAX_POLICIES } from '#backends/azure/container-policies';
 import type { ApplianceIdentity, BackendCredentials, ObjectBackendKind } from '#backends/object-backend';
@@ -22,6 +22,7 @@ export const azureKind: ObjectBackendKind<AzureConfig> = {
   maxPolicyBytes: MAX_POLICIES,
   policyUnit: 'stored access policies',
   bucketsPerAccess: 1,
+  traits: AZURE_TRAITS,
   parseConfig: parseAzureConfig,
   accessPoint: ({ endpoint, publicEndpoint, account }) => ({
     endpoint: publicEndpoint ?? endpoint,
