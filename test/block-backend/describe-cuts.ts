@@ -57,6 +57,7 @@ export function describeCuts(name: string, below: () => string | undefined): voi
     let backend: BlockBackend;
     let folder: string;
     let slow: ImageRef;
+    let scripts: string | undefined;
     let clone: PoolStatus['clone'];
     const children: ChildProcess[] = [];
 
@@ -72,6 +73,8 @@ export function describeCuts(name: string, below: () => string | undefined): voi
     });
     afterEach(async () => {
       process.execPath = NODE;
+      if (scripts) rmSync(scripts, { recursive: true });
+      scripts = undefined;
       for (const child of children.splice(0)) await kill(child);
       await bench.clean();
     });
@@ -120,7 +123,9 @@ export function describeCuts(name: string, below: () => string | undefined): voi
 
     /** Watchdogs of cuts begin no copy until `release`. */
     function holdCopies(): { release: () => void } {
-      const [held, node] = [join(folder, 'held'), join(folder, 'node')];
+      // Not beside the pool: nothing is executed from its file system.
+      scripts = ownFolder();
+      const [held, node] = [join(scripts, 'held'), join(scripts, 'node')];
       writeFileSync(held, '');
       const script = join(SCRIPTS, 'held-copies.js');
       const exec = `exec '${NODE}' --import '${script}' "$@"`;
