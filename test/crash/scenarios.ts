@@ -4,6 +4,7 @@ import { type Credentials, credentialsOf, type Jobs, mustSucceed } from '#test/c
 import type { Scenario as KillScenario } from '#test/crash/kill-points';
 import type { FakeControl } from '#test/fakes/object/fake-control';
 import type { TestAppliance } from '#test/support/appliance';
+import { until } from '#test/support/parts';
 
 /** One run of one scenario: names of its own, so that many share an appliance. */
 export interface Stage {
@@ -199,14 +200,21 @@ export const SCENARIOS: readonly Scenario[] = [
     name: 'a bucket that was created but not tagged yet is deleted',
     covers: /:configureBucket:/,
     prepare: async stage => {
-      // Both effects of the creation fail from now on, so that it stays between them.
-      failing(stage, 'configureBucket', stage.bucket, 'unavailable');
-      const { code } = await stage.jobs.create(stage.bucket);
+      // The second effect of the creation fails until its next attempt is far away: the first may come within 20 ms.
+      const { fake, bucket, appliance } = stage;
+      const order = { method: 'configureBucket', resource: bucket, mode: 'fail-before', count: 1_000 } as const;
+      const fault = fake.addFault(order);
+      const { code } = await stage.jobs.create(bucket);
       if (code !== 'UNAVAILABLE') throw new Error(`the creation got ${code}`);
-      await stage.appliance.database.query(
-        "UPDATE trivet.operation SET next_run_at = now() + interval '1 hour' WHERE resource_name = $1",
-        [stage.bucket],
-      );
+      await until('the creation waits', async () => {
+        const held = await appliance.database.query(
+          `UPDATE trivet.operation SET next_run_at = now() + interval '1 hour'
+            WHERE resource_name = $1 AND state = 'pending' AND attempt > 0 RETURNING id`,
+          [bucket],
+        );
+        return held.length === 1;
+      });
+      fake.liftFault(fault);
     },
   },
   { ...remove, name: 'a bucket is deleted', covers: /./ },

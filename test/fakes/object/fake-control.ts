@@ -186,6 +186,10 @@ export class FakeControl {
     return this.#state.get<{ remaining: number }>('SELECT remaining FROM faults WHERE id = ?', id)?.remaining ?? 0;
   }
 
+  liftFault(id: number): void {
+    this.#state.run('DELETE FROM faults WHERE id = ?', id);
+  }
+
   clearFaults(): void {
     this.#state.run('DELETE FROM faults');
   }
