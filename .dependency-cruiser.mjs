@@ -125,7 +125,7 @@ const FOLDERS = {
     ['registry', 'kind-forms'],
     ['rbd'],
     ['reflink', 'metered'],
-    ['azure', 'rgw', 'tgt', 'metered-extents', 'block-store'],
+    ['azure', 'garage', 'rgw', 'tgt', 'metered-extents', 'block-store'],
     ['s3', 'block-backend', 'no-exporter', 'range-builder'],
     ['object-backend', 'exporter', 'extent-source', 'cluster-exports'],
     ['registration', 'image-ref', 'image-share', 'lease-demand', 'host-fence', 'in-flight', 'lane', 'linux'],

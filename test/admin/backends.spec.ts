@@ -170,7 +170,8 @@ describe('the registry of backends', () => {
       config: { required: ['endpoint'], properties: { region: { title: 'Region', default: 'default' } } },
       credentials: { properties: { secretAccessKey: { format: 'password' } } },
     });
-    for (const kind of ['rgw', 's3', 'azure', 'reflink', 'rbd']) expect(untitled(kinds.get(kind) as Form)).toEqual([]);
+    for (const kind of ['rgw', 's3', 'azure', 'garage', 'reflink', 'rbd'])
+      expect(untitled(kinds.get(kind) as Form)).toEqual([]);
   });
 
   it('shares no images of Ceph, whose pools keep no tenants apart, and never shows their key', async () => {

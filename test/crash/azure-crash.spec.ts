@@ -1,106 +1,22 @@
-/** A worker killed around each call that changes something at Azure Blob: nothing is left behind, nothing lost, and the signature is the same. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { handlersOf } from '#operations/definitions/define-operation';
-import { OBJECT_OPERATIONS } from '#storage/object/object-operations';
-import type { CosiClient, Outcome, Reply } from '#test/cosi/client';
-import { persistWhile } from '#test/crash/persist';
-import { failpointsOf } from '#test/failpoints/failpoints-of';
-import { type AzureHarness, azureParts, openAzureHarness } from '#test/object-backend/azure-harness';
-import { TestAppliance } from '#test/support/appliance';
+import { describe } from 'vitest';
+import { describeStoreKills } from '#test/crash/describe-store-kills';
+import { azureParts, openAzureHarness } from '#test/object-backend/azure-harness';
 
 const parts = azureParts();
 
-/** Calls that change something there; others change nothing, or are not made: a container is marked from its first moment. */
-const CHANGES: Readonly<Record<string, readonly string[]>> = {
-  'bucket.create': ['createBucket'],
-  'access.grant': ['putGrants'],
-  'access.revoke': ['putGrants'],
-  'bucket.delete': ['emptyBucket', 'deleteBucket'],
-};
-
-/** Before and after each of them, and before its end; what only undoing passes is not met here. */
-function pointsOf(kind: string): string[] {
-  const { fail: _, undo: __, ...handler } = handlersOf(OBJECT_OPERATIONS, {} as never).find(one => one.kind === kind)!;
-  const wanted = CHANGES[kind]!.flatMap(call => [`${kind}:${call}:call`, `${kind}:${call}:answered`]);
-  return failpointsOf(handler).filter(point => wanted.includes(point) || point === `${kind}:end:before`);
-}
-
-describe.skipIf(!parts)('killed around each call to Azure Blob', () => {
-  let store: AzureHarness;
-  let appliance: TestAppliance;
-  let client: CosiClient;
-  let count = 0;
-
-  beforeAll(async () => {
-    store = await openAzureHarness(parts!);
-    const env = { TRIVET_LEASE_MS: '2000', TRIVET_RECONCILE_MS: '150' };
-    appliance = await TestAppliance.create({ backend: 'azure', env });
-    await appliance.gateway();
-    client = appliance.client();
-  });
-  afterAll(async () => {
-    await appliance?.close();
-    await store?.close();
-  });
-
-  const passing = ({ code }: Outcome) => ['ABORTED', 'UNAVAILABLE', 'DEADLINE_EXCEEDED'].includes(code);
-  async function ask(method: string, request: object): Promise<Reply> {
-    const outcome = (await persistWhile(passing, () => client.call('r1', method, request))).at(-1)!;
-    expect(outcome, outcome.message).toMatchObject({ code: 'OK' });
-    return outcome.reply;
-  }
-  const requests = (bucket: string) => {
-    const azure = { protocol: { type: 'AZURE' }, authentication_type: { type: 'KEY' } };
-    return {
-      create: { name: bucket, protocols: [{ type: 'AZURE' }], parameters: { deletePolicy: 'purge' } },
-      grant: {
-        ...azure,
-        account_name: `ba-${bucket}`,
-        buckets: [{ bucket_id: bucket, access_mode: { mode: 'READ_WRITE' } }],
-      },
-      revoke: (account_id: string) => ({ ...azure, account_id, buckets: [{ bucket_id: bucket }] }),
-      delete: { bucket_id: bucket },
-    };
-  };
-
-  /** Everything that a bucket goes through, with the worker killed in the one operation. */
-  async function live(kind: string, point: string): Promise<void> {
-    const bucket = `${store.prefix}k${++count}`;
-    const wish = requests(bucket);
-    const calls: Record<string, () => Promise<Reply>> = {
-      'bucket.create': () => ask('DriverCreateBucket', wish.create),
-      'access.grant': () => ask('DriverGrantBucketAccess', wish.grant),
-      'access.revoke': () => ask('DriverRevokeBucketAccess', wish.revoke(account)),
-      'bucket.delete': () => ask('DriverDeleteBucket', wish.delete),
-    };
-    let account = '';
-    const step = async (name: string): Promise<Reply> => {
-      if (name !== kind) return calls[name]!();
-      await appliance.process('worker').stop();
-      const doomed = await appliance.worker({ TRIVET_FAILPOINT: `${point}=kill` });
-      const answer = calls[name]!();
-      answer.catch(() => {});
-      expect(await doomed.ended()).toMatchObject({ signal: 'SIGKILL' });
-      await appliance.worker();
-      return answer;
-    };
-    await step('bucket.create');
-    const granted = await step('access.grant');
-    account = granted.account_id;
-    expect(await calls['access.grant']!()).toEqual(granted);
-    expect(await store.grants(bucket)).toEqual([{ uid: account, mode: 'read_write' }]);
-    const holder = store.holder(granted.credentials.azure.access_token);
-    await holder.getBlockBlobClient('mine').upload('x', 1);
-    await step('access.revoke');
-    expect(await store.grants(bucket)).toEqual([]);
-    await step('bucket.delete');
-    expect(await store.foreignBucketExists(bucket)).toBe(false);
-    await appliance.settled();
-  }
-
-  beforeAll(async () => {
-    if (appliance) await appliance.worker();
-  });
-
-  it.each(Object.keys(CHANGES).flatMap(kind => pointsOf(kind).map(point => [kind, point] as const)))('%s at %s', live);
-});
+// A container is marked from its first moment, and there are no keys.
+describe.skipIf(!parts)('azure', () =>
+  describeStoreKills('Azure Blob', {
+    open: () => openAzureHarness(parts!),
+    appliance: () => ({ backend: 'azure' }),
+    protocol: 'AZURE',
+    changes: {
+      'bucket.create': ['createBucket'],
+      'access.grant': ['putGrants'],
+      'access.revoke': ['putGrants'],
+      'bucket.delete': ['emptyBucket', 'deleteBucket'],
+    },
+    writeAs: (store, credentials) =>
+      store.holder(credentials.azure.access_token).getBlockBlobClient('mine').upload('x', 1),
+  }),
+);

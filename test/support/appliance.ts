@@ -17,6 +17,7 @@ import { FakeBlockControl } from '#test/fakes/block/fake-block-control';
 import { FakeControl } from '#test/fakes/object/fake-control';
 import { BlockFolders, type BlockKind, CSP_PASSWORD } from '#test/support/block-folders';
 import '#test/fakes/kinds';
+import type { GarageServer } from '#test/fakes/garage/garage-server';
 import { withFakes } from '#test/fakes/with-fakes';
 import { compileCache } from '#test/support/compile-cache';
 import { createDatabase, type TestDatabase } from '#test/support/database';
@@ -26,7 +27,7 @@ import { type Parts, parts, until } from '#test/support/parts';
 export type Role = 'gateway' | 'worker';
 
 export interface ApplianceOptions {
-  backend: 'fake' | 'fake-iam' | 'rgw' | 'azure' | 's3';
+  backend: 'fake' | 'fake-iam' | 'rgw' | 'azure' | 's3' | 'garage';
   /** Block volumes too: in a folder of the run's XFS over tgt, or on files behind the fake's faults, without root. */
   block?: BlockKind;
   /** The configuration of a Ceph of the test's own. */
@@ -40,6 +41,8 @@ export interface ApplianceOptions {
   rgwEndpoint?: string;
   /** Where Azurite is reached. */
   azureEndpoint?: string;
+  /** Where the backend is `garage`. */
+  garage?: GarageServer;
 }
 
 function azureBackend(through: string | undefined) {
@@ -52,6 +55,13 @@ function s3Backend() {
   const { endpoint, ...credentials } = parts().moto!;
   return { name: 's3', kind: 's3', config: { endpoint }, credentials };
 }
+
+const garageBackend = ({ config, credentials }: GarageServer) => ({
+  name: 'garage',
+  kind: 'garage',
+  config,
+  credentials,
+});
 
 const FAKE_IAM = { name: 'fake-iam', kind: 'fake-iam', credentials: {} };
 
@@ -187,6 +197,7 @@ export class TestAppliance {
       ...(options.backend === 'fake-iam' ? [{ ...FAKE_IAM, config: { file: fakeFile } }] : []),
       ...(options.backend === 'azure' ? [azureBackend(options.azureEndpoint)] : []),
       ...(options.backend === 's3' ? [s3Backend()] : []),
+      ...(options.garage ? [garageBackend(options.garage)] : []),
     ]);
     const fake = options.backend.startsWith('fake') ? new FakeControl(fakeFile) : undefined;
     const fakeBlock = block?.fakeFile === undefined ? undefined : new FakeBlockControl(block.fakeFile);

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import { azureConfig, azureCredentials } from '#backends/azure/azure-config';
+import { garageConfig, garageCredentials } from '#backends/garage/garage-config';
 import { rbdConfig, rbdCredentials } from '#backends/rbd/rbd-config';
 import { reflinkConfig, reflinkCredentials } from '#backends/reflink/reflink-config';
 import { rgwConfig, rgwCredentials } from '#backends/rgw/rgw-config';
@@ -13,6 +14,7 @@ export const KIND_FORMS = {
   rgw: { config: rgwConfig, credentials: rgwCredentials },
   s3: { config: s3Config, credentials: s3Credentials as unknown as z.ZodType<Record<string, string>> },
   azure: { config: azureConfig, credentials: azureCredentials },
+  garage: { config: garageConfig, credentials: garageCredentials },
   reflink: { config: reflinkConfig, credentials: reflinkCredentials },
   rbd: { config: rbdConfig, credentials: rbdCredentials },
 } as const satisfies Record<string, { config: z.ZodType; credentials: z.ZodType<Record<string, string>> }>;

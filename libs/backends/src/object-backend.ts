@@ -228,6 +228,10 @@ export interface StoreTraits {
   late?: true;
   /** No second key beside the first: what opens a bucket is changed by revoking and granting. */
   oneKey?: true;
+  /** Keys are chosen, of hexadecimal digits alone: an id is GK and 24 of them, a secret 64. */
+  hexKeys?: true;
+  /** Who may write may delete as well: there is no `write_only`. */
+  noWriteOnly?: true;
 }
 
 export interface Principal extends PrincipalRef {

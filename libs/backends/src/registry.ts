@@ -1,5 +1,6 @@
 import { azureKind } from '#backends/azure/azure-kind';
 import type { BlockBackendKind, BlockStore } from '#backends/block-backend';
+import { garageKind } from '#backends/garage/garage-kind';
 import { meteredBlockStore, meteredObjectBackend } from '#backends/metered';
 import type { ApplianceIdentity, BackendCredentials, ObjectBackend, ObjectBackendKind } from '#backends/object-backend';
 import { rbdKind } from '#backends/rbd/rbd-kind';
@@ -14,6 +15,7 @@ const objectKinds: ObjectBackendKind[] = [
   rgwKind as ObjectBackendKind,
   s3Kind as ObjectBackendKind,
   azureKind as ObjectBackendKind,
+  garageKind as ObjectBackendKind,
 ];
 const blockKinds: BlockBackendKind[] = [reflinkKind as BlockBackendKind, rbdKind as BlockBackendKind];
 

@@ -12,14 +12,14 @@ export function describeGrants(world: ObjectWorld): void {
       for (const principal of [a, b, c]) await world.backend.putPrincipal(principal, none());
       const grants: Grant[] = [
         { uid: a.uid, mode: 'read_write' },
-        { uid: b.uid, mode: 'write_only' },
+        { uid: b.uid, mode: traits.plainKeys ? 'read_only' : 'write_only' },
         { uid: c.uid, mode: 'revoked' },
       ];
       const all = [a.uid, b.uid, c.uid];
       await world.backend.putGrants(ref, grants, none(), all);
       await world.backend.putGrants(ref, grants.toReversed(), none(), all);
       // Who is revoked where everything is refused that is not allowed needs no word.
-      const said = grants.filter(({ mode }) => !(traits.signs && mode === 'revoked'));
+      const said = grants.filter(({ mode }) => !((traits.signs || traits.plainKeys) && mode === 'revoked'));
       expect(sorted(await world.harness.grants(ref.name))).toEqual(sorted(said));
       expect(await world.backend.holdsGrants(ref, grants, none(), all)).toBe(true);
       expect(await world.backend.holdsGrants(ref, grants.slice(1), none(), all)).toBe(false);
@@ -73,7 +73,9 @@ export function describeGrants(world: ObjectWorld): void {
       };
       await world.harness.seedForeignBucket(name);
       const identity = await identityNow();
-      const grants: Grant[] = [{ uid: newPrincipal().uid, mode: 'read_only' }];
+      const principal = newPrincipal();
+      await world.backend.putPrincipal(principal, none());
+      const grants: Grant[] = [{ uid: principal.uid, mode: 'read_only' }];
       await world.backend.putGrants({ name, identity }, grants, none());
       expect(await identityNow()).toBe(identity);
       expect(await world.backend.holdsGrants({ name, identity }, grants, none())).toBe(true);
@@ -87,19 +89,44 @@ export function describeGrants(world: ObjectWorld): void {
       expect(await world.harness.grants(name)).toEqual([]);
     });
 
-    it.skipIf(traits.issuesKeys)('refuses more than a policy can hold and leaves what is there', async () => {
-      const ref = await make();
-      const kept = newPrincipal();
-      await world.backend.putPrincipal(kept, none());
-      await world.backend.putGrants(ref, [{ uid: kept.uid, mode: 'read_write' }], none());
-      const many: Grant[] = Array.from({ length: 5000 }, (_, n) => ({
-        uid: `trivet-many-${n}-${'x'.repeat(40)}`,
-        mode: 'read_write',
-      }));
-      await failsWith(world.backend.putGrants(ref, many, none()), 'resource_exhausted');
-      expect(await world.harness.grants(ref.name)).toEqual([{ uid: kept.uid, mode: 'read_write' }]);
-      await world.backend.putGrants(ref, [], none());
-      await remove(ref);
-    });
+    it.skipIf(traits.issuesKeys || traits.plainKeys)(
+      'refuses more than a policy can hold and leaves what is there',
+      async () => {
+        const ref = await make();
+        const kept = newPrincipal();
+        await world.backend.putPrincipal(kept, none());
+        await world.backend.putGrants(ref, [{ uid: kept.uid, mode: 'read_write' }], none());
+        const many: Grant[] = Array.from({ length: 5000 }, (_, n) => ({
+          uid: `trivet-many-${n}-${'x'.repeat(40)}`,
+          mode: 'read_write',
+        }));
+        await failsWith(world.backend.putGrants(ref, many, none()), 'resource_exhausted');
+        expect(await world.harness.grants(ref.name)).toEqual([{ uid: kept.uid, mode: 'read_write' }]);
+        await world.backend.putGrants(ref, [], none());
+        await remove(ref);
+      },
+    );
+
+    it.runIf(traits.plainKeys)(
+      'gives a key beside another one what that may do, and says that there is no write only',
+      async () => {
+        const ref = await make();
+        const principal = newPrincipal();
+        const { accessKeyId, secretAccessKey } = newPrincipal();
+        const grants: Grant[] = [{ uid: principal.uid, mode: 'read_write' }];
+        await world.backend.putPrincipal(principal, none());
+        await world.backend.putGrants(ref, grants, none());
+        await world.backend.putPrincipal({ ...principal, beside: [{ accessKeyId, secretAccessKey }] }, none());
+        expect(await world.harness.grants(ref.name)).toEqual([...grants, ...grants]);
+        expect(await world.backend.holdsGrants(ref, grants, none())).toBe(true);
+        await failsWith(
+          world.backend.putGrants(ref, [{ uid: principal.uid, mode: 'write_only' }], none()),
+          'unimplemented',
+        );
+        await world.backend.putGrants(ref, [], none());
+        expect(await world.harness.grants(ref.name)).toEqual([]);
+        await remove(ref);
+      },
+    );
   });
 }

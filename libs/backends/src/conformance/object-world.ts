@@ -1,5 +1,5 @@
 /** What the conformance suite of object stores works with: the harness that an adapter brings, and what is made on the way. */
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import type { BucketRef, BucketSpec, Grant, ObjectBackend, Principal } from '#backends/object-backend';
 import { parseS3BucketParameters } from '#backends/s3/bucket-parameters';
@@ -50,6 +50,13 @@ export interface SuiteTraits {
   plainBuckets?: boolean;
   /** Versioning and object lock, and no quotas nor limit of a tenant. */
   noQuotas?: boolean;
+  /** Quotas of a bucket, and neither versioning, object lock, tags nor a limit of a tenant. */
+  quotasAlone?: boolean;
+  /**
+   * Rights are rows of buckets and keys: there are no principals beside keys, no policy that could be too large, and no write
+   * only. Keys are of hexadecimal digits, have the secret that they were made with, and never come back.
+   */
+  plainKeys?: boolean;
   /** Keys are issued, and rights belong to principals. */
   issuesKeys?: boolean;
 }
@@ -93,6 +100,10 @@ export class ObjectWorld {
   readonly newPrincipal = (): Principal => {
     const uid = `trivet-${randomUUID()}`;
     this.#uids.push(uid);
+    if (this.traits.plainKeys) {
+      const [accessKeyId, secretAccessKey] = [`GK${randomBytes(12).toString('hex')}`, randomBytes(32).toString('hex')];
+      return { uid, accessKeyId, secretAccessKey, displayName: 'conformance' };
+    }
     const id = randomUUID().replaceAll('-', '').toUpperCase();
     return { uid, accessKeyId: id.slice(0, 20), secretAccessKey: `${id}secret`, displayName: 'conformance' };
   };

@@ -16,7 +16,7 @@ import { StorageError } from '#platform/errors';
 import type { LeaseSignal } from '#platform/lease-signal';
 
 /** RGW deletes the keys of one request one after the other: few enough for the bound of a call on slow disks too. */
-const PORTION = 100;
+export const PORTION = 100;
 const UPLOADS = 50;
 
 /** XML 1.0 cannot carry these; such a key is deleted by its own request, where it stands in the URL. */
@@ -61,7 +61,7 @@ export async function emptyPortion(
   return { done: uploads.IsTruncated !== true, removed: items.length + aborted };
 }
 
-async function deleteItems(owner: S3User, Bucket: string, items: Item[], signal: LeaseSignal): Promise<void> {
+export async function deleteItems(owner: S3User, Bucket: string, items: Item[], signal: LeaseSignal): Promise<void> {
   const together = items.filter(item => !NOT_IN_XML.test(item.Key));
   if (together.length > 0) {
     const { Errors } = await owner.change(
@@ -104,6 +104,6 @@ function cannotDelete(bucket: string, key: string, code: string | undefined): St
   );
 }
 
-function decodeKey(key: string, encoding: string | undefined): string {
+export function decodeKey(key: string, encoding: string | undefined): string {
   return encoding === 'url' ? decodeURIComponent(key.replaceAll('+', '%20')) : key;
 }

@@ -1,3 +1,4 @@
+import type { StoreTraits } from '#backends/object-backend';
 import type { SecretBox } from '#platform/crypto/secrets';
 import type { Tx } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
@@ -15,6 +16,8 @@ export interface AccessAtBackend {
   former?: AccessCredentials;
   /** Made, or issued, and not answered yet. */
   next?: AccessCredentials;
+  /** What its store is like, once that was asked. */
+  traits?: StoreTraits;
   desired: DesiredAccess;
   policies: readonly BucketPolicy[];
   /** Its key was issued in this attempt, and is committed. */

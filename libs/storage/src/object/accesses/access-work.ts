@@ -53,14 +53,19 @@ const isGone = (error: StorageError): boolean => error.kind === 'not_found' || e
 
 export function putPrincipal(
   { backends }: ObjectNeeds,
-  besideOf: (work: AccessAtBackend) => AccessCredentials | undefined = ({ former }) => former,
+  /** The key, and the one that is let in beside it. */
+  keysOf: (work: AccessAtBackend) => readonly (AccessCredentials | undefined)[] = work => [
+    work.credentials,
+    work.former,
+  ],
 ): Step<AccessAtBackend, AccessRequest> {
   return {
     name: 'principal',
     calls: ['putPrincipal'],
     run: async (work, { operation, call }) => {
-      const { uid, name, credentials: stored } = work;
-      const beside = [besideOf(work) ?? []].flat();
+      const { uid, name } = work;
+      const [stored, other] = keysOf(work);
+      const beside = other ? [other] : [];
       const backend = await backends.open(operation.tenantId, operation.backendId);
       const credentials = stored ?? (backend.traits().issuesKeys && NO_KEY);
       if (!credentials) throw new StorageError('internal', 'the access has no stored credentials', { retry: 'person' });

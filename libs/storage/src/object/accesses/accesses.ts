@@ -89,7 +89,10 @@ export class Accesses implements AccessCalls {
         const sealed = kind.traits?.issuesKeys
           ? null
           : encodeSealed(
-              this.parts.secrets.seal(JSON.stringify(newCredentials()), credentialsPlace(endpoint.tenantId, id)),
+              this.parts.secrets.seal(
+                JSON.stringify(newCredentials(kind.traits ?? {})),
+                credentialsPlace(endpoint.tenantId, id),
+              ),
             );
         const accountId = `trivet-${id}`;
         const access = { id, name: request.name, accountId, desired, fingerprint: print, operationId, sealed };
@@ -203,6 +206,12 @@ export class Accesses implements AccessCalls {
       endpoint,
       desired.buckets.map(({ bucketId }) => bucketId),
     );
+    if (kind.traits?.noWriteOnly && desired.buckets.some(({ mode }) => mode === 'write_only'))
+      throw new StorageError(
+        'invalid_argument',
+        'write only cannot be had on a backend of this kind: who may write there may delete as well; ask for read and write, or for another class',
+        { field: 'buckets' },
+      );
     const idByName = new Map(rows.map(({ id, name }) => [name, id]));
     const grants = desired.buckets.map(({ bucketId: name, mode }) => {
       const bucketId = idByName.get(name);

@@ -29,7 +29,7 @@ export const retireKey = defineOperation('access.retire', {
   carriedOut: (needs: AccessNeeds): Handling<AccessAtBackend, AccessRequest> => ({
     begin: (tx, operation) => readAccessOf(tx, needs.secrets, operation),
     steps: [
-      putPrincipal(needs, () => undefined),
+      putPrincipal(needs, ({ credentials }) => [credentials]),
       refused(
         needs,
         () => 'no key',

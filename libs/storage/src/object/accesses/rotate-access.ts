@@ -108,7 +108,8 @@ function issueNext({ backends, secrets }: AccessNeeds): Step<AccessAtBackend, Ro
     portioned: true,
     run: async (work, { operation, call, write }) => {
       const backend = await backends.open(operation.tenantId, operation.backendId);
-      if (!backend.traits().issuesKeys || work.next) return undefined;
+      work.traits = backend.traits();
+      if (!work.traits.issuesKeys || work.next) return undefined;
       const { uid, credentials } = work;
       work.next = await call('issueKey', signal => backend.issueKey(uid, signal, credentials?.accessKeyId));
       write(KEEP_NEXT, [...rowOf(operation), sealedKey(secrets, operation, work.next, 'next')]);
@@ -117,12 +118,15 @@ function issueNext({ backends, secrets }: AccessNeeds): Step<AccessAtBackend, Ro
   };
 }
 
-/** Committed before the store hears of it, too, where it takes what is chosen. */
+/**
+ * Committed before the store hears of it, too, where it takes what is chosen. The new key is the one that must stand: the other
+ * may be what somebody took away there.
+ */
 const putBoth = (needs: AccessNeeds): Step<AccessAtBackend, RotateAccessRequest> => ({
-  ...putPrincipal(needs, ({ next }) => next),
+  ...putPrincipal(needs, ({ credentials, next }) => [next, credentials]),
   point: (writer, operation, work) => {
     if (work.next) return;
-    work.next = newCredentials();
+    work.next = newCredentials(work.traits!);
     writer.write(KEEP_NEXT, [...rowOf(operation), sealedKey(needs.secrets, operation, work.next, 'next')]);
   },
 });

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { StoreTraits } from '#backends/object-backend';
 import { decodeSealed, type SecretBox } from '#platform/crypto/secrets';
 import type { ObjectNeeds } from '#storage/shared/backend-directory';
 
@@ -40,8 +41,13 @@ export const openCredentials = (
 
 const KEY_ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
 
-/** In AWS's shapes: a 20-character key id of 32 symbols each, a 40-character secret of 240 random bits. */
-export function newCredentials(): AccessCredentials {
+/**
+ * In AWS's shapes: a 20-character key id of 32 symbols each, a 40-character secret of 240 random bits. Garage takes its own alone:
+ * 96 random bits of an id, 256 of a secret.
+ */
+export function newCredentials({ hexKeys }: StoreTraits): AccessCredentials {
+  if (hexKeys)
+    return { accessKeyId: `GK${randomBytes(12).toString('hex')}`, secretAccessKey: randomBytes(32).toString('hex') };
   const id = [...randomBytes(18)].map(byte => KEY_ALPHABET[byte & 31]).join('');
   return { accessKeyId: `TV${id}`, secretAccessKey: randomBytes(30).toString('base64url') };
 }

@@ -1,0 +1,167 @@
+/** A worker killed around each call that changes something at a real store: nothing is left behind, nothing lost, and what Grant answers is the same. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ObjectBackendHarness } from '#backends/conformance/object-world';
+import { handlersOf } from '#operations/definitions/define-operation';
+import { OBJECT_OPERATIONS } from '#storage/object/object-operations';
+import type { CosiClient, Outcome, Reply } from '#test/cosi/client';
+import { persistWhile } from '#test/crash/persist';
+import { failpointsOf } from '#test/failpoints/failpoints-of';
+import { type ApplianceOptions, TestAppliance } from '#test/support/appliance';
+import { until } from '#test/support/parts';
+
+export interface KilledStore<H extends ObjectBackendHarness> {
+  open(): Promise<H>;
+  appliance(store: H): ApplianceOptions;
+  protocol: 'S3' | 'AZURE';
+  traits?: readonly string[];
+  /** Calls that change something there, by kind; others change nothing, or are not made. */
+  changes: Readonly<Record<string, readonly string[]>>;
+  /** Writes with what was granted. */
+  writeAs(store: H, credentials: Reply, bucket: string): Promise<unknown>;
+  /** What the answer says of keys, where there are any. */
+  keyOf?(credentials: Reply): string;
+}
+
+const CHANGES_OF_KEYS = ['access.rotate', 'access.retire'];
+const ROTATION = '{"rotation": {"afterSeconds": 7200, "graceSeconds": 3600}}';
+
+/** Before and after each of the calls, and before the end; what only undoing passes is not met here. */
+function pointsOf(kind: string, calls: readonly string[], traits: readonly string[] = []): string[] {
+  const { fail: _, undo: __, ...handler } = handlersOf(OBJECT_OPERATIONS, {} as never).find(one => one.kind === kind)!;
+  const wanted = calls.flatMap(call => [`${kind}:${call}:call`, `${kind}:${call}:answered`]);
+  const also = [`${kind}:key:again`, `${kind}:end:before`];
+  return failpointsOf(handler, traits).filter(
+    point => wanted.includes(point) || (also.includes(point) && (traits.includes('issuesKeys') || point === also[1])),
+  );
+}
+
+export function describeStoreKills<H extends ObjectBackendHarness>(name: string, killed: KilledStore<H>): void {
+  describe(`killed around each call to ${name}`, () => {
+    let store: H;
+    let appliance: TestAppliance;
+    let client: CosiClient;
+    let count = 0;
+
+    beforeAll(async () => {
+      store = await killed.open();
+      const env = { TRIVET_LEASE_MS: '2000', TRIVET_RECONCILE_MS: '150' };
+      appliance = await TestAppliance.create({ ...killed.appliance(store), env });
+      await appliance.gateway();
+      await appliance.worker();
+      client = appliance.client();
+    });
+    afterAll(async () => {
+      await appliance?.close();
+      await store?.close();
+    });
+
+    const passing = ({ code }: Outcome) => ['ABORTED', 'UNAVAILABLE', 'DEADLINE_EXCEEDED'].includes(code);
+    async function ask(method: string, request: object): Promise<Reply> {
+      const outcome = (await persistWhile(passing, () => client.call('r1', method, request))).at(-1)!;
+      expect(outcome, outcome.message).toMatchObject({ code: 'OK' });
+      return outcome.reply;
+    }
+    const requests = (bucket: string) => {
+      const protocol = { protocol: { type: killed.protocol }, authentication_type: { type: 'KEY' } };
+      return {
+        create: { name: bucket, protocols: [{ type: killed.protocol }], parameters: { deletePolicy: 'purge' } },
+        grant: {
+          ...protocol,
+          account_name: `ba-${bucket}`,
+          buckets: [{ bucket_id: bucket, access_mode: { mode: 'READ_WRITE' } }],
+        },
+        revoke: (account_id: string) => ({ ...protocol, account_id, buckets: [{ bucket_id: bucket }] }),
+        delete: { bucket_id: bucket },
+      };
+    };
+    /** As if its time had come. */
+    async function changeKey(account: string, what: string): Promise<void> {
+      await appliance.database.query(`UPDATE trivet.access SET ${what} WHERE account_id = $1`, [account]);
+      await until(
+        'its key is changed',
+        async () => {
+          const [row] = await appliance.database.query<{ done: boolean }>(
+            `SELECT key_operation IS NULL AND coalesce(least(rotate_at, former_until) > now(), true) AS done
+               FROM trivet.access WHERE account_id = $1`,
+            [account],
+          );
+          return row?.done === true;
+        },
+        60_000,
+      );
+    }
+
+    /** Everything that a bucket goes through, with the worker killed in the one operation. */
+    async function live(kind: string, point: string): Promise<void> {
+      const bucket = `${store.prefix}k${++count}`;
+      const wish = requests(bucket);
+      const grant = () => ask('DriverGrantBucketAccess', wish.grant);
+      let account = '';
+      const calls: Record<string, () => Promise<unknown>> = {
+        'bucket.create': () => ask('DriverCreateBucket', wish.create),
+        'access.grant': grant,
+        'access.rotate': () => changeKey(account, `desired = desired || '${ROTATION}', rotate_at = now()`),
+        'access.retire': () => changeKey(account, 'former_until = now()'),
+        'access.revoke': () => ask('DriverRevokeBucketAccess', wish.revoke(account)),
+        'bucket.delete': () => ask('DriverDeleteBucket', wish.delete),
+      };
+      const step = async (name: string): Promise<void> => {
+        if (name !== kind) return void (await calls[name]!());
+        await appliance.process('worker').stop();
+        const doomed = await appliance.worker({ TRIVET_FAILPOINT: `${point}=kill` });
+        const answer = calls[name]!();
+        answer.catch(() => {});
+        expect(await doomed.ended()).toMatchObject({ signal: 'SIGKILL' });
+        await appliance.worker();
+        await answer;
+      };
+      const expectKeys = async (...ids: string[]) =>
+        expect((await store.principalKeys(account))?.map(key => key.accessKeyId).sort()).toEqual(ids.sort());
+
+      await step('bucket.create');
+      await step('access.grant');
+      let granted = await grant();
+      expect(await grant()).toEqual(granted);
+      account = granted.account_id;
+      expect(await store.grants(bucket)).toEqual([{ uid: account, mode: 'read_write' }]);
+      if (killed.keyOf) await expectKeys(killed.keyOf(granted.credentials));
+      await killed.writeAs(store, granted.credentials, bucket);
+      if (CHANGES_OF_KEYS.includes(kind)) {
+        const former = granted;
+        await step('access.rotate');
+        granted = await grant();
+        expect(granted.account_id).toBe(account);
+        expect(await grant()).toEqual(granted);
+        const keys = [former, granted].map(({ credentials }) => killed.keyOf!(credentials));
+        expect(new Set(keys).size).toBe(2);
+        await expectKeys(...keys);
+        for (const { credentials } of [former, granted]) await killed.writeAs(store, credentials, bucket);
+        if (kind === 'access.retire') {
+          await step('access.retire');
+          await expectKeys(keys[1]!);
+          await expect(killed.writeAs(store, former.credentials, bucket)).rejects.toThrow();
+          await killed.writeAs(store, granted.credentials, bucket);
+          expect(await grant()).toEqual(granted);
+        }
+      }
+      await step('access.revoke');
+      expect(await store.grants(bucket)).toEqual([]);
+      expect(await store.principalKeys(account)).toBeUndefined();
+      await step('bucket.delete');
+      expect(await store.foreignBucketExists(bucket)).toBe(false);
+      await appliance.settled();
+    }
+
+    it.each(
+      Object.entries(killed.changes).flatMap(([kind, calls]) =>
+        pointsOf(kind, calls, killed.traits).map(point => [kind, point] as const),
+      ),
+    )('%s at %s', live);
+  });
+}
+
+/** Of an answer of S3. */
+export const s3KeysOf = ({ s3 }: Reply): { accessKeyId: string; secretAccessKey: string } => ({
+  accessKeyId: s3.access_key_id,
+  secretAccessKey: s3.access_secret_key,
+});
