@@ -122,7 +122,7 @@ const FOLDERS = {
     ['contract'],
   ],
   'libs/backends/src': [
-    ['registry', 'kind-forms'],
+    ['registry', 'kind-forms', 'object-store-table'],
     ['rbd'],
     ['reflink', 'metered'],
     ['azure', 'garage', 'rgw', 'tgt', 'metered-extents', 'block-store'],

@@ -4,7 +4,7 @@ import { openGarageHarness } from '#test/object-backend/garage-harness';
 
 describeStoreKills('Garage', {
   open: openGarageHarness,
-  appliance: ({ server }) => ({ backend: 'garage', garage: server }),
+  appliance: ({ parts }) => ({ backend: 'garage', garage: parts }),
   protocol: 'S3',
   changes: {
     'bucket.create': ['createBucket', 'configureBucket'],

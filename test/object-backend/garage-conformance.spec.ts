@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { CreateMultipartUploadCommand } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { describeObjectBackend } from '#backends/conformance/object-backend.conformance';
 import { failsWith, none, plain } from '#backends/conformance/object-world';
@@ -15,28 +16,32 @@ describe('a bucket of Garage', () => {
 
   const newRef = () => ({ name: `${garage.prefix}${randomUUID().slice(0, 8)}`, incarnation: randomUUID() });
 
-  it('that a node left without its mark is taken, once its name was seen absent, and no other one is', async () => {
-    const { backend, server } = garage;
-    const ref = newRef();
-    server.cluster.diesInCreation = true;
-    await failsWith(backend.createBucket(ref, plain(), none()), 'unavailable');
-    const untagged = { state: 'untagged', empty: true, identity: expect.any(String) };
-    expect(await backend.inspectBucket(ref.name, none())).toEqual(untagged);
-    await failsWith(backend.createBucket(ref, plain(), none()), 'already_exists');
-    await backend.configureBucket(ref, plain({ quotaMaxObjects: '1' }), none());
-    expect(await backend.inspectBucket(ref.name, none())).toEqual({ state: 'ours', incarnation: ref.incarnation });
-    await garage.seedObjects(ref.name, 1);
-    await expect(garage.seedObjects(ref.name, 2)).rejects.toThrow(/quota/);
-    expect(await backend.emptyBucket(ref, none())).toEqual({ done: true, removed: 1 });
-    expect(await backend.deleteBucket(ref, none())).toBe('deleted');
-  });
+  it.skipIf(process.env.TRIVET_TEST_GARAGE)(
+    'that a node left without its mark is taken once its name was seen absent',
+    async () => {
+      const { backend, standIn } = garage;
+      const ref = newRef();
+      standIn!.diesInCreation = true;
+      await failsWith(backend.createBucket(ref, plain(), none()), 'unavailable');
+      const untagged = { state: 'untagged', empty: true, identity: expect.any(String) };
+      expect(await backend.inspectBucket(ref.name, none())).toEqual(untagged);
+      await failsWith(backend.createBucket(ref, plain(), none()), 'already_exists');
+      await backend.configureBucket(ref, plain({ quotaMaxObjects: '1' }), none());
+      expect(await backend.inspectBucket(ref.name, none())).toEqual({ state: 'ours', incarnation: ref.incarnation });
+      await garage.seedObjects(ref.name, 1);
+      await expect(garage.seedObjects(ref.name, 2)).rejects.toThrow(/quota/);
+      expect(await backend.emptyBucket(ref, none())).toEqual({ done: true, removed: 1 });
+      expect(await backend.deleteBucket(ref, none())).toBe('deleted');
+    },
+  );
 
   it('loses what was begun to be uploaded when it is emptied', async () => {
-    const { backend, server } = garage;
+    const { backend, parts } = garage;
     const ref = newRef();
     await backend.createBucket(ref, plain(), none());
     await backend.configureBucket(ref, plain(), none());
-    server.cluster.bucketNamed(ref.name)!.uploads.set(randomUUID(), 'half');
+    const owner = garage.clientFor(parts.credentials);
+    await owner.send(new CreateMultipartUploadCommand({ Bucket: ref.name, Key: 'half' }));
     expect(await backend.isBucketEmpty(ref, none())).toBe(false);
     expect(await backend.deleteBucket(ref, none())).toBe('not_empty');
     expect(await backend.emptyBucket(ref, none())).toEqual({ done: true, removed: 1 });
@@ -44,11 +49,12 @@ describe('a bucket of Garage', () => {
   });
 
   it('keeps the rights of keys that another appliance made', async () => {
-    const { backend, server } = garage;
-    const name = newRef().name;
+    const { backend, admin } = garage;
+    const { name } = newRef();
     await garage.seedForeignBucket(name);
-    const theirs = server.cluster.createKey('trivet-1 of 0123456789ab');
-    server.cluster.allow(server.cluster.bucketNamed(name)!, theirs.id, { read: true }, true);
+    const { accessKeyId } = await admin.post('CreateKey', { name: 'trivet-1 of 0123456789ab' });
+    const { id: bucketId } = await admin.get('GetBucketInfo', { globalAlias: name });
+    await admin.post('AllowBucketKey', { bucketId, accessKeyId, permissions: { read: true } });
     await backend.putGrants({ name }, [], none());
     expect(await garage.grants(name)).toEqual([{ uid: 'trivet-1', mode: 'read_only' }]);
   });

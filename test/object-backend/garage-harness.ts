@@ -1,71 +1,97 @@
-/** Looks at Garage by other means than the port: for the conformance suite and the tests of access modes. */
+/** Looks at Garage by other means than the port: for the conformance suite and the tests of what keys open. */
 import { randomUUID } from 'node:crypto';
 import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import type { ObjectBackendHarness } from '#backends/conformance/object-world';
 import { garageKind } from '#backends/garage/garage-kind';
-import type { AccessMode, Grant, ObjectBackend } from '#backends/object-backend';
-import type { Rights } from '#test/fakes/garage/garage-cluster';
+import type { AccessMode, ObjectBackend } from '#backends/object-backend';
+import { AdminCaller } from '#test/fakes/garage/admin-caller';
+import { GarageProgram } from '#test/fakes/garage/garage-program';
 import { GarageServer } from '#test/fakes/garage/garage-server';
 
+/** What a backend of kind `garage` is registered by. */
+export interface GarageParts {
+  config: Record<string, string>;
+  credentials: { adminToken: string; accessKeyId: string; secretAccessKey: string };
+}
+
 export interface GarageHarness extends ObjectBackendHarness {
-  server: GarageServer;
-  open(tenantId: string): ObjectBackend;
+  parts: GarageParts;
+  admin: AdminCaller;
+  /** The stand-in's memory; undefined where the program itself runs. */
+  standIn: GarageServer['cluster'] | undefined;
   clientFor(keys: { accessKeyId: string; secretAccessKey: string }): S3Client;
+  holdsBucket(name: string): Promise<boolean>;
+}
+
+interface KeyAt {
+  accessKeyId: string;
+  name: string;
+  permissions: { read: boolean; write: boolean };
+  bucketLocalAliases: string[];
 }
 
 const uidOf = (name: string): string => name.split(' of ')[0]!;
 
-function modeOf({ read, write }: Rights): AccessMode | undefined {
+function modeOf({ read, write }: KeyAt['permissions']): AccessMode | undefined {
   if (read && write) return 'read_write';
   if (write) return 'write_only';
   return read ? 'read_only' : undefined;
 }
 
 export async function openGarageHarness(): Promise<GarageHarness> {
-  const server = await GarageServer.start();
-  const { cluster, config, credentials } = server;
+  const program = process.env.TRIVET_TEST_GARAGE;
+  const garage = program ? await GarageProgram.start(program) : await GarageServer.start();
+  const { adminEndpoint, endpoint, adminToken } = garage;
+  const admin = new AdminCaller(garage);
+  const newKey = async (name: string): Promise<{ accessKeyId: string; secretAccessKey: string }> => {
+    const { accessKeyId, secretAccessKey } = await admin.post('CreateKey', { name });
+    return { accessKeyId, secretAccessKey };
+  };
+  const ownKey = await newKey('trivet');
+  const other = await newKey('somebody else');
+  const parts: GarageParts = { config: { adminEndpoint, endpoint }, credentials: { adminToken, ...ownKey } };
   const run = randomUUID().slice(0, 8);
-  const prefix = `parts-${run}-`;
-  const open = (tenantId: string, further: object = {}, secrets: object = {}) =>
+  const open = (tenantId: string, further: object = {}, secrets: object = {}): ObjectBackend =>
     garageKind.open(
-      garageKind.parseConfig({ ...config, ...further }),
-      { ...credentials, ...secrets },
-      {
-        applianceId: `appliance-${run}`,
-        tenantId,
-      },
+      garageKind.parseConfig({ ...parts.config, ...further }),
+      { ...parts.credentials, ...secrets },
+      { applianceId: `appliance-${run}`, tenantId },
     );
-  const clientFor = (keys: { accessKeyId: string; secretAccessKey: string }) =>
+  const clientFor = (credentials: { accessKeyId: string; secretAccessKey: string }) =>
     new S3Client({
-      endpoint: server.endpoint,
+      endpoint,
       region: 'garage',
       maxAttempts: 1,
-      credentials: keys,
+      credentials,
       forcePathStyle: true,
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
     });
-  const other = cluster.createKey('somebody else');
-  const make = async (name: string) =>
-    void cluster.create(name, { accessKeyId: other.id, alias: `x${randomUUID()}`, allow: { owner: true } });
-  const owner = clientFor({ accessKeyId: server.key.id, secretAccessKey: server.key.secret });
+  const bucketNamed = (globalAlias: string) => admin.find('GetBucketInfo', { globalAlias });
+  const make = async (globalAlias: string) => {
+    const localAlias = { accessKeyId: other.accessKeyId, alias: `x${randomUUID()}`, allow: { owner: true } };
+    await admin.post('CreateBucket', { globalAlias, localAlias });
+  };
+  const owner = clientFor(ownKey);
   const backend = open('default');
   const closed = 'http://127.0.0.1:1';
   return {
     backend,
-    server,
+    parts,
+    admin,
+    standIn: garage instanceof GarageServer ? garage.cluster : undefined,
     otherTenant: open('other'),
     unreachable: open('default', { adminEndpoint: closed, endpoint: closed }),
     refused: open('default', {}, { adminToken: 'nobody' }),
-    prefix,
-    open,
+    prefix: `parts-${run}-`,
     clientFor,
+    holdsBucket: async name => (await bucketNamed(name)) !== undefined,
     seedForeignBucket: make,
     replaceForeignBucket: async name => {
-      cluster.delete(cluster.bucketNamed(name)!.id);
+      await admin.post('DeleteBucket', {}, { id: (await bucketNamed(name)).id });
       await make(name);
     },
-    foreignBucketExists: async name => cluster.bucketNamed(name) !== undefined,
+    foreignBucketExists: async name => (await bucketNamed(name)) !== undefined,
     seedObjects: async (Bucket, count) => {
       for (let n = 0; n < count; n++)
         await owner.send(new PutObjectCommand({ Bucket, Key: `seed/${n} & <more>`, Body: `object ${n}` }));
@@ -73,9 +99,14 @@ export async function openGarageHarness(): Promise<GarageHarness> {
     seedLockedObject: async () => {
       throw new Error('Garage locks nothing');
     },
-    dropTags: async name => cluster.bucketNamed(name)!.localAliases.clear(),
+    dropTags: async name => {
+      const { id, keys } = await bucketNamed(name);
+      for (const { accessKeyId, bucketLocalAliases } of keys as KeyAt[])
+        for (const localAlias of bucketLocalAliases)
+          await admin.post('RemoveBucketAlias', { bucketId: id, accessKeyId, localAlias });
+    },
     bucketSpec: async name => {
-      const { maxSize, maxObjects } = cluster.bucketNamed(name)!.quotas;
+      const { maxSize, maxObjects } = (await bucketNamed(name)).quotas;
       return {
         versioning: false,
         ...(maxSize === null ? {} : { quotaMaxSize: String(maxSize) }),
@@ -84,23 +115,21 @@ export async function openGarageHarness(): Promise<GarageHarness> {
       };
     },
     principalKeys: async uid => {
-      const found = [...cluster.keys.values()].filter(({ name }) => uidOf(name) === uid);
-      return found.length === 0
-        ? undefined
-        : found.map(({ id, secret }) => ({ accessKeyId: id, secretAccessKey: secret }));
+      const keys: { id: string; name: string }[] = await admin.get('ListKeys');
+      const found = keys.filter(({ name }) => uidOf(name) === uid);
+      if (found.length === 0) return undefined;
+      const shown = found.map(({ id }) => admin.get('GetKeyInfo', { id, showSecretKey: 'true' }));
+      return (await Promise.all(shown)).map(({ accessKeyId, secretAccessKey }) => ({ accessKeyId, secretAccessKey }));
     },
-    grants: async name => {
-      const found: Grant[] = [];
-      for (const [id, rights] of cluster.bucketNamed(name)?.rights ?? []) {
-        const [mode, key] = [modeOf(rights), cluster.keys.get(id)!];
-        if (mode && key.name.startsWith('trivet-')) found.push({ uid: uidOf(key.name), mode });
-      }
-      return found;
-    },
+    grants: async name =>
+      (((await bucketNamed(name))?.keys ?? []) as KeyAt[]).flatMap(key => {
+        const mode = modeOf(key.permissions);
+        return mode && key.name.startsWith('trivet-') ? [{ uid: uidOf(key.name), mode }] : [];
+      }),
     close: async () => {
       backend.close();
       owner.destroy();
-      await server.close();
+      await garage.close();
     },
   };
 }

@@ -17,7 +17,6 @@ import { FakeBlockControl } from '#test/fakes/block/fake-block-control';
 import { FakeControl } from '#test/fakes/object/fake-control';
 import { BlockFolders, type BlockKind, CSP_PASSWORD } from '#test/support/block-folders';
 import '#test/fakes/kinds';
-import type { GarageServer } from '#test/fakes/garage/garage-server';
 import { withFakes } from '#test/fakes/with-fakes';
 import { compileCache } from '#test/support/compile-cache';
 import { createDatabase, type TestDatabase } from '#test/support/database';
@@ -42,7 +41,7 @@ export interface ApplianceOptions {
   /** Where Azurite is reached. */
   azureEndpoint?: string;
   /** Where the backend is `garage`. */
-  garage?: GarageServer;
+  garage?: { config: Record<string, unknown>; credentials: Record<string, string> };
 }
 
 function azureBackend(through: string | undefined) {
@@ -55,13 +54,6 @@ function s3Backend() {
   const { endpoint, ...credentials } = parts().moto!;
   return { name: 's3', kind: 's3', config: { endpoint }, credentials };
 }
-
-const garageBackend = ({ config, credentials }: GarageServer) => ({
-  name: 'garage',
-  kind: 'garage',
-  config,
-  credentials,
-});
 
 const FAKE_IAM = { name: 'fake-iam', kind: 'fake-iam', credentials: {} };
 
@@ -197,7 +189,7 @@ export class TestAppliance {
       ...(options.backend === 'fake-iam' ? [{ ...FAKE_IAM, config: { file: fakeFile } }] : []),
       ...(options.backend === 'azure' ? [azureBackend(options.azureEndpoint)] : []),
       ...(options.backend === 's3' ? [s3Backend()] : []),
-      ...(options.garage ? [garageBackend(options.garage)] : []),
+      ...(options.garage ? [{ name: 'garage', kind: 'garage', ...options.garage }] : []),
     ]);
     const fake = options.backend.startsWith('fake') ? new FakeControl(fakeFile) : undefined;
     const fakeBlock = block?.fakeFile === undefined ? undefined : new FakeBlockControl(block.fakeFile);

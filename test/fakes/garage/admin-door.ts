@@ -65,6 +65,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     [...cluster.keys.values()].slice(0, 10_000).map(({ id, name }) => ({ id, name, expired: false })),
   'GET GetKeyInfo': (cluster, query) =>
     keyInfo(cluster, cluster.key(query.get('id')!), query.get('showSecretKey') === 'true'),
+  'POST CreateKey': (cluster, _, { name }) => keyInfo(cluster, cluster.createKey(name), true),
   'POST ImportKey': (cluster, _, { accessKeyId, secretAccessKey, name }) =>
     keyInfo(cluster, cluster.importKey(accessKeyId, secretAccessKey, name), false),
   'POST DeleteKey': (cluster, query) => {
@@ -101,6 +102,11 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     const bucket = cluster.bucket(bucketId);
     if (globalAlias === undefined) cluster.addLocalAlias(bucket, accessKeyId, localAlias);
     else cluster.addGlobalAlias(bucket, globalAlias);
+    return bucketInfo(cluster, bucket);
+  },
+  'POST RemoveBucketAlias': (cluster, _, { bucketId, localAlias, accessKeyId }) => {
+    const bucket = cluster.bucket(bucketId);
+    bucket.localAliases.delete(`${accessKeyId}/${localAlias}`);
     return bucketInfo(cluster, bucket);
   },
 };

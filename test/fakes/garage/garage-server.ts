@@ -13,8 +13,6 @@ import { answerS3 } from '#test/fakes/garage/s3-door';
 export class GarageServer {
   readonly cluster = new GarageCluster();
   readonly adminToken = randomBytes(16).toString('hex');
-  /** Of Trivet alone. */
-  readonly key = this.cluster.createKey('trivet');
   adminEndpoint = '';
   endpoint = '';
   readonly #servers: Server[] = [];
@@ -39,15 +37,6 @@ export class GarageServer {
       }),
     );
     return server;
-  }
-
-  /** For `garageKind`. */
-  get credentials() {
-    return { adminToken: this.adminToken, accessKeyId: this.key.id, secretAccessKey: this.key.secret };
-  }
-
-  get config() {
-    return { adminEndpoint: this.adminEndpoint, endpoint: this.endpoint };
   }
 
   async close(): Promise<void> {

@@ -108,7 +108,7 @@ export class TestRun {
     const output = home.file(`vitest-${name}.json`);
     const isPart = this.options.quick && name === 'parts';
     const filters = isPart ? (JSON.parse(readFileSync(QUICK_TESTS, 'utf8')) as string[]) : this.options.filters;
-    const { TRIVET_TEST_APISERVER: apiServer } = environment;
+    const { TRIVET_TEST_APISERVER: apiServer, TRIVET_TEST_GARAGE: garage } = environment;
     const args = [
       ...[join(PACKAGE_ROOT, 'node_modules', 'vitest', 'vitest.mjs'), 'run', '--project', name, '--passWithNoTests'],
       // A real API server is one for all files.
@@ -122,6 +122,7 @@ export class TestRun {
         : { [HOME_MARK]: home.path, TRIVET_TEST_PARTS: partsFile, NODE_COMPILE_CACHE: compileCacheOf(home) }),
       ...(this.options.long ? { TRIVET_TEST_LONG: '1' } : {}),
       ...(apiServer === undefined ? {} : { TRIVET_TEST_APISERVER: apiServer }),
+      ...(garage === undefined ? {} : { TRIVET_TEST_GARAGE: garage }),
     });
     const report = existsSync(output) ? (JSON.parse(readFileSync(output, 'utf8')) as VitestReport) : undefined;
     if (report === undefined && this.#interrupt.signal.aborted) return;

@@ -90,13 +90,15 @@ export class Shutdown {
       this.log.error({ deadlineMs }, 'stopping took too long: exit at once');
       this.exit(EXIT_FAILURE);
     }, deadlineMs);
-    for (const step of this.steps.reverse()) await this.runStep(step, until);
+    let isForced = false;
+    for (const step of this.steps.reverse()) if ((await this.runStep(step, until)) === 'forced') isForced = true;
     clearTimeout(force);
     this.log.info('stopped');
-    this.exit(exitCode);
+    this.exit(isForced ? EXIT_FAILURE : exitCode);
   }
 
-  private async runStep({ name, run, timeoutMs }: Step, until: number): Promise<void> {
+  /** `forced`: the deadline of all ended it, not its own time. */
+  private async runStep({ name, run, timeoutMs }: Step, until: number): Promise<'forced' | undefined> {
     const allowed = Math.max(0, Math.min(timeoutMs, until - performance.now()));
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<'late'>(resolve => {
@@ -106,12 +108,16 @@ export class Shutdown {
     try {
       const ended = await Promise.race([Promise.resolve().then(run), late]);
       const ms = Math.round(performance.now() - started);
-      if (ended === 'late') this.log.warn({ step: name, ms }, 'a step of stopping took too long, going on');
-      else this.log.debug({ step: name, ms }, 'stopped a part');
+      if (ended !== 'late') this.log.debug({ step: name, ms }, 'stopped a part');
+      else {
+        this.log.warn({ step: name, ms }, 'a step of stopping took too long, going on');
+        if (allowed < timeoutMs) return 'forced';
+      }
     } catch (error) {
       this.log.warn({ step: name, err: error }, 'a step of stopping failed, going on');
     } finally {
       clearTimeout(timer);
     }
+    return undefined;
   }
 }
