@@ -14,6 +14,7 @@ describe('COSI on Garage', () => {
   let appliance: TestAppliance;
   let client: CosiClient;
   let count = 0;
+  const secrets: string[] = [];
 
   beforeAll(async () => {
     store = await openGarageHarness();
@@ -30,11 +31,10 @@ describe('COSI on Garage', () => {
     client.call('r4', 'DriverCreateBucket', createRequest('r4', name, parameters));
   const grant = (name: string, buckets: [string, Mode][]) =>
     client.call('r4', 'DriverGrantBucketAccess', grantRequest('r4', name, buckets));
-  const holderOf = (credentials: { s3: { access_key_id: string; access_secret_key: string } }) =>
-    store.clientFor({
-      accessKeyId: credentials.s3.access_key_id,
-      secretAccessKey: credentials.s3.access_secret_key,
-    });
+  function holderOf({ s3 }: { s3: { access_key_id: string; access_secret_key: string } }) {
+    secrets.push(s3.access_secret_key);
+    return store.clientFor({ accessKeyId: s3.access_key_id, secretAccessKey: s3.access_secret_key });
+  }
 
   it('gives one key for several buckets what was asked for, and takes it away', async () => {
     const [own, read] = [newName(), newName()];
@@ -137,5 +137,12 @@ describe('COSI on Garage', () => {
     const anew = await grant('healed', [[bucket, 'READ_WRITE']]);
     expect(anew, anew.message).toMatchObject({ code: 'OK' });
     await holderOf(anew.reply.credentials).send(new PutObjectCommand({ Bucket: bucket, Key: 'mine', Body: 'x' }));
+  });
+
+  it('lets no secret, and not the token of the admin API, into its logs', () => {
+    const log = appliance.processes.map(process => process.log()).join('');
+    expect(secrets.length).toBeGreaterThan(1);
+    const { adminToken, secretAccessKey } = store.parts.credentials;
+    for (const secret of [...secrets, adminToken, secretAccessKey]) expect(log.includes(secret!)).toBe(false);
   });
 });
