@@ -8,7 +8,7 @@ import { until } from '#test/support/parts';
 
 /** So many operations are under way at once when something breaks. */
 const SIZE = 100;
-/** Of a bound of 1.8 s. A creation takes three: the first must not be through before the hundredth is accepted. */
+/** Of a bound of 1.8 s: what goes on takes as long as it takes to break something. */
 const CALL_TAKES_MS = 1_000;
 
 /**
@@ -18,6 +18,7 @@ const CALL_TAKES_MS = 1_000;
 export class Crowd {
   private readonly jobs: Jobs;
   private readonly half = SIZE / 2;
+  private held: number | undefined;
 
   constructor(
     private readonly appliance: TestAppliance,
@@ -31,14 +32,15 @@ export class Crowd {
     await this.each(at => persist(() => this.jobs.create(this.shared(at))));
   }
 
-  /** Sends all calls; resolves when the last one is through with its repeats. */
+  /** Sends all calls, none of which is through before `underWay`; resolves when the last one is, with its repeats. */
   start(): Promise<Result[]> {
-    this.appliance.fake!.addFault({
-      mode: 'delay',
-      delayMs: CALL_TAKES_MS,
-      resource: `*${this.prefix}*`,
-      count: SIZE * 10,
-    });
+    this.held = this.appliance.fake!.addFault(this.slow('hold'));
+    return this.send();
+  }
+
+  /** As `start`, and nothing waits. */
+  send(): Promise<Result[]> {
+    this.appliance.fake!.addFault(this.slow('delay'));
     const creations = this.each(async at => ({ outcomes: await persist(() => this.jobs.create(this.made(at))) }));
     const grants = this.each(async at => {
       const outcomes = await persist(() => this.grant(at));
@@ -47,12 +49,17 @@ export class Crowd {
     return Promise.all([creations, grants]).then(([a, b]): Result[] => [...a, ...b]);
   }
 
-  /** Until the gateway accepted all, many run, and none of the delayed calls is through with its operation. */
+  /** Until the gateway accepted all, and many run: however long that takes, none is through. Then they go on. */
   async underWay(running = 20): Promise<void> {
     await until('the operations are under way', async () => {
       const open = await this.open();
       return open.length === SIZE && open.filter(({ state }) => state === 'running').length >= running;
     });
+    this.appliance.fake!.liftFault(this.held!);
+  }
+
+  private slow(mode: 'hold' | 'delay') {
+    return { mode, delayMs: CALL_TAKES_MS, resource: `*${this.prefix}*`, count: SIZE * 10 };
   }
 
   private open() {

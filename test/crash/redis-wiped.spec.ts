@@ -60,6 +60,6 @@ describe('Redis is only a doorbell', () => {
   it('may be away from the start', async () => {
     const crowd = new Crowd(await start(), 'absent');
     await crowd.prepare();
-    await crowd.verify(await crowd.start());
+    await crowd.verify(await crowd.send());
   });
 });

@@ -94,6 +94,17 @@ describe('faults of the fake', () => {
     ]);
   });
 
+  it('holds a call until that is lifted, or its signal fires', async () => {
+    const held = control.addFault({ mode: 'hold', method: 'createBucket', count: 2 });
+    await expect(create(unleased(AbortSignal.timeout(20)))).rejects.toMatchObject({ kind: 'timeout' });
+    const created = create();
+    expect(control.faultRemaining(held)).toBe(0);
+    expect(control.buckets()).toEqual([]);
+    control.liftFault(held);
+    await created;
+    expect(control.buckets()).toHaveLength(1);
+  });
+
   it('delivers late by itself when a delay is given', async () => {
     control.addFault({ mode: 'late', delayMs: 1 });
     await expect(create()).rejects.toMatchObject({ kind: 'timeout' });

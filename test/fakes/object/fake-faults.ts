@@ -8,10 +8,11 @@ import type { FakeState } from '#test/fakes/object/fake-state';
 
 /**
  * fail-before: the error, no effect. fail-after: the effect, then the error. hang: no effect, no answer until the
- * signal. hang-after: the effect, then no answer. delay: the call as usual, after delayMs. late: `timeout` at once; the
+ * signal. hang-after: the effect, then no answer. delay: the call as usual, after delayMs. hold: the same, once
+ * the fault is lifted (FakeControl.liftFault). late: `timeout` at once; the
  * effect after delayMs in this process or, without delayMs, when FakeControl.deliverLate is called.
  */
-export type FaultMode = 'fail-before' | 'fail-after' | 'hang' | 'hang-after' | 'delay' | 'late';
+export type FaultMode = 'fail-before' | 'fail-after' | 'hang' | 'hang-after' | 'delay' | 'hold' | 'late';
 
 export interface Fault {
   id: number;
@@ -47,6 +48,11 @@ export function hang(method: string, signal: AbortSignal): Promise<never> {
     if (signal.aborted) stop();
     else signal.addEventListener('abort', stop, { once: true });
   });
+}
+
+/** Until somebody lifts the fault. */
+export async function heldBy(fault: Fault, state: FakeState, method: string, signal: AbortSignal): Promise<void> {
+  while (state.get('SELECT 1 FROM faults WHERE id = ?', fault.id)) await pause(10, method, signal);
 }
 
 export async function pause(ms: number, method: string, signal: AbortSignal): Promise<void> {

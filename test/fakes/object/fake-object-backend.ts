@@ -26,7 +26,7 @@ import { isStorageError, StorageError } from '#platform/errors';
 import { type LeaseSignal, mayChange } from '#platform/lease-signal';
 import type { FakeConfig } from '#test/fakes/object/fake-config';
 import { applyEffect, type FakeEffect, givenKeys } from '#test/fakes/object/fake-effects';
-import { type Fault, faultError, hang, pause, takeFault, timedOut } from '#test/fakes/object/fake-faults';
+import { type Fault, faultError, hang, heldBy, pause, takeFault, timedOut } from '#test/fakes/object/fake-faults';
 import { FakeState } from '#test/fakes/object/fake-state';
 
 export interface BucketRow {
@@ -314,7 +314,9 @@ export class FakeObjectBackend implements ObjectBackend {
       this.#keepBack(id, call, fault);
       throw timedOut(method);
     }
-    const ms = this.config.latencyMs + (fault?.mode === 'delay' ? (fault.delay_ms ?? 0) : 0);
+    if (fault?.mode === 'hold') await heldBy(fault, this.state, method, signal);
+    const isDelayed = fault?.mode === 'delay' || fault?.mode === 'hold';
+    const ms = this.config.latencyMs + (isDelayed ? (fault.delay_ms ?? 0) : 0);
     if (ms > 0) await pause(ms, method, signal);
     const result = this.state.write(() => {
       const plan = call.plan();
