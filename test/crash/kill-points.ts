@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Handler } from '#operations/definitions/handler';
+import { letLeasesEnd } from '#test/crash/dead-worker';
 import { type Answer, persistWhile } from '#test/crash/persist';
 import { postMortem } from '#test/crash/post-mortem';
 import { ACCEPT_FAILPOINT, failpointsOf } from '#test/failpoints/failpoints-of';
@@ -197,13 +198,7 @@ export function describeKillPoints<Stage>(
         expect(died.signal).toBe('SIGKILL');
         if (victim) await appliance.gateway();
         else {
-          // Its leases end with it, and what it ran or had been handed is due at once, instead of some seconds later.
-          await appliance.database.query(
-            `UPDATE trivet.operation SET dispatched_at = now() - interval '1 minute',
-                    lease_until = CASE state WHEN 'running' THEN now() ELSE lease_until END
-              WHERE id IN (SELECT id FROM trivet.operation
-                            WHERE finished_at IS NULL AND dispatched_at IS NOT NULL ORDER BY seq FOR UPDATE)`,
-          );
+          await letLeasesEnd(appliance);
           await scenario.meanwhile?.(stage);
           const next = cases[n + 1];
           const early = next && isOfKind(next) && next.scenario.kind !== scenario.kind;
