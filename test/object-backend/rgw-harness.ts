@@ -22,7 +22,7 @@ import { rgwKind } from '#backends/rgw/rgw-kind';
 import { grantsOf } from '#backends/s3/bucket-policy';
 import { emptyPortion } from '#backends/s3/bucket-purge';
 import { TAG_PREFIX } from '#backends/s3/bucket-tags';
-import { errorCode } from '#backends/s3/errors';
+import { errorCode, httpStatus } from '#backends/s3/errors';
 import { HttpTransport } from '#backends/s3/http-transport';
 import { S3User } from '#backends/s3/s3-user';
 import { unleased } from '#platform/lease-signal';
@@ -142,8 +142,15 @@ export async function openRgwHarness(rgw: RgwParts, rgwTenant = ''): Promise<Rgw
       await foreignClient.send(new CreateBucketCommand({ Bucket }));
     },
     foreignBucketExists: async Bucket => {
-      await foreignClient.send(new HeadBucketCommand({ Bucket }));
-      return true;
+      try {
+        await foreignClient.send(new HeadBucketCommand({ Bucket }));
+        return true;
+      } catch (error) {
+        // It may not look at one of somebody else's.
+        if (httpStatus(error) === 403) return true;
+        if (httpStatus(error) === 404) return false;
+        throw error;
+      }
     },
     seedObjects: async (Bucket, count) => {
       const client = await ownerClient();
