@@ -75,6 +75,9 @@ const builtins = {
   },
 };
 
+/** What is no script, or is read from a folder: these packages a program finds where they are, all others are in it. */
+const besides = new Set(['koffi', '@koromix/koffi-linux-x64', '@koromix/koffi-linux-arm64']);
+
 /** Of the packages nobody reads the map, which Node reads at each start. What they read beside themselves stays there. */
 const packages = {
   name: 'packages',
@@ -86,6 +89,7 @@ const packages = {
     filter: { id: /\/node_modules\/.*\.c?js$/, code: /\b__(dirname|filename)\b/ },
     handler: (code, id) => {
       const from = relative(PROGRAMS, dirname(id));
+      besides.add(/.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(id)[1]);
       const place = `var __dirname = __programs + ${JSON.stringify(`/${from}`)}, __filename = __dirname + ${JSON.stringify(`/${basename(id)}`)};`;
       return { code: `${place} ${code}`, map: null };
     },
@@ -230,5 +234,6 @@ for (const [name, entry] of Object.entries(programs)) {
 }
 for (const [entry, name] of Object.entries(APART)) await bundle(name, entry);
 writeFileSync(join(BEGUN, 'build.json'), JSON.stringify(provenance()));
+writeFileSync(join(BEGUN, 'packages.json'), JSON.stringify([...besides].sort()));
 mkdirSync(PROGRAMS, { recursive: true });
 for (const file of readdirSync(BEGUN)) renameSync(join(BEGUN, file), join(PROGRAMS, file));

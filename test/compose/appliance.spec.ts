@@ -51,6 +51,12 @@ describe.skipIf(!docker)('docker-compose.yml', { timeout: 900_000 }, () => {
     await allHealthy();
   });
 
+  it('is an image of less than 350 MB', async () => {
+    const bytes = Number(await engine.docker('image', 'inspect', '--format', '{{.Size}}', 'trivet:0.1.0'));
+    process.stdout.write(`the image: ${Math.round(bytes / 1e6)} MB\n`);
+    expect(bytes).toBeLessThan(350e6);
+  });
+
   it('runs the demo: buckets with objects, and a volume over iSCSI with CHAP', async () => {
     const said = await engine.trivet('demo');
     for (const step of [

@@ -1,10 +1,23 @@
-import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, posix } from 'node:path';
 import ts from 'typescript';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PACKAGE_ROOT } from '#platform/package-root';
+import { createDatabase } from '#test/support/database';
 
 /** The build that `npm run build`, the launcher and the image share. */
 const COMPILE = 'tsc -p tsconfig.build.json';
@@ -12,6 +25,7 @@ const BUNDLE = 'node bundle.mjs';
 /** Nobody writes sources there, and they are large. */
 const NOT_WALKED = ['node_modules', 'dist', '.git', '.trivet'];
 
+const packageAt = (name: string): string => join(PACKAGE_ROOT, 'node_modules', name);
 const text = (path: string, root = PACKAGE_ROOT): string => readFileSync(join(root, path), 'utf8');
 const dockerfile = text('deploy/docker/Dockerfile');
 const manifest = JSON.parse(text('package.json')) as {
@@ -127,13 +141,64 @@ describe('what is built', () => {
     const programs = ['connector', 'gateway', 'trivet', 'worker'].flatMap(name =>
       ['bundle.js', 'bundle.js.map', 'js'].map(end => `dist/programs/${name}.${end}`),
     );
-    const apart = ['kubernetes.bundle.js', 'kubernetes.bundle.js.map', 'build.json'].map(
+    const apart = ['kubernetes.bundle.js', 'kubernetes.bundle.js.map', 'build.json', 'packages.json'].map(
       file => `dist/programs/${file}`,
     );
     expect(shipped.filter(path => path.startsWith('dist/programs/')).sort()).toEqual([...programs, ...apart].sort());
     expect(shipped).toEqual(expect.arrayContaining(['package.json', 'deploy/docker/entrypoint.sh']));
     expect(shipped.filter(path => path.startsWith('libs/')).length).toBeGreaterThan(10);
     expect(shipped.filter(isOfTests)).toEqual([]);
+  });
+
+  it('runs with the packages that the image keeps, and is told of all that it reads beside itself', async () => {
+    const database = await createDatabase();
+    const kept = JSON.parse(text('dist/programs/packages.json', folder)) as string[];
+    for (const name of ['connector', 'gateway', 'trivet', 'worker']) {
+      const read = text(`dist/programs/${name}.bundle.js`, folder).matchAll(/\/node_modules\/((?:@[\w-]+\/)?[\w.-]+)/g);
+      expect(new Set(kept), name).toEqual(new Set([...kept, ...[...read].map(([, found]) => found)]));
+    }
+    // As keep-packages.mjs leaves them.
+    const alone = mkdtempSync(join(tmpdir(), 'trivet-alone-'));
+    try {
+      for (const path of shipped) cpSync(join(folder, path), join(alone, path));
+      for (const path of ['proto', 'package.json']) cpSync(join(folder, path), join(alone, path), { recursive: true });
+      mkdirSync(join(alone, 'node_modules'));
+      const installed = [...kept, 'typeorm', '@aws-sdk/core'].filter(name => existsSync(packageAt(name)));
+      for (const name of installed) {
+        mkdirSync(dirname(join(alone, 'node_modules', name)), { recursive: true });
+        cpSync(packageAt(name), join(alone, 'node_modules', name), { recursive: true });
+      }
+      const list = join(alone, 'dist', 'programs', 'packages.json');
+      execFileSync(process.execPath, [join(PACKAGE_ROOT, 'deploy/docker/keep-packages.mjs'), list], { cwd: alone });
+      expect(existsSync(join(alone, 'node_modules', 'typeorm'))).toBe(false);
+      const run = (path: string, args: string[] = [], settings = {}) => {
+        const env = { PATH: '/usr/bin:/bin', ...settings };
+        const { status, stderr } = spawnSync(process.execPath, [join(alone, path), ...args], {
+          cwd: alone,
+          env,
+          encoding: 'utf8',
+        });
+        return { status, stderr };
+      };
+      for (const name of ['connector', 'gateway', 'worker'])
+        expect(run(`dist/programs/${name}.js`), name).toEqual({
+          status: 78,
+          stderr: expect.stringMatching(/: required, but not set$/m),
+        });
+      // What speaks to a database would look for its driver's package by itself.
+      writeFileSync(join(alone, 'kek'), randomBytes(32).toString('base64'), { mode: 0o600 });
+      const migrated = run('dist/programs/trivet.js', ['migrate'], {
+        TRIVET_DATABASE_OWNER_URL: database.ownerUrl,
+        TRIVET_KEK_FILE: join(alone, 'kek'),
+      });
+      expect(migrated).toEqual({ status: 0, stderr: '' });
+      // Started beside the programs, of what tsc left.
+      expect(run('dist/libs/backends/src/rbd/ceph-child.js')).toEqual({ status: 0, stderr: '' });
+      expect(run('dist/libs/backends/src/reflink/cut-watchdog.js').stderr).toContain('Error: no orders');
+    } finally {
+      rmSync(alone, { recursive: true });
+      await database.drop();
+    }
   });
 
   it.each([
