@@ -6,6 +6,7 @@ import { PACKAGE_ROOT } from '#platform/package-root';
 import { create, keepInMemory, must } from '#test/bench/creations';
 import { alternate, type BenchOptions, type Figure, median, perSecond, rate, spread } from '#test/bench/measure';
 import { residentMiB } from '#test/bench/resident';
+import { benchStore } from '#test/bench/stores';
 import type { CosiClient } from '#test/cosi/client';
 import { TestAppliance } from '#test/support/appliance';
 import type { TestDatabase } from '#test/support/database';
@@ -20,6 +21,7 @@ const WARM_UP_ROUNDS = 5;
 
 /** Repeated calls, mutations and memory (shared figures of the COSI interface), on the fake store without delay. */
 export async function benchCosi(options: BenchOptions): Promise<Figure[]> {
+  if (options.backend !== undefined) return benchStore(options.backend, options.quick);
   const appliance = await TestAppliance.start({
     backend: 'fake',
     env: {

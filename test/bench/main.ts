@@ -15,6 +15,7 @@ import { benchMemory } from '#test/bench/memory';
 import { benchRbd } from '#test/bench/rbd';
 import { benchScale } from '#test/bench/scale';
 import { benchStart } from '#test/bench/start';
+import { STORE_KINDS } from '#test/bench/stores';
 
 const LEGS: Record<string, (options: BenchOptions) => Promise<Figure[]>> = {
   cosi: benchCosi,
@@ -37,6 +38,7 @@ const { values, positionals } = parseArgs({
     json: { type: 'string' },
     minutes: { type: 'string' },
     volumes: { type: 'string' },
+    backend: { type: 'string' },
   },
   allowPositionals: true,
 });
@@ -58,6 +60,12 @@ if (volumes !== undefined && (!positionals.includes('scale') || !(volumes > 1_00
   process.exit(65);
 }
 
+const { backend } = values;
+if (backend !== undefined && !(positionals.includes('cosi') && STORE_KINDS.includes(backend))) {
+  process.stderr.write(`bench: --backend goes with cosi, and takes ${STORE_KINDS.join(', ')}\n`);
+  process.exit(65);
+}
+
 const verdict = ({ ok }: Figure): string => (ok === undefined ? '' : ok ? 'PASS' : 'MISS');
 const NOISY = 0.15;
 
@@ -66,7 +74,12 @@ const BY_NAME = ['memory', 'scale'];
 const legs = positionals.length > 0 ? positionals : Object.keys(LEGS).filter(leg => !BY_NAME.includes(leg));
 const report: Record<string, Figure[]> = {};
 for (const leg of legs) {
-  const figures = await LEGS[leg]!({ quick, ...(minutes && { minutes }), ...(volumes && { volumes }) });
+  const figures = await LEGS[leg]!({
+    quick,
+    ...(minutes && { minutes }),
+    ...(volumes && { volumes }),
+    ...(backend && { backend }),
+  });
   report[leg] = figures;
   process.stdout.write(`\n${leg}${quick ? ' (quick: proves that it works, not how fast it is)' : ''}\n`);
   for (const figure of figures) {

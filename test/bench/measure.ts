@@ -16,6 +16,8 @@ export interface BenchOptions {
   minutes?: number;
   /** Of the largest appliance that is filled in. */
   volumes?: number;
+  /** Of the object store, instead of the fake. */
+  backend?: string;
 }
 
 /** Of what bare grpc-js moves, a stream of changed blocks moves at least this. */

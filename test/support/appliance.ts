@@ -40,6 +40,8 @@ export interface ApplianceOptions {
   rgwEndpoint?: string;
   /** Where Azurite is reached. */
   azureEndpoint?: string;
+  /** Where S3 and IAM are reached. */
+  s3Endpoint?: string;
   /** Where the backend is `garage`. */
   garage?: { config: Record<string, unknown>; credentials: Record<string, string> };
 }
@@ -50,9 +52,9 @@ function azureBackend(through: string | undefined) {
   return { name: 'azure', kind: 'azure', config, credentials: { accountKey } };
 }
 
-function s3Backend() {
+function s3Backend(through: string | undefined) {
   const { endpoint, ...credentials } = parts().moto!;
-  return { name: 's3', kind: 's3', config: { endpoint }, credentials };
+  return { name: 's3', kind: 's3', config: { endpoint: through ?? endpoint }, credentials };
 }
 
 const FAKE_IAM = { name: 'fake-iam', kind: 'fake-iam', credentials: {} };
@@ -188,7 +190,7 @@ export class TestAppliance {
       ...withFakes(backendsOf(config), { object: fakeFile, block: block?.fakeFile }),
       ...(options.backend === 'fake-iam' ? [{ ...FAKE_IAM, config: { file: fakeFile } }] : []),
       ...(options.backend === 'azure' ? [azureBackend(options.azureEndpoint)] : []),
-      ...(options.backend === 's3' ? [s3Backend()] : []),
+      ...(options.backend === 's3' ? [s3Backend(options.s3Endpoint)] : []),
       ...(options.garage ? [{ name: 'garage', kind: 'garage', ...options.garage }] : []),
     ]);
     const fake = options.backend.startsWith('fake') ? new FakeControl(fakeFile) : undefined;

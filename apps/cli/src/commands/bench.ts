@@ -12,11 +12,12 @@ interface BenchOptions {
   quick?: boolean;
   minutes?: string;
   volumes?: string;
+  backend?: string;
   json?: string;
   noInstall?: boolean;
 }
 
-export async function bench({ legs, quick, minutes, volumes, json, noInstall }: BenchOptions): Promise<void> {
+export async function bench({ legs, quick, minutes, volumes, backend, json, noInstall }: BenchOptions): Promise<void> {
   const interrupt = new AbortController();
   const say = (line: string): void => void process.stderr.write(`parts: ${line}\n`);
   process.exitCode = await withThrowAwayParts(
@@ -29,6 +30,7 @@ export async function bench({ legs, quick, minutes, volumes, json, noInstall }: 
         ...(quick ? ['--quick'] : []),
         ...(minutes ? ['--minutes', minutes] : []),
         ...(volumes ? ['--volumes', volumes] : []),
+        ...(backend ? ['--backend', backend] : []),
         ...(json ? ['--json', json] : []),
       ];
       const child = spawn(process.execPath, [WARDEN, process.execPath, main, ...args], {
