@@ -27,7 +27,10 @@ const single = async (target: string, options: (url: string) => ApplianceOptions
 const KINDS: Readonly<Record<string, StoreKind>> = {
   rgw: {
     protocol: 'S3',
-    least: { creation: ['CreateBucket', 'PutBucketTagging'], grant: ['user with its key', 'PutBucketPolicy'] },
+    least: {
+      creation: ['CreateBucket', 'PutBucketTagging', 'PutPublicAccessBlock'],
+      grant: ['user with its key', 'PutBucketPolicy'],
+    },
     open: async () => {
       const { rgw } = parts();
       return rgw ? single(rgw.endpoint, url => ({ backend: 'rgw', rgwEndpoint: url })) : undefined;
