@@ -9,9 +9,14 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   tags: 'Garage has no tags of buckets',
   placement: 'the layout of the cluster decides it',
 };
+/** The admin API takes quotas as numbers of JSON. */
+const MOST = BigInt(Number.MAX_SAFE_INTEGER);
 
 export function parseGarageBucketParameters(parameters: Readonly<Record<string, string>>): BucketSpec {
   for (const [key, why] of Object.entries(ELSEWHERE))
     if (key in parameters) throw invalid(`parameters[${key}]`, `not possible on Garage: ${why}`);
-  return parseS3BucketParameters(parameters, [], Object.keys(ELSEWHERE));
+  const spec = parseS3BucketParameters(parameters, [], Object.keys(ELSEWHERE));
+  for (const key of ['quotaMaxSize', 'quotaMaxObjects'] as const)
+    if (BigInt(spec[key] ?? 0) > MOST) throw invalid(`parameters[${key}]`, `at most ${MOST} on Garage`);
+  return spec;
 }
