@@ -13,7 +13,6 @@ import type { GarageConfig, GarageCredentials } from '#backends/garage/garage-co
 import { GARAGE_WORDS } from '#backends/garage/garage-words';
 import { differences, type KeyNames, writeRights } from '#backends/garage/key-rights';
 import { holdsKeys, putKeys, removeKeys } from '#backends/garage/keys';
-import { InFlight } from '#backends/in-flight';
 import {
   type ApplianceIdentity,
   type BucketInspection,
@@ -28,10 +27,11 @@ import {
   type StoreTraits,
 } from '#backends/object-backend';
 import type { BackendCheck } from '#backends/registration';
-import { type CallContext, errorCode, translate } from '#backends/s3/errors';
+import { errorCode } from '#backends/s3/errors';
 import { HttpTransport } from '#backends/s3/http-transport';
 import { estranged, missing, notThisOne } from '#backends/s3/ownership';
 import { S3User } from '#backends/s3/s3-user';
+import { StoreCalls } from '#backends/s3/store-calls';
 import { invalid, StorageError } from '#platform/errors';
 import type { LeaseSignal } from '#platform/lease-signal';
 
@@ -44,7 +44,7 @@ export class GarageObjectBackend implements ObjectBackend {
   readonly #s3: HttpTransport;
   readonly #digest: string;
   readonly #names: KeyNames;
-  readonly #inFlight = new InFlight();
+  readonly #calls = new StoreCalls(GARAGE_WORDS);
   #owner: S3User | undefined;
 
   constructor(
@@ -66,22 +66,22 @@ export class GarageObjectBackend implements ObjectBackend {
 
   async health(signal: AbortSignal): Promise<void> {
     const context = { doing: 'check the object store', resource: 'object store', readOnly: true, signal };
-    await this.#call(context, async () => {
+    await this.#calls.run(context, async () => {
       if ((await this.#admin.clusterStatus(signal)) === 'unavailable') throw unavailable();
     });
   }
 
   diagnose(signal: AbortSignal): Promise<BackendCheck[]> {
-    return this.#inFlight.run(() => diagnoseGarage(this.#admin, this.#user, this.config, this.credentials, signal));
+    return this.#calls.count(() => diagnoseGarage(this.#admin, this.#user, this.config, this.credentials, signal));
   }
 
   inspectBucket(name: string, signal: AbortSignal): Promise<BucketInspection> {
-    return this.#onBucket('inspect', name, signal, async () => (await this.#find(name, signal)).inspection);
+    return this.#calls.onBucket('inspect', name, signal, async () => (await this.#find(name, signal)).inspection);
   }
 
   createBucket(bucket: BucketRef, spec: BucketSpec, signal: LeaseSignal): Promise<void> {
     const { name, incarnation } = bucket;
-    return this.#onBucket('create', name, signal, async () => {
+    return this.#calls.onBucket('create', name, signal, async () => {
       const { region } = this.config;
       if (spec.region !== undefined && spec.region !== region)
         throw invalid('parameters[region]', `this backend is of region ${region}`);
@@ -101,7 +101,7 @@ export class GarageObjectBackend implements ObjectBackend {
 
   configureBucket(bucket: BucketRef, spec: BucketSpec, signal: LeaseSignal): Promise<void> {
     const { name, incarnation } = bucket;
-    return this.#onBucket('configure', name, signal, async () => {
+    return this.#calls.onBucket('configure', name, signal, async () => {
       const found = await this.#find(name, signal);
       if (!found.bucket) throw missing(name);
       const { id } = found.bucket;
@@ -126,7 +126,7 @@ export class GarageObjectBackend implements ObjectBackend {
 
   emptyBucket(bucket: BucketRef, signal: LeaseSignal): Promise<{ done: boolean; removed: number }> {
     const { name } = bucket;
-    return this.#onBucket('empty', name, signal, async () => {
+    return this.#calls.onBucket('empty', name, signal, async () => {
       const found = await this.#find(name, signal);
       if (!found.bucket) return { done: true, removed: 0 };
       if (!isThis(found, bucket)) throw notThisOne(name);
@@ -135,13 +135,13 @@ export class GarageObjectBackend implements ObjectBackend {
   }
 
   isBucketEmpty(bucket: BucketRef, signal: AbortSignal): Promise<boolean> {
-    return this.#onBucket('inspect', bucket.name, signal, async () => {
+    return this.#calls.onBucket('inspect', bucket.name, signal, async () => {
       return !isThis(await this.#find(bucket.name, signal), bucket) || isEmpty(this.#user, bucket.name, signal);
     });
   }
 
   deleteBucket(bucket: BucketRef, signal: LeaseSignal): Promise<'deleted' | 'absent' | 'not_empty' | 'foreign'> {
-    return this.#onBucket('delete', bucket.name, signal, async () => {
+    return this.#calls.onBucket('delete', bucket.name, signal, async () => {
       const found = await this.#find(bucket.name, signal);
       if (!found.bucket) return 'absent';
       if (!isThis(found, bucket)) return 'foreign';
@@ -158,14 +158,14 @@ export class GarageObjectBackend implements ObjectBackend {
 
   putPrincipal(principal: Principal, signal: LeaseSignal): Promise<void> {
     const { uid } = principal;
-    return this.#onPrincipal('make', uid, signal, () =>
+    return this.#calls.onPrincipal('make', uid, signal, () =>
       putKeys(this.#admin, this.#names.nameOf(uid), principal, signal),
     );
   }
 
   holdsPrincipal(principal: Principal, signal: AbortSignal): Promise<boolean> {
     const { uid } = principal;
-    return this.#onPrincipal('inspect', uid, signal, () =>
+    return this.#calls.onPrincipal('inspect', uid, signal, () =>
       holdsKeys(this.#admin, this.#names.nameOf(uid), principal, signal),
     );
   }
@@ -179,17 +179,19 @@ export class GarageObjectBackend implements ObjectBackend {
   }
 
   removeKey({ uid, accessKeyId }: PrincipalRef, signal: LeaseSignal): Promise<void> {
-    return this.#onPrincipal('remove the key of', uid, signal, () =>
+    return this.#calls.onPrincipal('remove the key of', uid, signal, () =>
       removeKeys(this.#admin, this.#names.nameOf(uid), signal, accessKeyId),
     );
   }
 
   removePrincipal(uid: string, signal: LeaseSignal): Promise<void> {
-    return this.#onPrincipal('remove', uid, signal, () => removeKeys(this.#admin, this.#names.nameOf(uid), signal));
+    return this.#calls.onPrincipal('remove', uid, signal, () =>
+      removeKeys(this.#admin, this.#names.nameOf(uid), signal),
+    );
   }
 
   putGrants(target: GrantTarget, grants: readonly Grant[], signal: LeaseSignal): Promise<void> {
-    return this.#onBucket('write the rights on', target.name, signal, async () => {
+    return this.#calls.onBucket('write the rights on', target.name, signal, async () => {
       const found = await this.#find(target.name, signal);
       if (!found.bucket) throw missing(target.name);
       if (isReplaced(found.bucket, target)) throw new ReplacedBucket(target.name);
@@ -206,7 +208,7 @@ export class GarageObjectBackend implements ObjectBackend {
   }
 
   holdsGrants(target: GrantTarget, grants: readonly Grant[], signal: AbortSignal): Promise<boolean> {
-    return this.#onBucket('inspect', target.name, signal, async () => {
+    return this.#calls.onBucket('inspect', target.name, signal, async () => {
       const found = await this.#find(target.name, signal);
       if (!found.bucket || isReplaced(found.bucket, target)) return false;
       if (target.incarnation !== undefined && !isThis(found, { incarnation: target.incarnation })) return false;
@@ -218,7 +220,7 @@ export class GarageObjectBackend implements ObjectBackend {
   signAccess(): undefined {}
 
   measureBucket(name: string, signal: AbortSignal): Promise<bigint | undefined> {
-    return this.#onBucket('inspect', name, signal, async () => {
+    return this.#calls.onBucket('inspect', name, signal, async () => {
       const { bucket } = await this.#find(name, signal);
       return bucket && BigInt(bucket.bytes);
     });
@@ -231,7 +233,7 @@ export class GarageObjectBackend implements ObjectBackend {
   async forgetTenant(): Promise<void> {}
 
   close(): void {
-    this.#inFlight.close(() => {
+    this.#calls.close(() => {
       this.#admin.close();
       this.#s3.close();
     });
@@ -245,26 +247,6 @@ export class GarageObjectBackend implements ObjectBackend {
   async #find(name: string, signal: AbortSignal): Promise<Found> {
     const bucket = await this.#admin.bucketNamed(name, signal);
     return { bucket, inspection: inspectionOf(bucket, this.#digest, this.credentials.accessKeyId) };
-  }
-
-  #onBucket<T>(verb: string, name: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-    const readOnly = verb === 'inspect';
-    return this.#call({ doing: `${verb} bucket ${name}`, resource: `bucket ${name}`, readOnly, signal }, work);
-  }
-
-  #onPrincipal<T>(verb: string, uid: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-    const readOnly = verb === 'inspect';
-    return this.#call({ doing: `${verb} principal ${uid}`, resource: `principal ${uid}`, readOnly, signal }, work);
-  }
-
-  #call<T>(context: CallContext, work: () => Promise<T>): Promise<T> {
-    return this.#inFlight.run(async () => {
-      try {
-        return await work();
-      } catch (error) {
-        throw translate(error, context, GARAGE_WORDS);
-      }
-    });
   }
 }
 

@@ -7,7 +7,6 @@
  * store right before each change: the owner by Admin Ops, appliance and incarnation by the bucket's tags (invariant O1).
  */
 import { DeleteBucketCommand } from '@aws-sdk/client-s3';
-import { InFlight } from '#backends/in-flight';
 import {
   type ApplianceIdentity,
   type BucketInspection,
@@ -35,10 +34,11 @@ import { setUpBucket } from '#backends/s3/bucket-making';
 import { mergePolicy, samePolicy } from '#backends/s3/bucket-policy';
 import { emptyPortion, isBucketEmpty } from '#backends/s3/bucket-purge';
 import { applianceTag } from '#backends/s3/bucket-tags';
-import { type CallContext, errorCode, translate } from '#backends/s3/errors';
+import { errorCode } from '#backends/s3/errors';
 import { HttpTransport } from '#backends/s3/http-transport';
 import { missing, notThisOne } from '#backends/s3/ownership';
 import type { S3User } from '#backends/s3/s3-user';
+import { StoreCalls } from '#backends/s3/store-calls';
 import { StorageError } from '#platform/errors';
 import type { LeaseSignal } from '#platform/lease-signal';
 
@@ -49,7 +49,7 @@ export class RgwObjectBackend implements ObjectBackend {
   readonly #buckets: BucketIdentity;
   readonly #owner: string;
   readonly #appliance: string;
-  readonly #inFlight = new InFlight();
+  readonly #calls = new StoreCalls(RGW_WORDS);
 
   constructor(
     private readonly config: RgwConfig,
@@ -66,7 +66,7 @@ export class RgwObjectBackend implements ObjectBackend {
   }
 
   health(signal: AbortSignal): Promise<void> {
-    return this.#call(
+    return this.#calls.run(
       { doing: 'check the object store', resource: 'object store', readOnly: true, signal },
       async () => {
         await this.#admin.getUser(this.#owner, signal);
@@ -75,25 +75,25 @@ export class RgwObjectBackend implements ObjectBackend {
   }
 
   diagnose(signal: AbortSignal): Promise<BackendCheck[]> {
-    return this.#inFlight.run(() => diagnoseRgw(this.#admin, this.#owner, signal));
+    return this.#calls.count(() => diagnoseRgw(this.#admin, this.#owner, signal));
   }
 
   inspectBucket(name: string, signal: AbortSignal): Promise<BucketInspection> {
-    return this.#onBucket('inspect', name, signal, async () => {
+    return this.#calls.onBucket('inspect', name, signal, async () => {
       const { inspection } = await this.#buckets.find(name, signal);
       return inspection;
     });
   }
 
   createBucket({ name }: BucketRef, spec: BucketSpec, signal: LeaseSignal): Promise<void> {
-    return this.#onBucket('create', name, signal, async () => {
+    return this.#calls.onBucket('create', name, signal, async () => {
       await this.#owners.ensureOurs(`Trivet ${this.#appliance}`, signal);
       await this.#asOwner(signal, owner => makePlacedBucket(owner, name, spec, this.config.placement, signal));
     });
   }
 
   configureBucket(bucket: BucketRef, spec: BucketSpec, signal: LeaseSignal): Promise<void> {
-    return this.#onBucket('configure', bucket.name, signal, async () => {
+    return this.#calls.onBucket('configure', bucket.name, signal, async () => {
       const found = await this.#buckets.find(bucket.name, signal);
       if (found.inspection.state === 'absent') throw missing(bucket.name);
       if (found.inspection.state !== 'untagged' && !isThis(found, bucket)) throw notThisOne(bucket.name);
@@ -103,7 +103,7 @@ export class RgwObjectBackend implements ObjectBackend {
   }
 
   emptyBucket(bucket: BucketRef, signal: LeaseSignal): Promise<{ done: boolean; removed: number }> {
-    return this.#onBucket('empty', bucket.name, signal, async () => {
+    return this.#calls.onBucket('empty', bucket.name, signal, async () => {
       const found = await this.#buckets.find(bucket.name, signal);
       if (found.inspection.state === 'absent') return { done: true, removed: 0 };
       if (!isThis(found, bucket)) throw notThisOne(bucket.name);
@@ -112,14 +112,14 @@ export class RgwObjectBackend implements ObjectBackend {
   }
 
   isBucketEmpty(bucket: BucketRef, signal: AbortSignal): Promise<boolean> {
-    return this.#onBucket('inspect', bucket.name, signal, async () => {
+    return this.#calls.onBucket('inspect', bucket.name, signal, async () => {
       if (!isThis(await this.#buckets.find(bucket.name, signal), bucket)) return true;
       return this.#asOwner(signal, owner => isBucketEmpty(owner, bucket.name, signal));
     });
   }
 
   deleteBucket(bucket: BucketRef, signal: LeaseSignal): Promise<'deleted' | 'absent' | 'not_empty' | 'foreign'> {
-    return this.#onBucket('delete', bucket.name, signal, async () => {
+    return this.#calls.onBucket('delete', bucket.name, signal, async () => {
       const found = await this.#buckets.find(bucket.name, signal);
       if (found.inspection.state === 'absent') return 'absent';
       if (!isThis(found, bucket)) return 'foreign';
@@ -173,7 +173,7 @@ export class RgwObjectBackend implements ObjectBackend {
     grants: readonly Grant[],
     signal: LeaseSignal,
   ): Promise<void> {
-    return this.#onBucket('write the policy of', name, signal, async () => {
+    return this.#calls.onBucket('write the policy of', name, signal, async () => {
       const qualified = qualifiedBucket(this.config.rgwTenant, name);
       const bucket =
         incarnation === undefined
@@ -192,7 +192,7 @@ export class RgwObjectBackend implements ObjectBackend {
     grants: readonly Grant[],
     signal: AbortSignal,
   ): Promise<boolean> {
-    return this.#onBucket('inspect', name, signal, async () => {
+    return this.#calls.onBucket('inspect', name, signal, async () => {
       const found = await this.#buckets.find(name, signal);
       const { bucket } = found;
       if (!bucket || (incarnation !== undefined && !isThis(found, { name, incarnation }))) return false;
@@ -205,36 +205,42 @@ export class RgwObjectBackend implements ObjectBackend {
   signAccess(): undefined {}
 
   measureBucket(name: string, signal: AbortSignal): Promise<bigint | undefined> {
-    return this.#onBucket('inspect', name, signal, () =>
+    return this.#calls.onBucket('inspect', name, signal, () =>
       this.#admin.bucketBytes(qualifiedBucket(this.config.rgwTenant, name), signal),
     );
   }
 
   /** By the quota of the user that owns the tenant's buckets: it counts what their grantees write, too. */
   limitTenant(bytes: bigint | undefined, signal: LeaseSignal): Promise<void> {
-    return this.#call({ doing: 'limit the tenant', resource: 'object store', readOnly: false, signal }, async () => {
-      const wanted = String(bytes ?? -1);
-      if (bytes !== undefined) await this.#owners.ensureOurs(`Trivet ${this.#appliance}`, signal);
-      const now = await this.#admin.userMaxBytes(this.#owner, signal);
-      if (now === undefined || String(now) === wanted) return;
-      await this.#admin.setUserMaxBytes(this.#owner, wanted, signal);
-    });
+    return this.#calls.run(
+      { doing: 'limit the tenant', resource: 'object store', readOnly: false, signal },
+      async () => {
+        const wanted = String(bytes ?? -1);
+        if (bytes !== undefined) await this.#owners.ensureOurs(`Trivet ${this.#appliance}`, signal);
+        const now = await this.#admin.userMaxBytes(this.#owner, signal);
+        if (now === undefined || String(now) === wanted) return;
+        await this.#admin.setUserMaxBytes(this.#owner, wanted, signal);
+      },
+    );
   }
 
   /** One that an administrator named is not ours to delete. */
   forgetTenant(signal: LeaseSignal): Promise<void> {
-    return this.#call({ doing: 'forget the tenant', resource: 'object store', readOnly: false, signal }, async () => {
-      if (this.config.ownerUid !== undefined) {
-        await this.limitTenant(undefined, signal);
-        return;
-      }
-      const refusal = `RGW user ${this.#owner} still owns buckets that Trivet does not know; delete them or move them to another user first`;
-      await removeUser(this.#admin, this.#owner, 'object store', refusal, signal);
-    });
+    return this.#calls.run(
+      { doing: 'forget the tenant', resource: 'object store', readOnly: false, signal },
+      async () => {
+        if (this.config.ownerUid !== undefined) {
+          await this.limitTenant(undefined, signal);
+          return;
+        }
+        const refusal = `RGW user ${this.#owner} still owns buckets that Trivet does not know; delete them or move them to another user first`;
+        await removeUser(this.#admin, this.#owner, 'object store', refusal, signal);
+      },
+    );
   }
 
   close(): void {
-    this.#inFlight.close(() => this.#transport.close());
+    this.#calls.close(() => this.#transport.close());
   }
 
   async #setQuota(name: string, spec: BucketSpec, { bucket_quota }: RgwBucket, signal: LeaseSignal): Promise<void> {
@@ -247,24 +253,7 @@ export class RgwObjectBackend implements ObjectBackend {
     return this.#owners.as(this.#owner, signal, work);
   }
 
-  #onBucket<T>(verb: string, name: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-    const readOnly = verb === 'inspect';
-    return this.#call({ doing: `${verb} bucket ${name}`, resource: `bucket ${name}`, readOnly, signal }, work);
-  }
-
   #onPrincipal<T>(verb: string, uid: string, signal: AbortSignal, work: (qualified: string) => Promise<T>): Promise<T> {
-    const readOnly = verb === 'inspect';
-    const context = { doing: `${verb} principal ${uid}`, resource: `principal ${uid}`, readOnly, signal };
-    return this.#call(context, () => work(qualifiedUid(this.config.rgwTenant, uid)));
-  }
-
-  #call<T>(context: CallContext, work: () => Promise<T>): Promise<T> {
-    return this.#inFlight.run(async () => {
-      try {
-        return await work();
-      } catch (error) {
-        throw translate(error, context, RGW_WORDS);
-      }
-    });
+    return this.#calls.onPrincipal(verb, uid, signal, () => work(qualifiedUid(this.config.rgwTenant, uid)));
   }
 }

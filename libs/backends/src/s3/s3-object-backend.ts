@@ -11,7 +11,6 @@ import {
   ListBucketsCommand,
   ListObjectVersionsCommand,
 } from '@aws-sdk/client-s3';
-import { InFlight } from '#backends/in-flight';
 import type {
   ApplianceIdentity,
   BucketInspection,
@@ -30,7 +29,7 @@ import type { BackendCheck } from '#backends/registration';
 import { makeBucket, setUpBucket } from '#backends/s3/bucket-making';
 import { emptyPortion, isBucketEmpty as isEmpty } from '#backends/s3/bucket-purge';
 import { APPLIANCE_TAG, applianceTag, INCARNATION_TAG } from '#backends/s3/bucket-tags';
-import { type CallContext, errorCode, httpStatus, translate } from '#backends/s3/errors';
+import { errorCode, httpStatus } from '#backends/s3/errors';
 import { HttpTransport } from '#backends/s3/http-transport';
 import { Iam } from '#backends/s3/iam';
 import { holdsKey, issueKey, putUser, removeKeys, removeUser } from '#backends/s3/iam-users';
@@ -40,6 +39,7 @@ import { placesOf, type S3Config, type S3Credentials } from '#backends/s3/s3-con
 import { diagnoseS3 } from '#backends/s3/s3-diagnose';
 import { S3User } from '#backends/s3/s3-user';
 import { S3_WORDS } from '#backends/s3/s3-words';
+import { StoreCalls } from '#backends/s3/store-calls';
 import { dropRights, partedRights, saysRights, writeRights } from '#backends/s3/user-rights';
 import { StorageError } from '#platform/errors';
 import type { LeaseSignal } from '#platform/lease-signal';
@@ -59,7 +59,7 @@ const CLASSIC_REGION = 'us-east-1';
 export class S3ObjectBackend implements ObjectBackend {
   readonly #transport: HttpTransport;
   readonly #appliance: string;
-  readonly #inFlight = new InFlight();
+  readonly #calls = new StoreCalls(S3_WORDS);
   #opened: { iam: Iam; admin: S3User } | undefined;
 
   constructor(
@@ -78,19 +78,19 @@ export class S3ObjectBackend implements ObjectBackend {
 
   async health(signal: AbortSignal): Promise<void> {
     const context = { doing: 'check the object store', resource: 'object store', readOnly: true, signal };
-    await this.#call(context, () => this.#admin.read(new ListBucketsCommand({ MaxBuckets: 1 }), signal));
+    await this.#calls.run(context, () => this.#admin.read(new ListBucketsCommand({ MaxBuckets: 1 }), signal));
   }
 
   diagnose(signal: AbortSignal): Promise<BackendCheck[]> {
-    return this.#inFlight.run(() => diagnoseS3(this.#admin, this.#iam, this.config, signal));
+    return this.#calls.count(() => diagnoseS3(this.#admin, this.#iam, this.config, signal));
   }
 
   inspectBucket(name: string, signal: AbortSignal): Promise<BucketInspection> {
-    return this.#onBucket('inspect', name, signal, () => this.#find(name, signal));
+    return this.#calls.onBucket('inspect', name, signal, () => this.#find(name, signal));
   }
 
   createBucket({ name, incarnation }: BucketRef, spec: BucketSpec, signal: LeaseSignal): Promise<void> {
-    return this.#onBucket('create', name, signal, async () => {
+    return this.#calls.onBucket('create', name, signal, async () => {
       const { region } = this.config;
       if (spec.region !== undefined && spec.region !== region)
         throw new StorageError('invalid_argument', `parameters[region]: this backend is of region ${region}`, {
@@ -114,7 +114,7 @@ export class S3ObjectBackend implements ObjectBackend {
   }
 
   configureBucket(bucket: BucketRef, spec: BucketSpec, signal: LeaseSignal): Promise<void> {
-    return this.#onBucket('configure', bucket.name, signal, async () => {
+    return this.#calls.onBucket('configure', bucket.name, signal, async () => {
       const found = await this.#find(bucket.name, signal);
       if (found.state === 'absent') throw missing(bucket.name);
       if (found.state !== 'untagged' && !isThis(found, bucket.incarnation)) throw notThisOne(bucket.name);
@@ -123,7 +123,7 @@ export class S3ObjectBackend implements ObjectBackend {
   }
 
   emptyBucket(bucket: BucketRef, signal: LeaseSignal): Promise<{ done: boolean; removed: number }> {
-    return this.#onBucket('empty', bucket.name, signal, async () => {
+    return this.#calls.onBucket('empty', bucket.name, signal, async () => {
       const found = await this.#find(bucket.name, signal);
       if (found.state === 'absent') return { done: true, removed: 0 };
       if (!isThis(found, bucket.incarnation)) throw notThisOne(bucket.name);
@@ -132,7 +132,7 @@ export class S3ObjectBackend implements ObjectBackend {
   }
 
   isBucketEmpty(bucket: BucketRef, signal: AbortSignal): Promise<boolean> {
-    return this.#onBucket('inspect', bucket.name, signal, async () => {
+    return this.#calls.onBucket('inspect', bucket.name, signal, async () => {
       return (
         !isThis(await this.#find(bucket.name, signal), bucket.incarnation) || isEmpty(this.#admin, bucket.name, signal)
       );
@@ -140,7 +140,7 @@ export class S3ObjectBackend implements ObjectBackend {
   }
 
   deleteBucket(bucket: BucketRef, signal: LeaseSignal): Promise<'deleted' | 'absent' | 'not_empty' | 'foreign'> {
-    return this.#onBucket('delete', bucket.name, signal, async () => {
+    return this.#calls.onBucket('delete', bucket.name, signal, async () => {
       const found = await this.#find(bucket.name, signal);
       if (found.state === 'absent') return 'absent';
       if (!isThis(found, bucket.incarnation)) return 'foreign';
@@ -156,30 +156,30 @@ export class S3ObjectBackend implements ObjectBackend {
   }
 
   putPrincipal(principal: Principal, signal: LeaseSignal): Promise<void> {
-    return this.#onPrincipal('make', principal.uid, signal, () =>
+    return this.#calls.onPrincipal('make', principal.uid, signal, () =>
       putUser(this.#iam, this.config, this.#appliance, principal, signal),
     );
   }
 
   holdsPrincipal(principal: Principal, signal: AbortSignal): Promise<boolean> {
-    return this.#onPrincipal('inspect', principal.uid, signal, () => holdsKey(this.#iam, principal, signal));
+    return this.#calls.onPrincipal('inspect', principal.uid, signal, () => holdsKey(this.#iam, principal, signal));
   }
 
   issueKey(uid: string, signal: LeaseSignal, staying?: string): Promise<IssuedKey> {
-    return this.#onPrincipal('issue a key of', uid, signal, () => issueKey(this.#iam, uid, signal, staying));
+    return this.#calls.onPrincipal('issue a key of', uid, signal, () => issueKey(this.#iam, uid, signal, staying));
   }
 
   isInForce(key: IssuedKey, expected: Expected, signal: LeaseSignal): Promise<boolean> {
     const context = { doing: 'ask as a grantee', resource: 'object store', readOnly: true, signal };
-    return this.#call(context, () => isInForce(this.#transport, key, expected, signal));
+    return this.#calls.run(context, () => isInForce(this.#transport, key, expected, signal));
   }
 
   removeKey({ uid }: PrincipalRef, signal: LeaseSignal): Promise<void> {
-    return this.#onPrincipal('remove the key of', uid, signal, () => removeKeys(this.#iam, uid, signal));
+    return this.#calls.onPrincipal('remove the key of', uid, signal, () => removeKeys(this.#iam, uid, signal));
   }
 
   removePrincipal(uid: string, signal: LeaseSignal): Promise<void> {
-    return this.#onPrincipal('remove', uid, signal, () => removeUser(this.#iam, uid, signal));
+    return this.#calls.onPrincipal('remove', uid, signal, () => removeUser(this.#iam, uid, signal));
   }
 
   putGrants(
@@ -188,7 +188,7 @@ export class S3ObjectBackend implements ObjectBackend {
     signal: LeaseSignal,
     whose: readonly string[] = grants.map(({ uid }) => uid),
   ): Promise<void> {
-    return this.#onBucket('write the rights on', bucket.name, signal, async () => {
+    return this.#calls.onBucket('write the rights on', bucket.name, signal, async () => {
       const { dropped, denied, allowed } = partedRights(grants, whose);
       for (const uid of dropped) await dropRights(this.#iam, bucket, uid, signal);
       for (const grant of denied) await writeRights(this.#iam, bucket, grant, signal);
@@ -204,7 +204,7 @@ export class S3ObjectBackend implements ObjectBackend {
     signal: AbortSignal,
     whose: readonly string[] = grants.map(({ uid }) => uid),
   ): Promise<boolean> {
-    return this.#onBucket('inspect', bucket.name, signal, async () => {
+    return this.#calls.onBucket('inspect', bucket.name, signal, async () => {
       const { dropped, denied, allowed } = partedRights(grants, whose);
       if (allowed.length > 0 && !(await this.#isThere(bucket, signal))) return false;
       for (const right of [...dropped.map(uid => ({ uid, mode: undefined })), ...denied, ...allowed])
@@ -217,7 +217,7 @@ export class S3ObjectBackend implements ObjectBackend {
 
   /** By listing, as far as the time goes. */
   measureBucket(name: string, signal: AbortSignal): Promise<bigint | undefined> {
-    return this.#onBucket('inspect', name, signal, async () => {
+    return this.#calls.onBucket('inspect', name, signal, async () => {
       let bytes = 0n;
       let markers: { KeyMarker?: string; VersionIdMarker?: string } = {};
       for (;;) {
@@ -237,7 +237,7 @@ export class S3ObjectBackend implements ObjectBackend {
   async forgetTenant(): Promise<void> {}
 
   close(): void {
-    this.#inFlight.close(() => this.#transport.close());
+    this.#calls.close(() => this.#transport.close());
   }
 
   get #iam(): Iam {
@@ -302,26 +302,6 @@ export class S3ObjectBackend implements ObjectBackend {
       if (errorCode(error) === 'NoSuchBucket') return undefined;
       throw error;
     }
-  }
-
-  #onBucket<T>(verb: string, name: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-    const readOnly = verb === 'inspect';
-    return this.#call({ doing: `${verb} bucket ${name}`, resource: `bucket ${name}`, readOnly, signal }, work);
-  }
-
-  #onPrincipal<T>(verb: string, uid: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-    const readOnly = verb === 'inspect';
-    return this.#call({ doing: `${verb} principal ${uid}`, resource: `principal ${uid}`, readOnly, signal }, work);
-  }
-
-  #call<T>(context: CallContext, work: () => Promise<T>): Promise<T> {
-    return this.#inFlight.run(async () => {
-      try {
-        return await work();
-      } catch (error) {
-        throw translate(error, context, S3_WORDS);
-      }
-    });
   }
 }
 
