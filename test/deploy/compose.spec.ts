@@ -293,7 +293,8 @@ describe('the image', () => {
   });
 
   it('has the programs of block volumes', () => {
-    expect(dockerfile).toMatch(/apt-get download tgt=1:1\.0\.85-\* /);
+    expect(dockerfile).toMatch(/apt-get install .* e2fsprogs libaio1 libibverbs1 librdmacm1 /);
+    expect(dockerfile).toMatch(/apt-get download tgt=1:1\.0\.85-\* .* && tgtadm --version$/ms);
   });
 
   it('runs as a user without rights', () => {

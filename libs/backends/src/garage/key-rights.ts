@@ -31,7 +31,7 @@ export interface KeyNames {
   isOurs(name: string): boolean;
 }
 
-/** Undefined: some principal has no key yet. */
+/** Of what is written and what is to be; `missing`: some principal has no key yet, so nothing can be written of it. */
 export async function differences(
   admin: AdminApi,
   bucket: GarageBucket,
