@@ -23,6 +23,7 @@ import {
   type VitestReport,
 } from './report.js';
 import { WARDEN, withThrowAwayParts } from './throw-away.js';
+import { hangs, readUnderWay, underWayLine } from './under-way.js';
 
 export interface TestOptions {
   filters: readonly string[];
@@ -36,6 +37,8 @@ export interface TestOptions {
 }
 
 const QUICK_TESTS = join(PACKAGE_ROOT, 'test', 'quick-tests.json');
+const UNDER_WAY_REPORTER = join(PACKAGE_ROOT, 'dist', 'apps', 'cli', 'src', 'testing', 'under-way-reporter.js');
+const LOOKS_FOR_HANGING_EVERY_MS = 5_000;
 
 /** What V8 compiled of gateway and worker, which test files start hundreds of times; the first that is ready leaves it. */
 const compileCacheOf = (home: Home): string => home.file('compile-cache');
@@ -113,9 +116,13 @@ export class TestRun {
       ...[join(PACKAGE_ROOT, 'node_modules', 'vitest', 'vitest.mjs'), 'run', '--project', name, '--passWithNoTests'],
       // A real API server is one for all files.
       ...(apiServer === undefined ? [] : ['--no-file-parallelism']),
-      ...['--reporter=default', '--reporter=json', `--outputFile.json=${output}`, ...filters],
+      ...['--reporter=default', '--reporter=json', `--outputFile.json=${output}`],
+      ...[`--reporter=${UNDER_WAY_REPORTER}`, ...filters],
     ];
+    const underWay = home.file(`under-way-${name}.json`);
+    const watch = this.#endWhatHangs(underWay);
     const code = await this.#spawn(process.execPath, args, {
+      TRIVET_TEST_UNDER_WAY: underWay,
       // Unit tests run while the parts start, and a start ends what bears the home's mark.
       ...(partsFile === undefined
         ? {}
@@ -124,12 +131,25 @@ export class TestRun {
       ...(apiServer === undefined ? {} : { TRIVET_TEST_APISERVER: apiServer }),
       ...(garage === undefined ? {} : { TRIVET_TEST_GARAGE: garage }),
     });
+    clearInterval(watch);
     const report = existsSync(output) ? (JSON.parse(readFileSync(output, 'utf8')) as VitestReport) : undefined;
     if (report === undefined && this.#interrupt.signal.aborted) return;
     const result: ProjectResult = readProject(report, code);
     this.#tally = add(this.#tally, result);
     this.#files.push(...result.files);
     this.#totals[name] = result.total;
+  }
+
+  /** Whoever ends this run, for its time or because a file hangs, is told which files it was. */
+  #endWhatHangs(underWay: string): NodeJS.Timeout {
+    this.#interrupt.signal.addEventListener('abort', () => {
+      for (const file of readUnderWay(underWay)) say(underWayLine(file, PACKAGE_ROOT, Date.now()));
+    });
+    return setInterval(() => {
+      if (this.options.long || !readUnderWay(underWay).some(file => hangs(file, Date.now()))) return;
+      this.#fail('a test file hangs');
+      this.#interrupt.abort();
+    }, LOOKS_FOR_HANGING_EVERY_MS);
   }
 
   /** Output goes straight to the terminal; an interrupt ends the child and all that came of it, and is over then. */
