@@ -170,7 +170,7 @@ describe('the registry of backends', () => {
       config: { required: ['endpoint'], properties: { region: { title: 'Region', default: 'default' } } },
       credentials: { properties: { secretAccessKey: { format: 'password' } } },
     });
-    for (const kind of ['rgw', 's3', 'azure', 'garage', 'reflink', 'rbd'])
+    for (const kind of ['rgw', 's3', 'azure', 'garage', 'gcs', 'reflink', 'rbd'])
       expect(untitled(kinds.get(kind) as Form)).toEqual([]);
   });
 

@@ -3,6 +3,7 @@ import { CountingRelay } from '#test/bench/counting-relay';
 import { type Figure, median } from '#test/bench/measure';
 import type { CosiClient, Reply } from '#test/cosi/client';
 import { openGarageHarness } from '#test/object-backend/garage-harness';
+import { openGcsHarness } from '#test/object-backend/gcs-harness';
 import { type ApplianceOptions, TestAppliance } from '#test/support/appliance';
 import { parts } from '#test/support/parts';
 
@@ -13,7 +14,7 @@ interface Store {
 }
 
 interface StoreKind {
-  protocol: 'S3' | 'AZURE';
+  protocol: 'S3' | 'AZURE' | 'GCS';
   /** Requests without which the API of the store has no bucket that says whose it is, and no key with rights. */
   least: { creation: string[]; grant: string[] };
   open(): Promise<Store | undefined>;
@@ -69,9 +70,33 @@ const KINDS: Readonly<Record<string, StoreKind>> = {
         relays: [admin, s3],
         options: {
           backend: 'garage',
-          garage: { config: { adminEndpoint: admin.url, endpoint: s3.url }, credentials },
+          store: { config: { adminEndpoint: admin.url, endpoint: s3.url }, credentials },
         },
         close: () => Promise.all([admin.close(), s3.close(), garage.close()]),
+      };
+    },
+  },
+  gcs: {
+    protocol: 'GCS',
+    least: {
+      creation: ['buckets.insert'],
+      grant: [
+        'serviceAccounts.create',
+        'buckets.getIamPolicy',
+        'buckets.setIamPolicy',
+        'hmacKeys.create',
+        'one request as the holder',
+      ],
+    },
+    open: async () => {
+      const gcs = await openGcsHarness();
+      const { config, credentials } = gcs.parts;
+      const relay = await CountingRelay.start(gcs.server.endpoint);
+      const places = { endpoint: relay.url, iamEndpoint: relay.url };
+      return {
+        relays: [relay],
+        options: { backend: 'gcs', store: { config: { ...config, ...places }, credentials } },
+        close: () => Promise.all([relay.close(), gcs.close()]),
       };
     },
   },

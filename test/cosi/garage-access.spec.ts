@@ -18,7 +18,7 @@ describe('COSI on Garage', () => {
 
   beforeAll(async () => {
     store = await openGarageHarness();
-    appliance = await TestAppliance.start({ backend: 'garage', garage: store.parts });
+    appliance = await TestAppliance.start({ backend: 'garage', store: store.parts });
     client = appliance.client();
   });
   afterAll(async () => {

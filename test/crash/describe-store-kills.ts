@@ -14,7 +14,7 @@ import { until } from '#test/support/parts';
 export interface KilledStore<H extends ObjectBackendHarness> {
   open(): Promise<H>;
   appliance(store: H): ApplianceOptions;
-  protocol: 'S3' | 'AZURE';
+  protocol: 'S3' | 'AZURE' | 'GCS';
   traits?: readonly string[];
   /** Calls that change something there, by kind; others change nothing, or are not made. */
   changes: Readonly<Record<string, readonly string[]>>;

@@ -4,7 +4,7 @@ import { openGarageHarness } from '#test/object-backend/garage-harness';
 
 describeStoreKills('Garage', {
   open: openGarageHarness,
-  appliance: ({ parts }) => ({ backend: 'garage', garage: parts }),
+  appliance: ({ parts }) => ({ backend: 'garage', store: parts }),
   protocol: 'S3',
   changes: {
     'bucket.create': ['createBucket', 'configureBucket'],

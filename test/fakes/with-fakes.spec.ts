@@ -26,12 +26,12 @@ describe('the backends of an appliance of tests', () => {
   it('are of kinds that a process knows only from tests', async () => {
     const known = () => [objectBackendKinds(), blockBackendKinds()].map(kinds => kinds.map(({ kind }) => kind));
     expect(known()).toEqual([
-      ['rgw', 's3', 'azure', 'garage'],
+      ['rgw', 's3', 'azure', 'garage', 'gcs'],
       ['reflink', 'rbd'],
     ]);
     await import('#test/fakes/kinds');
     expect(known()).toEqual([
-      ['rgw', 's3', 'azure', 'garage', 'fake', 'fake-iam'],
+      ['rgw', 's3', 'azure', 'garage', 'gcs', 'fake', 'fake-iam'],
       ['reflink', 'rbd', 'fake-block'],
     ]);
   });

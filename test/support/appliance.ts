@@ -26,7 +26,7 @@ import { type Parts, parts, until } from '#test/support/parts';
 export type Role = 'gateway' | 'worker';
 
 export interface ApplianceOptions {
-  backend: 'fake' | 'fake-iam' | 'rgw' | 'azure' | 's3' | 'garage';
+  backend: 'fake' | 'fake-iam' | 'rgw' | 'azure' | 's3' | 'garage' | 'gcs';
   /** Block volumes too: in a folder of the run's XFS over tgt, or on files behind the fake's faults, without root. */
   block?: BlockKind;
   /** The configuration of a Ceph of the test's own. */
@@ -42,8 +42,8 @@ export interface ApplianceOptions {
   azureEndpoint?: string;
   /** Where S3 and IAM are reached. */
   s3Endpoint?: string;
-  /** Where the backend is `garage`. */
-  garage?: { config: Record<string, unknown>; credentials: Record<string, string> };
+  /** What the backend is registered by, where the test has a store of its own. */
+  store?: { config: Record<string, unknown>; credentials: Record<string, string> };
 }
 
 function azureBackend(through: string | undefined) {
@@ -191,7 +191,7 @@ export class TestAppliance {
       ...(options.backend === 'fake-iam' ? [{ ...FAKE_IAM, config: { file: fakeFile } }] : []),
       ...(options.backend === 'azure' ? [azureBackend(options.azureEndpoint)] : []),
       ...(options.backend === 's3' ? [s3Backend(options.s3Endpoint)] : []),
-      ...(options.garage ? [{ name: 'garage', kind: 'garage', ...options.garage }] : []),
+      ...(options.store ? [{ name: options.backend, kind: options.backend, ...options.store }] : []),
     ]);
     const fake = options.backend.startsWith('fake') ? new FakeControl(fakeFile) : undefined;
     const fakeBlock = block?.fakeFile === undefined ? undefined : new FakeBlockControl(block.fakeFile);

@@ -251,6 +251,8 @@ export interface ObjectAccessPoint {
   addressing: 'path' | 'virtual';
   /** Of Azure alone. */
   storageAccount?: string;
+  /** Of Google alone. */
+  project?: string;
 }
 
 /**

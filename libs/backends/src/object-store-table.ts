@@ -8,6 +8,7 @@ const CONFIGS: Readonly<Record<string, object>> = {
   s3: { endpoint: 'http://store' },
   azure: { account: 'store', endpoint: 'http://store' },
   garage: { adminEndpoint: 'http://store', endpoint: 'http://store' },
+  gcs: { project: 'project' },
 };
 
 const TITLES: Readonly<Record<string, string>> = {

@@ -33,11 +33,11 @@ describe('registry of backends', () => {
   });
 
   it('knows the kinds of production, and those that an entry point adds', () => {
-    expect(objectBackendKinds().map(kind => kind.kind)).toEqual(['rgw', 's3', 'azure', 'garage']);
+    expect(objectBackendKinds().map(kind => kind.kind)).toEqual(['rgw', 's3', 'azure', 'garage', 'gcs']);
     expect(blockBackendKinds().map(kind => kind.kind)).toEqual(['reflink', 'rbd']);
     expect(() => new BackendRegistry(objectBackendKinds(), 'a').open(row())).toThrow(/no backend of kind fake/);
     addBackendKinds({ object: [fakeKind as ObjectBackendKind], block: [] });
-    expect(objectBackendKinds().map(kind => kind.kind)).toEqual(['rgw', 's3', 'azure', 'garage', 'fake']);
+    expect(objectBackendKinds().map(kind => kind.kind)).toEqual(['rgw', 's3', 'azure', 'garage', 'gcs', 'fake']);
     const known = new BackendRegistry(objectBackendKinds(), 'a');
     known.open(row());
     known.close();

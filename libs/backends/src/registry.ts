@@ -1,6 +1,7 @@
 import { azureKind } from '#backends/azure/azure-kind';
 import type { BlockBackendKind, BlockStore } from '#backends/block-backend';
 import { garageKind } from '#backends/garage/garage-kind';
+import { gcsKind } from '#backends/gcs/gcs-kind';
 import { meteredBlockStore, meteredObjectBackend } from '#backends/metered';
 import type { ApplianceIdentity, BackendCredentials, ObjectBackend, ObjectBackendKind } from '#backends/object-backend';
 import { rbdKind } from '#backends/rbd/rbd-kind';
@@ -16,6 +17,7 @@ const objectKinds: ObjectBackendKind[] = [
   s3Kind as ObjectBackendKind,
   azureKind as ObjectBackendKind,
   garageKind as ObjectBackendKind,
+  gcsKind as ObjectBackendKind,
 ];
 const blockKinds: BlockBackendKind[] = [reflinkKind as BlockBackendKind, rbdKind as BlockBackendKind];
 

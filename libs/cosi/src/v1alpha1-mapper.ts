@@ -17,7 +17,7 @@ import type { AccessView, BucketRequest, BucketView, GrantRequest } from '#stora
 
 /**
  * cosi.v1alpha1 to and from the domain. The package has one bucket per grant, no protocols in its requests and no
- * access mode; here it is what the endpoint's backend offers, and the mode is a parameter of the access class.
+ * access mode; here it is the first that the endpoint's backend offers, and the mode is a parameter of the access class.
  */
 const ACCESS_MODES = new Map<string, AccessMode>([
   ['ReadWrite', 'read_write'],

@@ -150,23 +150,30 @@ export function toBucketReply({ bucketId, protocols, accessPoint }: BucketView):
 
 /** Sidecars refuse the info of any other protocol than the granted one. */
 export function toGrantReply(view: AccessView, protocol: ObjectProtocol): GrantBucketAccessReply {
-  const { accessKeyId, secretAccessKey, token } = view.credentials;
   return {
     accountId: view.accountId,
     buckets: view.buckets.map(({ bucketId, accessPoint }) => ({
       bucketId,
       bucketInfo: bucketInfo(protocol, bucketId, accessPoint),
     })),
-    credentials:
-      token === undefined
-        ? { s3: { accessKeyId, accessSecretKey: secretAccessKey } }
-        : { azure: { accessToken: token, expiryTimestamp: '' } },
+    credentials: credentialsOf(view, protocol),
   };
 }
 
+/** One key of an access to GCS opens it by either protocol. */
+function credentialsOf(
+  { credentials: { accessKeyId, secretAccessKey, token } }: AccessView,
+  protocol: ObjectProtocol,
+): GrantBucketAccessReply['credentials'] {
+  if (token !== undefined) return { azure: { accessToken: token, expiryTimestamp: '' } };
+  if (protocol !== 'gcs') return { s3: { accessKeyId, accessSecretKey: secretAccessKey } };
+  return { gcs: { accessId: accessKeyId, accessSecret: secretAccessKey, privateKeyName: '', serviceAccount: '' } };
+}
+
 function bucketInfo(protocol: ObjectProtocol, bucketId: string, accessPoint: ObjectAccessPoint): BucketInfo {
-  const { storageAccount } = accessPoint;
+  const { storageAccount, project } = accessPoint;
   if (protocol === 'azure' && storageAccount !== undefined) return { azure: { storageAccount } };
+  if (protocol === 'gcs' && project !== undefined) return { gcs: { projectId: project, bucketName: bucketId } };
   if (protocol !== 's3') throw new StorageError('internal', `no reply is defined for protocol ${protocol}`);
   const { endpoint, region, addressing } = accessPoint;
   return { s3: { bucketId, endpoint, region, addressingStyle: { style: ADDRESSING_NUMBERS[addressing] } } };

@@ -72,10 +72,10 @@ export interface S3BucketInfo {
   addressingStyle: { style: number };
 }
 
-/** GCS joins when a backend offers it. */
 export interface BucketInfo {
   s3?: S3BucketInfo;
   azure?: { storageAccount: string };
+  gcs?: { projectId: string; bucketName: string };
 }
 
 export interface BucketReply {
@@ -88,5 +88,6 @@ export interface GrantBucketAccessReply {
   buckets: { bucketId: string; bucketInfo: BucketInfo }[];
   credentials:
     | { s3: { accessKeyId: string; accessSecretKey: string } }
-    | { azure: { accessToken: string; expiryTimestamp: string } };
+    | { azure: { accessToken: string; expiryTimestamp: string } }
+    | { gcs: { accessId: string; accessSecret: string; privateKeyName: string; serviceAccount: string } };
 }

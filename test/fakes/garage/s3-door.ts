@@ -1,52 +1,23 @@
 /** S3 of Garage, as far as Trivet and the holders of keys in the tests ask it: signatures are verified, rights are enforced. */
-import { createHash, createHmac, randomUUID } from 'node:crypto';
-import type { IncomingHttpHeaders } from 'node:http';
+import { randomUUID } from 'node:crypto';
 import { type Bucket, type GarageCluster, type Key, Refusal, type Rights } from '#test/fakes/garage/garage-cluster';
-
-export interface S3Request {
-  method: string;
-  url: URL;
-  /** As it was sent: what is signed. */
-  path: string;
-  headers: IncomingHttpHeaders;
-  body: Buffer;
-}
+import { type S3Request, signatureOf } from '#test/fakes/s3-signature';
 
 interface Answer {
   status: number;
   text: string | Buffer;
 }
 
-const hmac = (key: string | Buffer, text: string): Buffer => createHmac('sha256', key).update(text).digest();
-const encode = (text: string): string =>
-  encodeURIComponent(text).replace(/[!'()*]/g, one => `%${one.charCodeAt(0).toString(16).toUpperCase()}`);
 const escaped = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 const unescaped = (text: string): string =>
   text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&quot;', '"').replaceAll('&amp;', '&');
 
-/** Signature version 4, in the header (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html). */
-function whoSigned(cluster: GarageCluster, { method, url, path, headers, body }: S3Request): Key {
-  const given =
-    /^AWS4-HMAC-SHA256 Credential=([^/]+)\/(\d{8})\/([^/]+)\/s3\/aws4_request, ?SignedHeaders=([^,]+), ?Signature=(\w+)$/;
-  const match = given.exec(headers.authorization ?? '');
-  if (!match) throw new Refusal(403, 'AccessDenied', 'Forbidden: no signature');
-  const [, id, day, region, names, signature] = match as unknown as string[];
-  const key = cluster.keys.get(id!);
-  if (!key) throw new Refusal(403, 'AccessDenied', `Forbidden: No such key: ${id}`);
-  const hash = String(headers['x-amz-content-sha256']);
-  if (hash !== 'UNSIGNED-PAYLOAD' && hash !== createHash('sha256').update(body).digest('hex'))
-    throw new Refusal(400, 'InvalidRequest', 'the payload does not match its hash');
-  const query = [...url.searchParams]
-    .map(([name, value]) => `${encode(name)}=${encode(value)}`)
-    .sort()
-    .join('&');
-  const lines = names!.split(';').map(name => `${name}:${String(headers[name]).trim()}\n`);
-  const canonical = [method, path, query, lines.join(''), names, hash].join('\n');
-  const scope = `${day}/${region}/s3/aws4_request`;
-  const text = ['AWS4-HMAC-SHA256', headers['x-amz-date'], scope, createHash('sha256').update(canonical).digest('hex')];
-  const signing = [region!, 's3', 'aws4_request'].reduce(hmac, hmac(`AWS4${key.secret}`, day!));
-  if (hmac(signing, text.join('\n')).toString('hex') !== signature)
-    throw new Refusal(403, 'AccessDenied', 'Forbidden: Invalid signature');
+function whoSigned(cluster: GarageCluster, request: S3Request): Key {
+  const { keyId, isRight } = signatureOf(request, id => cluster.keys.get(id)?.secret);
+  if (keyId === undefined) throw new Refusal(403, 'AccessDenied', 'Forbidden: no signature');
+  const key = cluster.keys.get(keyId);
+  if (!key) throw new Refusal(403, 'AccessDenied', `Forbidden: No such key: ${keyId}`);
+  if (!isRight) throw new Refusal(403, 'AccessDenied', 'Forbidden: Invalid signature');
   return key;
 }
 

@@ -93,7 +93,7 @@ export const APPLIANCE = [
       quick: flag('short rounds: proves that it works, not how fast it is'),
       minutes: text('n', 'how long the load of memory lasts, instead of an hour'),
       volumes: text('n', 'how many volumes the largest appliance of scale has, instead of a million'),
-      backend: text('kind', 'cosi: rgw, s3, azure or garage, instead of the store without delay'),
+      backend: text('kind', 'cosi: rgw, s3, azure, garage or gcs, instead of the store without delay'),
       json: text('file', 'write the figures there too'),
       ...install,
     },

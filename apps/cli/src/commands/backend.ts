@@ -12,7 +12,7 @@ import { configOf, kindsOf, type Setting, settingsOf } from './backend-settings.
 import { collectSetting, LABEL, NAME } from './options.js';
 
 const registration = {
-  kind: text('kind', 'rgw, s3, azure, garage, reflink, rbd, ...: trivet backend kinds'),
+  kind: text('kind', 'rgw, s3, azure, garage, gcs, reflink, rbd, ...: trivet backend kinds'),
   set: repeated(parsed('field=value', 'a setting of its kind; again for each', collectSetting)),
   configFile: text('file', 'its settings in JSON; - is standard input; --set goes over it'),
   credentialsFile: text('file', 'its keys in JSON; - is standard input'),

@@ -25,7 +25,7 @@ export default class UnderWayReporter {
 
   onTestCaseReady({ fullName, module }: Case): void {
     const file = this.#files.get(module.moduleId);
-    if (file !== undefined) file.test = fullName;
+    if (file !== undefined) file.test = { name: fullName, since: Date.now() };
     this.#write();
   }
 

@@ -30,7 +30,11 @@ describe('what is under way in a test run', () => {
     reporter.onTestCaseReady({ fullName: 'a disk > is lost', module: a });
     reporter.onTestModuleEnd(b);
     expect(readUnderWay(kept)).toEqual([
-      { name: '/clone/a.spec.ts', since: expect.any(Number), test: 'a disk > is lost' },
+      {
+        name: '/clone/a.spec.ts',
+        since: expect.any(Number),
+        test: { name: 'a disk > is lost', since: expect.any(Number) },
+      },
     ]);
   });
 
@@ -38,8 +42,9 @@ describe('what is under way in a test run', () => {
     const file = { name: '/clone/a.spec.ts', since: 0 };
     expect([19, 21].map(minutes => hangs(file, minutes * MINUTE))).toEqual([false, true]);
     expect(underWayLine(file, '/clone', MINUTE)).toBe('a.spec.ts was under way for 60 s, before its first test');
-    expect(underWayLine({ ...file, test: 'a disk > is kept' }, '/clone', MINUTE)).toBe(
-      'a.spec.ts was under way for 60 s, last begun: a disk > is kept',
+    const test = { name: 'a disk > is kept', since: 45_000 };
+    expect(underWayLine({ ...file, test }, '/clone', MINUTE)).toBe(
+      'a.spec.ts was under way for 60 s, 15 s of them in or behind: a disk > is kept',
     );
   });
 });

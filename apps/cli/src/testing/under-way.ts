@@ -6,8 +6,8 @@ export interface FileUnderWay {
   name: string;
   /** Milliseconds since the epoch. */
   since: number;
-  /** The test that it began last; none while its hooks run. */
-  test?: string;
+  /** The test that it began last, and when; none while its hooks run. */
+  test?: { name: string; since: number };
 }
 
 /** The slowest file takes a third of it: whoever is under way for longer hangs. */
@@ -25,6 +25,8 @@ export function readUnderWay(file: string): FileUnderWay[] {
 export const hangs = ({ since }: FileUnderWay, now: number): boolean => now - since > HANGS_AFTER_MS;
 
 export function underWayLine({ name, since, test }: FileUnderWay, root: string, now: number): string {
-  const where = test === undefined ? 'before its first test' : `last begun: ${test}`;
-  return `${relative(root, name)} was under way for ${Math.round((now - since) / 1000)} s, ${where}`;
+  const seconds = (from: number): string => `${Math.round((now - from) / 1000)} s`;
+  const where =
+    test === undefined ? 'before its first test' : `${seconds(test.since)} of them in or behind: ${test.name}`;
+  return `${relative(root, name)} was under way for ${seconds(since)}, ${where}`;
 }

@@ -50,7 +50,7 @@ export const backend = z
   .object({
     id,
     name,
-    kind: z.string().meta({ examples: ['rgw', 's3', 'azure', 'garage', 'reflink', 'rbd'] }),
+    kind: z.string().meta({ examples: ['rgw', 's3', 'azure', 'garage', 'gcs', 'reflink', 'rbd'] }),
     description: z.string(),
     state: z.enum(['active', 'cordoned', 'draining']),
     shared: z.boolean().meta({ description: 'A share of a backend of the appliance' }),

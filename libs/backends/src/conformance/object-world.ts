@@ -57,8 +57,10 @@ export interface SuiteTraits {
    * only. Keys are of hexadecimal digits, have the secret that they were made with, and never come back.
    */
   plainKeys?: boolean;
-  /** Keys are issued, and rights belong to principals. */
+  /** Keys are issued, and rights belong to principals, unless `rightsAtBuckets`. */
   issuesKeys?: boolean;
+  /** Keys are issued, and rights stand at buckets, where nobody is named who does not exist: who is revoked has none. */
+  rightsAtBuckets?: boolean;
 }
 
 export const none = () => unleased(AbortSignal.timeout(60_000));
@@ -123,6 +125,6 @@ export class ObjectWorld {
   /** What a store must look at the bucket for: where rights belong to principals, only that something is allowed. */
   readonly givenTo = (): Grant[][] => {
     const allowed: Grant[] = [{ uid: this.newPrincipal().uid, mode: 'read_only' }];
-    return this.traits.issuesKeys ? [allowed] : [allowed, []];
+    return this.traits.issuesKeys && !this.traits.rightsAtBuckets ? [allowed] : [allowed, []];
   };
 }

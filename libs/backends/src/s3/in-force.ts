@@ -7,17 +7,23 @@ import { missing } from '#backends/s3/ownership';
 import { S3User } from '#backends/s3/s3-user';
 import type { LeaseSignal } from '#platform/lease-signal';
 
-const UNKNOWN_KEY = new Set(['InvalidAccessKeyId', 'InvalidClientTokenId']);
+/** How a store says that a key is none, and by which question that is heard: of all buckets, or of one that there need not be. */
+export interface KeyProbe {
+  unknown: ReadonlySet<string>;
+  bucket?: string;
+}
+
+const OF_AWS: KeyProbe = { unknown: new Set(['InvalidAccessKeyId', 'InvalidClientTokenId']) };
 
 /** `open`: it came past the store's judgement of rights. */
 type Answer = 'open' | 'refused' | 'unknown key' | 'no bucket';
 
-async function answerTo(request: Promise<unknown>): Promise<Answer> {
+async function answerTo(request: Promise<unknown>, { unknown }: KeyProbe): Promise<Answer> {
   try {
     await request;
     return 'open';
   } catch (error) {
-    if (UNKNOWN_KEY.has(errorCode(error))) return 'unknown key';
+    if (unknown.has(errorCode(error))) return 'unknown key';
     if (httpStatus(error) === 403) return 'refused';
     // Only who may end uploads hears that there is none.
     if (errorCode(error) === 'NoSuchUpload') return 'open';
@@ -31,18 +37,30 @@ export async function isInForce(
   key: IssuedKey,
   expected: Expected,
   signal: LeaseSignal,
+  probe: KeyProbe = OF_AWS,
 ): Promise<boolean> {
   const holder = new S3User(transport, key);
-  if (expected === 'no key') return (await answerTo(holder.read(new ListBucketsCommand({}), signal))) === 'unknown key';
-  for (const right of expected) if (!(await goesBy(holder, right, signal))) return false;
+  if (expected === 'no key') {
+    const { bucket: Bucket } = probe;
+    const asked = Bucket
+      ? holder.read(new ListObjectsV2Command({ Bucket, MaxKeys: 1 }), signal)
+      : holder.read(new ListBucketsCommand({}), signal);
+    return (await answerTo(asked, probe)) === 'unknown key';
+  }
+  for (const right of expected) if (!(await goesBy(holder, right, signal, probe))) return false;
   return true;
 }
 
-async function goesBy(holder: S3User, { bucket: Bucket, mode }: Right, signal: LeaseSignal): Promise<boolean> {
-  const reads = () => answerTo(holder.read(new ListObjectsV2Command({ Bucket, MaxKeys: 1 }), signal));
+async function goesBy(
+  holder: S3User,
+  { bucket: Bucket, mode }: Right,
+  signal: LeaseSignal,
+  probe: KeyProbe,
+): Promise<boolean> {
+  const reads = () => answerTo(holder.read(new ListObjectsV2Command({ Bucket, MaxKeys: 1 }), signal), probe);
   const writes = () => {
     const none = new AbortMultipartUploadCommand({ Bucket, Key: 'trivet-probe', UploadId: 'none' });
-    return answerTo(holder.change(none, signal));
+    return answerTo(holder.change(none, signal), probe);
   };
   if (mode !== 'revoked') return isOpen(Bucket, mode === 'write_only' ? await writes() : await reads());
   // Who only wrote never read, and who only read never wrote.
