@@ -147,6 +147,38 @@ describe.each([
     expect(appliance.fake!.grants('shared')).toEqual([{ uid: kept.accountId, mode: 'read_only' }]);
   });
 
+  const rotations = ['principal:point', 'putPrincipal:call', 'putPrincipal:answered', 'end:before'];
+  it.each(redis ? rotations : ['putPrincipal:call'])(
+    'in the middle of a change of a key, at %s: Grant answers the one of the other worker, beside the former',
+    async at => {
+      const bucket = `keys-${at.replace(':', '-').toLowerCase()}`;
+      const first = await workers.start();
+      await mustSucceed(() => jobs.create(bucket));
+      const grant = () => mustSucceed(() => jobs.grant(bucket, [[bucket, 'READ_WRITE']]));
+      const former = credentialsOf(await grant());
+      await first.stop('SIGKILL');
+      const rotated = async () => {
+        const [row] = await appliance.database.query<{ done: boolean }>(
+          'SELECT key_operation IS NULL AND former_until IS NOT NULL AS done FROM trivet.access WHERE name = $1',
+          [bucket],
+        );
+        return row!.done;
+      };
+      await overtaken(`access.rotate:${at}`, async () => {
+        await appliance.database.query(
+          `UPDATE trivet.access SET rotate_at = now(),
+                  desired = desired || '{"rotation": {"afterSeconds": 7200, "graceSeconds": 3600}}' WHERE name = $1`,
+          [bucket],
+        );
+        await until('its key is changed', rotated, 60_000);
+      });
+      const now = credentialsOf(await grant());
+      const keys = appliance.fake!.principals().find(({ uid }) => uid === former.accountId)!.keys;
+      expect(keys.map(({ accessKeyId }) => accessKeyId).sort()).toEqual([former.accessKeyId, now.accessKeyId].sort());
+      expect(now.accessKeyId).not.toBe(former.accessKeyId);
+    },
+  );
+
   it('kept every promise on the way', async () => {
     expect(await mismatches(appliance)).toEqual([]);
     expect(violations(await historyOf(appliance))).toEqual([]);
