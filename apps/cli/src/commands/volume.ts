@@ -8,6 +8,7 @@ import { choice, command, flag, manyMaybe, needed, noun, one, text } from '../co
 import { humanBytes } from '../human-bytes.js';
 import { listing, ofTenant } from './api-commands.js';
 import { limit, OVER_CSP } from './options.js';
+import { VOLUME_CHANGES } from './volume-changes.js';
 
 const OF_IMPORT = needed(text('name', 'of the volume; importVolumeName of a StorageClass finds it by this'));
 
@@ -41,6 +42,7 @@ export const VOLUME = noun('volume', 'block volumes of a tenant', [
       });
     },
   }),
+  ...VOLUME_CHANGES,
   listing('deleted volumes that can still be restored', '', {
     verb: 'bin',
     route: volumeRoutes.list,

@@ -1,0 +1,10 @@
+import { afterAll, beforeAll } from 'vitest';
+import { CommandLine } from './commands/command-line.js';
+import { describeVolumes } from './commands/describe-volumes.js';
+
+/** One appliance for the verbs of all things that a tenant has. */
+const line = new CommandLine();
+beforeAll(() => line.start());
+afterAll(() => line.close());
+
+describeVolumes(line);
