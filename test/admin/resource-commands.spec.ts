@@ -1,5 +1,7 @@
 import { afterAll, beforeAll } from 'vitest';
 import { CommandLine } from './commands/command-line.js';
+import { describeHosts } from './commands/describe-hosts.js';
+import { describePeople } from './commands/describe-people.js';
 import { describeVolumes } from './commands/describe-volumes.js';
 
 /** One appliance for the verbs of all things that a tenant has. */
@@ -8,3 +10,5 @@ beforeAll(() => line.start());
 afterAll(() => line.close());
 
 describeVolumes(line);
+describeHosts(line);
+describePeople(line);

@@ -12,6 +12,7 @@ import { OPERATION } from './operation.js';
 import { POLICY } from './policy.js';
 import { POOL } from './pool.js';
 import { PROTECTION } from './protection.js';
+import { PUBLICATION } from './publication.js';
 import { QUEUE } from './queue.js';
 import { SNAPSHOT } from './snapshot.js';
 import { SNAPSHOT_SESSION } from './snapshot-session.js';
@@ -30,7 +31,7 @@ const STORAGE = [
   SNAPSHOT,
   SNAPSHOT_SESSION,
   BACKUP,
-
+  PUBLICATION,
   HOST,
   POOL,
   PROTECTION,
