@@ -59,7 +59,7 @@ export const APPLIANCE = [
     'print the script that completes these commands in a shell',
     'bash > ~/.local/share/bash-completion/completions/trivet',
     {
-      args: { shell: oneOf(['bash', 'zsh'], 'which') },
+      args: { shell: oneOf(['bash', 'zsh', 'fish'], 'which') },
       run: async ({ shell }, table) =>
         void process.stdout.write((await import('../command-line/completion.js')).completionScript(table, shell)),
     },
