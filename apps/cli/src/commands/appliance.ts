@@ -66,10 +66,10 @@ export const APPLIANCE = [
   ),
   command(
     'openapi',
-    'write docs/openapi.json, docs/openapi-cbt.json and docs/problems.md, which are made of the code',
+    'write docs/openapi.json, docs/openapi-cbt.json, docs/problems.md, docs/verbs.md and a table of docs/buckets.md, which are made of the code',
     '',
     {
-      run: async () => (await import('./openapi.js')).openapi(),
+      run: async (_, table) => (await import('./openapi.js')).openapi(table),
     },
   ),
   command('schema', 'write docs/schema.sql, which is made of the migrations, by a PostgreSQL of its own', '', {
