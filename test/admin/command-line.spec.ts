@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { CommandLine } from './commands/command-line.js';
 import { describeAnswers } from './commands/describe-answers.js';
-import { describeBackendChanges } from './commands/describe-backend-changes.js';
 import { describeBackends } from './commands/describe-backends.js';
 import { describeOperations } from './commands/describe-operations.js';
 import { describePurge } from './commands/describe-purge.js';
@@ -15,7 +14,6 @@ afterAll(() => line.close());
 
 describeTenants(line);
 describeBackends(line);
-describeBackendChanges(line);
 describePurge(line);
 describeOperations(line);
 describeAnswers(line);

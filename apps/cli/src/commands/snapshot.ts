@@ -11,11 +11,15 @@ import { limit, OVER_CSP } from './options.js';
 import { removeOne } from './remove-one.js';
 
 const snapshot = one('its name or id, as `snapshot list` shows it');
-const ofVolume = text('volume', 'only those of one volume, by its name or id');
+const ofVolume = text('volume', 'by its name or id; needed where several have a snapshot of that name');
 
 export const SNAPSHOT = noun('snapshot', 'snapshots of volumes', [
   ofTenant('list', 'the newest first; of one volume, in the order in which they were cut', '--volume data', {
-    options: { volume: ofVolume, search: text('text', 'part of the name'), limit: limit(1_000) },
+    options: {
+      volume: text('volume', 'only those of one volume, by its name or id'),
+      search: text('text', 'part of the name'),
+      limit: limit(1_000),
+    },
     run: async ({ volume, search, limit: most, json }, api, tenant) => {
       const of = volume === undefined ? undefined : await volumeIdOf(api, tenant, volume);
       const query = { search, ...(of === undefined ? {} : { volume: of, sort: 'cut' as const }) };

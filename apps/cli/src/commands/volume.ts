@@ -27,7 +27,7 @@ export const VOLUME = noun('volume', 'block volumes of a tenant', [
       const hosts = json ? undefined : await hostsOf(api, tenant, page.items);
       showPage(page, {
         json,
-        none: 'no volumes yet: a CSP client makes them',
+        none: 'no volumes yet: trivet volume create NAME --size BYTES, or a CSP client makes them',
         columns: {
           NAME: row => row.name,
           SIZE: row => humanBytes(row.size),
