@@ -157,7 +157,7 @@ const TYPED: [string[], string[]][] = [
   [['operation', 'retry', 'x', '--off'], ['--offline']],
   [
     ['completion', ''],
-    ['bash', 'zsh', '--help'],
+    ['bash', 'zsh', 'fish', '--help'],
   ],
   [['up', '--d'], ['--detach']],
   [['up', '--detach', '--p'], ['--parts-only']],
@@ -210,6 +210,32 @@ _trivet; return 0`;
   );
   it.runIf(hasZsh)('in zsh: of files', () => {
     expect(zsh(['tenant', 'list', '--token-file', '/etc/passwd'])).toContain('/etc/passwd');
+  });
+
+  const hasFish = spawnSync('fish', ['--version']).status === 0;
+  const fish = (words: readonly string[]): string[] => {
+    const line = ['trivet', ...words].join(' ');
+    const script = `${completionScript(TABLE, 'fish')}\ncomplete -C '${line}'`;
+    const env = { ...process.env, HOME: '/nonexistent' };
+    const offered = lines(execFileSync('fish', ['--no-config', '-c', script], { encoding: 'utf8', cwd: '/etc', env }));
+    return offered.map(each => each.split('\t')[0]!);
+  };
+  it.runIf(hasFish).each(TYPED)('in fish, which is here: %j', (words, offered) =>
+    expect(fish(words)).toEqual([...offered].sort()),
+  );
+  it.runIf(hasFish)('in fish: after = and commas, and of files', () => {
+    expect(fish(['tenant', 'list', '--state=a'])).toEqual(['--state=active']);
+    expect(fish(['operation', 'list', '--state', 'failed,pen'])).toEqual(['failed,pending']);
+    expect(fish(['tenant', 'list', '--token-file', '/etc/passw'])).toContain('/etc/passwd');
+    expect(fish(['backup', 'check', '/et'])).toEqual(['/etc/']);
+    expect(fish(['tenant', 'create', '/et'])).toEqual([]);
+  });
+  it('in fish: has a case for each command, and no word that fish would read', () => {
+    const script = completionScript(TABLE, 'fish');
+    for (const { name } of TABLE.commands)
+      expect(script).toContain(`case '${name}${name.includes(' ') ? '' : ' *'}'; `);
+    expect(script.match(/\bcase '[^']*'/g)!.join()).not.toMatch(/[$\\"]/);
+    expect(script).toContain("complete -c trivet -f -a '(__trivet)'\n");
   });
 });
 

@@ -59,17 +59,17 @@ export const APPLIANCE = [
     'print the script that completes these commands in a shell',
     'bash > ~/.local/share/bash-completion/completions/trivet',
     {
-      args: { shell: oneOf(['bash', 'zsh'], 'which') },
+      args: { shell: oneOf(['bash', 'zsh', 'fish'], 'which') },
       run: async ({ shell }, table) =>
         void process.stdout.write((await import('../command-line/completion.js')).completionScript(table, shell)),
     },
   ),
   command(
     'openapi',
-    'write docs/openapi.json, docs/openapi-cbt.json and docs/problems.md, which are made of the code',
+    'write docs/openapi.json, docs/openapi-cbt.json, docs/problems.md, docs/verbs.md and a table of docs/buckets.md, which are made of the code',
     '',
     {
-      run: async () => (await import('./openapi.js')).openapi(),
+      run: async (_, table) => (await import('./openapi.js')).openapi(table),
     },
   ),
   command('schema', 'write docs/schema.sql, which is made of the migrations, by a PostgreSQL of its own', '', {

@@ -4,19 +4,19 @@ import { ApiError } from '../api/api-error.js';
 import { command, noun, text } from '../command-line/command.js';
 import { listing } from './api-commands.js';
 import { OVER_API } from './options.js';
+import { sinceAndUntil } from './times.js';
 
 const filters = {
   tenant: text('name', 'about one tenant'),
   actor: text('name', 'by one user, as it logs in'),
   action: text('action', 'for example tenant.suspend, or how it begins: tenant.'),
   subject: text('name', 'about one thing, by its name or id'),
-  since: text('time', 'at it or later; RFC 3339'),
-  until: text('time', 'before it'),
+  ...sinceAndUntil('written'),
 };
 
 export const AUDIT = noun('audit', 'who changed what', [
   {
-    ...listing('the newest first', '--action session. --since 2026-01-01T00:00:00Z', {
+    ...listing('the newest first', '--action session. --since yesterday', {
       route: auditRoutes.list,
       most: 50,
       filters,

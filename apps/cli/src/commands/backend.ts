@@ -1,24 +1,15 @@
-import { type BackendKindReply, type BackendReply, backendRoutes } from '#admin/contract/backends';
-import type { ApiClient } from '../api/api-client.js';
+import { type BackendKindReply, backendRoutes } from '#admin/contract/backends';
 import { EXIT } from '../api/api-error.js';
-import { readJsonFile } from '../api/given-file.js';
 import { printable, say, sayJson, showOne } from '../api/output.js';
-import { initially, maybe, noun, parsed, repeated, text, type Values } from '../command-line/command.js';
+import { maybe, noun } from '../command-line/command.js';
 import { LauncherError } from '../home.js';
 import { humanBytes } from '../human-bytes.js';
 import { table } from '../table.js';
 import { deletion, listing, ofTenant, overApi, states } from './api-commands.js';
-import { configOf, kindsOf, type Setting, settingsOf } from './backend-settings.js';
-import { collectSetting, LABEL, NAME } from './options.js';
-
-const registration = {
-  kind: text('kind', 'rgw, s3, azure, garage, gcs, reflink, rbd, ...: trivet backend kinds'),
-  set: repeated(parsed('field=value', 'a setting of its kind; again for each', collectSetting)),
-  configFile: text('file', 'its settings in JSON; - is standard input; --set goes over it'),
-  credentialsFile: text('file', 'its keys in JSON; - is standard input'),
-  share: text('name', 'a backend of the tenant `appliance`, instead of the four above'),
-  description: initially(text('text', 'for people'), ''),
-};
+import { CHANGES, changesOf, REGISTRATION, registrationOf } from './backend-forms.js';
+import { kindsOf, type Setting, settingsOf } from './backend-settings.js';
+import { describeBackend, holdsOf } from './describe-backend.js';
+import { LABEL, NAME } from './options.js';
 
 export const BACKEND = noun('backend', 'where objects and volumes are kept', [
   listing('backends of a tenant; --tenant appliance: those that can be shared', '--tenant appliance', {
@@ -55,11 +46,39 @@ export const BACKEND = noun('backend', 'where objects and volumes are kept', [
     {
       was: ['backend add'],
       args: { name: LABEL },
-      options: registration,
+      options: REGISTRATION,
       run: async (given, api, tenant) => {
-        const { reply } = await api.call(backendRoutes.create, { params: { tenant }, body: await bodyOf(api, given) });
+        const { reply } = await api.call(backendRoutes.create, {
+          params: { tenant },
+          body: await registrationOf(api, given),
+        });
         const next = `trivet backend test ${reply.name} --tenant ${tenant}`;
         showOne(reply, given.json, () => `${reply.name} is registered; next: ${next}`);
+      },
+    },
+  ),
+  ofTenant('show', 'its settings, health and pools, and what it holds; never its keys', 'store --tenant acme', {
+    args: { name: NAME },
+    run: async ({ name, json }, api, tenant) => {
+      const { reply } = await api.call(backendRoutes.get, { params: { tenant, backend: name } });
+      showOne(reply, json, () => describeBackend(reply));
+    },
+  }),
+  ofTenant(
+    'change',
+    'give it other settings or keys; those that are not named stay',
+    'store --credentials-file keys.json --reason "the key was wrong"',
+    {
+      args: { name: NAME },
+      options: CHANGES,
+      run: async ({ name, ...given }, api, tenant) => {
+        const params = { tenant, backend: name };
+        // One reading for both: the settings that stay are those of the version that is changed.
+        const { reply: found, etag } = await api.call(backendRoutes.get, { params });
+        const body = await changesOf(api, found, given);
+        const { reply } = await api.call(backendRoutes.change, { params, body, ifMatch: etag });
+        const next = `trivet backend test ${reply.name} --tenant ${tenant}`;
+        showOne(reply, given.json, () => `${reply.name} is changed; next: ${next}`);
       },
     },
   ),
@@ -86,35 +105,7 @@ export const BACKEND = noun('backend', 'where objects and volumes are kept', [
   deletion('forget one that holds nothing of ours', 'store', backendRoutes, { was: ['backend remove'] }),
 ]);
 
-async function bodyOf(
-  api: ApiClient,
-  { name, share, kind, set, configFile, credentialsFile, description }: { name: string } & Values<typeof registration>,
-) {
-  if (share !== undefined) {
-    if ([kind, set, configFile, credentialsFile].some(given => given !== undefined))
-      throw new LauncherError('--share takes kind, config and credentials of the backend that it shares', EXIT.data);
-    return { name, share, description };
-  }
-  if (kind === undefined || (configFile === undefined && set === undefined))
-    throw new LauncherError('give --kind, and --set or --config-file; or --share', EXIT.data);
-  if (configFile === '-' && credentialsFile === '-')
-    throw new LauncherError('standard input can be read once: give one of the two as a file', EXIT.data);
-  const config = {
-    ...(configFile === undefined ? {} : readJsonFile('--config-file', configFile)),
-    ...(set === undefined ? {} : await configOf(api, kind, set)),
-  };
-  const credentials = credentialsFile === undefined ? {} : readJsonFile('--credentials-file', credentialsFile);
-  return { name, kind, description, config, credentials: credentials as Record<string, string> };
-}
-
 const titleOf = ({ kind, title, description }: BackendKindReply): string[] =>
   [kind, title, description].map(part => printable(part));
 const fieldsOf = ({ config, credentials }: BackendKindReply) => settingsOf({ properties: { config, credentials } });
 const rowOf = ({ name, needed, meaning }: Setting): string[] => [name, needed, meaning].map(part => printable(part));
-
-function holdsOf({ holds }: BackendReply): string {
-  return Object.entries(holds)
-    .filter(([, count]) => count > 0)
-    .map(([kind, count]) => `${count} ${kind}`)
-    .join(', ');
-}

@@ -1,7 +1,17 @@
 import { bucketRoutes } from '#admin/contract/buckets';
-import { showOne } from '../api/output.js';
+import type { ReplyOf } from '#admin/contract/route';
+import type { ApiClient } from '../api/api-client.js';
+import { idOf } from '../api/by-name.js';
+import { confirm, YES } from '../api/confirm.js';
+import { facts, showOne } from '../api/output.js';
 import { noun, one, text } from '../command-line/command.js';
+import { humanBytes } from '../human-bytes.js';
 import { listing, ofTenant } from './api-commands.js';
+import { removeOne } from './remove-one.js';
+
+type Bucket = ReplyOf<typeof bucketRoutes.get>;
+
+const bucket = one('its name or id');
 
 export const BUCKET = noun('bucket', 'buckets of a tenant', [
   listing('what Trivet made or was given', '--tenant acme', {
@@ -18,6 +28,14 @@ export const BUCKET = noun('bucket', 'buckets of a tenant', [
       CONDITION: row => row.condition?.message ?? '',
     },
   }),
+  ofTenant('show', 'one of them', 'photos --tenant acme', {
+    args: { bucket },
+    run: async ({ bucket: given, json }, api, tenant) => {
+      const params = { tenant, bucket: await find(api, tenant, given) };
+      const { reply } = await api.call(bucketRoutes.get, { params });
+      showOne(reply, json, () => describe(reply));
+    },
+  }),
   ofTenant(
     'import',
     'let a tenant use a bucket that exists already; Trivet will never delete or change it',
@@ -31,4 +49,44 @@ export const BUCKET = noun('bucket', 'buckets of a tenant', [
       },
     },
   ),
+  ofTenant(
+    'delete',
+    'as its deletePolicy says, with its objects or only without; a registered one is let go, and stays',
+    'photos --tenant acme --yes',
+    {
+      args: { bucket },
+      options: { yes: YES },
+      run: async ({ bucket: given, yes, json }, api, tenant) => {
+        const params = { tenant, bucket: await find(api, tenant, given) };
+        await removeOne(api, bucketRoutes, params, { before: found => confirm(lossOf(found), yes), json });
+      },
+    },
+  ),
 ]);
+
+/** Stores may have a bucket of one name each. */
+const find = (api: ApiClient, tenant: string, given: string): Promise<string> =>
+  idOf(api, tenant, bucketRoutes.list, given, { noun: 'bucket', where: ({ backend }) => `at ${backend}` });
+
+const lossOf = ({ name, id, origin, backend, accesses }: Bucket): string =>
+  origin === 'registered'
+    ? `bucket ${name} (${id}) is let go, and stays at ${backend}`
+    : `bucket ${name} (${id}) at ${backend}, which ${accesses} accesses reach, is deleted for good`;
+
+const describe = (reply: Bucket): string =>
+  facts([
+    ['name', reply.name],
+    ['id', reply.id],
+    ['origin', reply.origin],
+    ['state', reply.state],
+    ['condition', reply.condition?.message],
+    ['backend', reply.backend],
+    ['accesses', String(reply.accesses)],
+    ['used', reply.usedBytes === null ? 'not counted yet' : humanBytes(reply.usedBytes)],
+    ...Object.entries(reply.parameters).map(
+      ([key, value], at) => [at === 0 ? 'parameters' : '', `${key}=${value}`] as const,
+    ),
+    ['operation', reply.operation],
+    ['made', reply.createdAt],
+    ['changed', reply.updatedAt],
+  ]);

@@ -3,19 +3,14 @@ import { clusterRoutes } from '#admin/contract/clusters';
 import { ago, facts, showOne } from '../api/output.js';
 import { initially, noun, one, parsed, repeated, text } from '../command-line/command.js';
 import { listing, ofTenant, overApi } from './api-commands.js';
-import { NAME, reason, wholeNumber } from './options.js';
+import { collect, NAME, reason, wholeNumber } from './options.js';
 
 export const CLUSTER = noun('cluster', 'Kubernetes clusters whose connectors carry sockets over mutual TLS', [
   overApi('join-token', 'let one cluster in, once: its connector takes this token', 'acme --name prod', {
     args: { tenant: one('whose endpoints it is to have') },
     options: {
       name: initially(text('name', 'how the cluster will be called'), 'main'),
-      endpoint: repeated(
-        parsed<readonly string[]>('name', 'that it may ask for; any of the tenant when absent', (name, before = []) => [
-          ...before,
-          name,
-        ]),
-      ),
+      endpoint: repeated(parsed('name', 'that it may ask for; any of the tenant when absent', collect)),
       expiresInMinutes: initially(parsed('n', 'how long the token lives', wholeNumber(1, 10_080)), 60),
     },
     run: async ({ tenant, name, endpoint, expiresInMinutes, json }, api) => {

@@ -3,19 +3,6 @@ import { OVER_CSP, wholeNumber } from './options.js';
 
 const folder = one('as `backup create` wrote it');
 
-export const SNAPSHOT = noun('snapshot', 'snapshots of volumes', [
-  command('changes', 'which ranges of a snapshot hold data, or changed since another one', 'tuesday --base monday', {
-    was: ['changes'],
-    args: { snapshot: one('name or id') },
-    options: {
-      base: text('snapshot', 'an older snapshot of the same volume: name, or id, also of a deleted one'),
-      json: flag('for scripts'),
-      ...OVER_CSP,
-    },
-    run: async given => (await import('./changes.js')).showChanges(given),
-  }),
-]);
-
 export const BACKUP = noun('backup', 'backups of volumes in folders of yours, by their changed blocks', [
   command(
     'create',

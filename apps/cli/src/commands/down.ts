@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
-import { createInterface } from 'node:readline/promises';
 import { EXIT } from '../api/api-error.js';
+import { askTerminal } from '../api/confirm.js';
 import { Home, LauncherError } from '../home.js';
 import { signal, waitForExit } from '../processes/process.js';
 import { livingState, readState, writeState } from '../state.js';
@@ -56,13 +56,8 @@ async function confirm(home: Home): Promise<void> {
   const question = `${home.path} goes with ${[...new Set(goes)].join(', ')}`;
   if (!process.stdin.isTTY)
     throw new LauncherError(`${question}; to delete it: ./trivet down --purge --yes`, EXIT.usage);
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    const answer = await terminal.question(`${question}. Delete it? Type yes: `);
-    if (answer.trim() !== 'yes') throw new LauncherError('nothing is deleted, and nothing was stopped');
-  } finally {
-    terminal.close();
-  }
+  if ((await askTerminal(`${question}. Delete it? Type yes: `)) !== 'yes')
+    throw new LauncherError('nothing is deleted, and nothing was stopped');
 }
 
 const HOLDS: readonly [name: string, what: string][] = [

@@ -1,10 +1,10 @@
-import { endpointRoutes } from '#admin/contract/backends';
+import { type EndpointReply, endpointRoutes } from '#admin/contract/backends';
 import { EXIT } from '../api/api-error.js';
-import { showOne } from '../api/output.js';
+import { facts, showOne } from '../api/output.js';
 import { choice, needed, noun, text, type Values } from '../command-line/command.js';
 import { LauncherError } from '../home.js';
 import { deletion, listing, ofTenant, states } from './api-commands.js';
-import { LABEL } from './options.js';
+import { LABEL, NAME, reason } from './options.js';
 
 const spoken = {
   protocol: needed(choice('protocol', ['cosi', 'csi'], 'what is spoken there')),
@@ -48,6 +48,22 @@ export const ENDPOINT = noun('endpoint', 'COSI and CSI sockets, each bound to a 
       },
     },
   ),
+  ofTenant('show', 'one of them, and whether it is open', 'k8s --tenant acme', {
+    args: { name: NAME },
+    run: async ({ name, json }, api, tenant) => {
+      const { reply } = await api.call(endpointRoutes.get, { params: { tenant, endpoint: name } });
+      showOne(reply, json, () => describe(reply));
+    },
+  }),
+  ofTenant('change', 'give it another driver name', 'k8s --driver-name cosi.acme.example --tenant acme', {
+    args: { name: NAME },
+    options: { driverName: needed(text('name', 'as the class in Kubernetes names its driver')), reason },
+    run: async ({ name, driverName, reason: why, json }, api, tenant) => {
+      const body = { driverName, ...(why === undefined ? {} : { reason: why }) };
+      const reply = await api.change(endpointRoutes, { tenant, endpoint: name }, body);
+      showOne(reply, json, () => `${reply.name} is ${reply.driverName} now`);
+    },
+  }),
   ...states(endpointRoutes, 'k8s --tenant acme', ({ name, state }) => `${name} is ${state}`, [
     ['suspend', 'close it, and keep what was made through it', 'suspended'],
     ['resume', 'open it again', 'active'],
@@ -70,3 +86,18 @@ function bodyOf({ name, protocol, backend, driverName, group, ...cosi }: { name:
   if (backend === undefined) throw new LauncherError('a cosi socket is bound to a backend: give --backend', EXIT.data);
   return { name, protocol, backend, driverName, group, grantMismatch, accessModeNumbers };
 }
+
+const describe = (reply: EndpointReply): string =>
+  facts([
+    ['name', reply.name],
+    ['id', reply.id],
+    ['protocol', reply.protocol],
+    ['backend', reply.backend ?? 'all of the tenant'],
+    ['driver', reply.driverName],
+    ['state', reply.state],
+    ['socket', `${reply.socket}, ${reply.open ? 'open' : 'not open'} at the gateway that answers`],
+    ['problem', reply.problem],
+    ['group', reply.group],
+    ['made', reply.createdAt],
+    ['changed', reply.updatedAt],
+  ]);

@@ -6,6 +6,7 @@ import { watchAll, watchOne } from '../api/watch.js';
 import { choiceList, flag, many, maybe, needed, noun, one, text } from '../command-line/command.js';
 import { listing, overApi } from './api-commands.js';
 import { reason } from './options.js';
+import { sinceAndUntil } from './times.js';
 
 const ids = many('one or several');
 const EXAMPLE = '0198c0de-0000-7000-8000-000000000000';
@@ -21,8 +22,7 @@ export const OPERATION = noun('operation', 'the work that Trivet has accepted', 
       backend: text('name', 'at one backend'),
       resource: text('name', 'about one thing, by its name or id'),
       error: text('kind', 'whose last attempt ended so, for example unavailable'),
-      since: text('time', 'accepted at it or later; RFC 3339'),
-      until: text('time', 'accepted before it'),
+      ...sinceAndUntil('accepted'),
       stuck: flag('those that wait for a person, or have failed more than three times'),
       oldest: flag('the oldest first'),
     },

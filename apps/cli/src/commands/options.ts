@@ -1,4 +1,5 @@
 import { flag, initially, one, parsed, text, UsageError } from '../command-line/command.js';
+import { readBytes } from '../read-bytes.js';
 
 /** Of every command that talks to the API. */
 export const OVER_API = {
@@ -43,4 +44,14 @@ export function collectSetting(given: string, before: Readonly<Record<string, st
   const at = given.indexOf('=');
   if (at < 1) throw new UsageError('expected FIELD=VALUE');
   return { ...before, [given.slice(0, at)]: given.slice(at + 1) };
+}
+
+/** Each that is given, one after the other. */
+export const collect = (given: string, before: readonly string[] = []): readonly string[] => [...before, given];
+
+/** Exact bytes of `10GiB`, as the API takes them. */
+export function readSize(given: string): string {
+  const bytes = readBytes(given);
+  if (bytes === undefined) throw new UsageError('expected bytes, e.g. 10GiB (or 10G) or 10GB');
+  return bytes;
 }

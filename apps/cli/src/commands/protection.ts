@@ -1,8 +1,9 @@
 import { protectionRoutes } from '#admin/contract/protection';
 import { parseSchedule, showSchedule } from '#storage/block/protection/schedule-text';
-import { showOne } from '../api/output.js';
+import { facts, showOne } from '../api/output.js';
 import { many, noun, one } from '../command-line/command.js';
 import { deletion, listing, ofTenant } from './api-commands.js';
+import { NAME } from './options.js';
 
 export const PROTECTION = noun('protection', 'templates by which volumes are snapshotted', [
   listing('templates, their schedules, and how many volumes have them', '', {
@@ -14,6 +15,22 @@ export const PROTECTION = noun('protection', 'templates by which volumes are sna
       VOLUMES: row => String(row.volumes),
       SHIPPED: row => (row.shipped ? 'yes' : 'no'),
       'SCHEDULES (NAME:EVERY@AT:RETAIN, UTC)': row => row.schedules.map(showSchedule).join(' '),
+    },
+  }),
+  ofTenant('show', 'one of them', 'mine', {
+    args: { name: NAME },
+    run: async ({ name, json }, api, tenant) => {
+      const { reply } = await api.call(protectionRoutes.get, { params: { tenant, template: name } });
+      showOne(reply, json, () =>
+        facts([
+          ['name', reply.name],
+          ['id', reply.id],
+          ['shipped', reply.shipped ? 'yes' : 'no'],
+          ['volumes', String(reply.volumes)],
+          ...reply.schedules.map((each, at) => [at === 0 ? 'schedules' : '', `${showSchedule(each)} UTC`] as const),
+          ['made', reply.createdAt],
+        ]),
+      );
     },
   }),
   ofTenant('create', 'a template of your own', 'mine hourly:1h:48 nightly:1d@02:30:30', {

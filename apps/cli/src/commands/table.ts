@@ -5,14 +5,16 @@ import { AUDIT } from './audit.js';
 import { BACKEND } from './backend.js';
 import { BUCKET } from './bucket.js';
 import { CLUSTER } from './cluster.js';
-import { BACKUP, SNAPSHOT } from './copies.js';
+import { BACKUP } from './copies.js';
 import { ENDPOINT } from './endpoint.js';
 import { HOST } from './host.js';
 import { OPERATION } from './operation.js';
 import { POLICY } from './policy.js';
 import { POOL } from './pool.js';
 import { PROTECTION } from './protection.js';
+import { PUBLICATION } from './publication.js';
 import { QUEUE } from './queue.js';
+import { SNAPSHOT } from './snapshot.js';
 import { SNAPSHOT_SESSION } from './snapshot-session.js';
 import { APPLIANCE_STATE } from './state-backup.js';
 import { STORAGE_HOST } from './storage-host.js';
@@ -22,7 +24,19 @@ import { USER } from './user.js';
 import { VOLUME } from './volume.js';
 
 /** What tenants store; who is served by what, and the work under way. */
-const STORAGE = [BUCKET, ACCESS, VOLUME, SNAPSHOT, SNAPSHOT_SESSION, BACKUP, HOST, POOL, PROTECTION, POLICY];
+const STORAGE = [
+  BUCKET,
+  ACCESS,
+  VOLUME,
+  SNAPSHOT,
+  SNAPSHOT_SESSION,
+  BACKUP,
+  PUBLICATION,
+  HOST,
+  POOL,
+  PROTECTION,
+  POLICY,
+];
 const ADMINISTRATION = [TENANT, USER, TOKEN, BACKEND, ENDPOINT, CLUSTER, OPERATION, QUEUE, STORAGE_HOST, AUDIT];
 const NOUNS = [...STORAGE, ...ADMINISTRATION, APPLIANCE_STATE];
 

@@ -1,9 +1,9 @@
-import { createInterface } from 'node:readline/promises';
-import { QUOTA_KEYS, type QuotaKey, tenantRoutes } from '#admin/contract/tenants';
+import { QUOTA_KEYS, type QuotaKey, type TenantReply, tenantRoutes } from '#admin/contract/tenants';
 import type { ApiClient } from '../api/api-client.js';
 import { EXIT } from '../api/api-error.js';
-import { ago, bar, printable, say, sayJson, showOne } from '../api/output.js';
-import { choice, flag, initially, manyMaybe, noun, text } from '../command-line/command.js';
+import { askTerminal } from '../api/confirm.js';
+import { ago, bar, facts, printable, say, sayJson, showOne } from '../api/output.js';
+import { choice, flag, initially, manyMaybe, noun, one, text } from '../command-line/command.js';
 import { LauncherError } from '../home.js';
 import { humanBytes } from '../human-bytes.js';
 import { readBytes } from '../read-bytes.js';
@@ -34,6 +34,20 @@ export const TENANT = noun('tenant', 'who is served: each with users, backends, 
       const { reply } = await api.call(tenantRoutes.create, { body: { name, displayName } });
       const next = ['user', 'backend'].map(kind => `trivet ${kind} create NAME --tenant ${reply.name}`);
       showOne(reply, json, () => `${reply.name} is there; next: ${next.join(', ')}`);
+    },
+  }),
+  overApi('show', 'one of them; of one that is being drained, what is left and what stands in the way', 'acme', {
+    args: { name: NAME },
+    run: async ({ name, json }, api) => {
+      const { reply } = await api.call(tenantRoutes.get, { params: { tenant: name } });
+      showOne(reply, json, () => describe(reply));
+    },
+  }),
+  overApi('rename', 'show it to people as something else; its name stays', 'acme "Acme Ltd"', {
+    args: { name: NAME, displayName: one('for people') },
+    run: async ({ name, displayName, json }, api) => {
+      const reply = await api.change(tenantRoutes, { tenant: name }, { displayName });
+      showOne(reply, json, () => `${reply.name} is shown as ${reply.displayName || reply.name}`);
     },
   }),
   ...(
@@ -84,6 +98,23 @@ export const TENANT = noun('tenant', 'who is served: each with users, backends, 
   }),
 ]);
 
+function describe({ name, displayName, state, drain, createdAt, updatedAt }: TenantReply): string {
+  const left = Object.entries(drain?.left ?? {}).filter(([, count]) => count > 0);
+  const problems = (drain?.problems ?? []).map(({ problem, operationId, parked }, at): [string, string] => [
+    at === 0 ? 'in the way' : '',
+    `${problem}${parked ? '; waits for a person' : ''}: trivet operation show ${operationId}`,
+  ]);
+  return facts([
+    ['name', name],
+    ['shown as', displayName],
+    ['state', state],
+    ['left', drain && (left.map(([kind, count]) => `${count} ${kind}`).join(', ') || 'nothing')],
+    ...problems,
+    ['made', createdAt],
+    ['changed', updatedAt],
+  ]);
+}
+
 interface DeleteOptions {
   drain: boolean | undefined;
   confirm: string | undefined;
@@ -109,13 +140,8 @@ async function remove(api: ApiClient, name: string, options: DeleteOptions): Pro
 
 async function askName(name: string, drain: boolean): Promise<string> {
   if (!process.stdin.isTTY) throw new LauncherError(`repeat the name: --confirm ${name}`, EXIT.data);
-  const asking = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    const what = drain ? 'everything that it has, objects and volumes included' : 'it';
-    return (await asking.question(`This deletes ${what}, for good. Type the name of the tenant: `)).trim();
-  } finally {
-    asking.close();
-  }
+  const what = drain ? 'everything that it has, objects and volumes included' : 'it';
+  return askTerminal(`This deletes ${what}, for good. Type the name of the tenant: `);
 }
 
 const isBytes = (key: QuotaKey): boolean => key.endsWith('_bytes');

@@ -13,6 +13,7 @@ import { settings } from '../environment.js';
 import { Home } from '../home.js';
 import { listing } from './api-commands.js';
 import { NAME, OF_TENANT } from './options.js';
+import { USER_CHANGES } from './user-changes.js';
 
 const password = {
   passwordStdin: flag('read the password from standard input; else one is made and shown once'),
@@ -65,6 +66,7 @@ export const USER = noun('user', 'users of a tenant, who log in over CSP and at 
         }),
     },
   ),
+  ...USER_CHANGES,
   ...(
     [
       ['disable', 'end the logins of a user and refuse new ones', 'disabled', 'is disabled; its tokens end within 5 s'],

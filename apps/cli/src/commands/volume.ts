@@ -8,6 +8,7 @@ import { choice, command, flag, manyMaybe, needed, noun, one, text } from '../co
 import { humanBytes } from '../human-bytes.js';
 import { listing, ofTenant } from './api-commands.js';
 import { limit, OVER_CSP } from './options.js';
+import { VOLUME_CHANGES } from './volume-changes.js';
 
 const OF_IMPORT = needed(text('name', 'of the volume; importVolumeName of a StorageClass finds it by this'));
 
@@ -26,7 +27,7 @@ export const VOLUME = noun('volume', 'block volumes of a tenant', [
       const hosts = json ? undefined : await hostsOf(api, tenant, page.items);
       showPage(page, {
         json,
-        none: 'no volumes yet: a CSP client makes them',
+        none: 'no volumes yet: trivet volume create NAME --size BYTES, or a CSP client makes them',
         columns: {
           NAME: row => row.name,
           SIZE: row => humanBytes(row.size),
@@ -41,6 +42,7 @@ export const VOLUME = noun('volume', 'block volumes of a tenant', [
       });
     },
   }),
+  ...VOLUME_CHANGES,
   listing('deleted volumes that can still be restored', '', {
     verb: 'bin',
     route: volumeRoutes.list,

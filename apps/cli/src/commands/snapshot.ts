@@ -1,0 +1,120 @@
+import { type SnapshotReply, snapshotRoutes, volumeRoutes } from '#admin/contract/volumes';
+import type { ApiClient } from '../api/api-client.js';
+import { idOf } from '../api/by-name.js';
+import { confirm, YES } from '../api/confirm.js';
+import { operationIn, PATIENCE_S, saidOf } from '../api/goes-on.js';
+import { ago, facts, listed, showOne, showPage } from '../api/output.js';
+import { command, flag, initially, noun, one, text } from '../command-line/command.js';
+import { humanBytes } from '../human-bytes.js';
+import { ofTenant } from './api-commands.js';
+import { limit, OVER_CSP } from './options.js';
+import { removeOne } from './remove-one.js';
+
+const snapshot = one('its name or id, as `snapshot list` shows it');
+const ofVolume = text('volume', 'by its name or id; needed where several have a snapshot of that name');
+
+export const SNAPSHOT = noun('snapshot', 'snapshots of volumes', [
+  ofTenant('list', 'the newest first; of one volume, in the order in which they were cut', '--volume data', {
+    options: {
+      volume: text('volume', 'only those of one volume, by its name or id'),
+      search: text('text', 'part of the name'),
+      limit: limit(1_000),
+    },
+    run: async ({ volume, search, limit: most, json }, api, tenant) => {
+      const of = volume === undefined ? undefined : await volumeIdOf(api, tenant, volume);
+      const query = { search, ...(of === undefined ? {} : { volume: of, sort: 'cut' as const }) };
+      showPage(await listed(api, snapshotRoutes.list, { params: { tenant }, query }, most), {
+        json,
+        none: 'no snapshots yet: trivet snapshot create VOLUME NAME',
+        columns: {
+          NAME: row => row.name,
+          VOLUME: row => row.volume.name,
+          STATE: row => (row.condition === null ? row.state : 'needs attention'),
+          SIZE: row => bytesOf(row.size),
+          CHANGED: row => bytesOf(row.changedBytes),
+          TEMPLATE: row => row.template ?? '-',
+          AGE: row => ago(row.createdAt),
+          ID: row => row.id,
+          CONDITION: row => row.condition?.message ?? '',
+        },
+      });
+    },
+  }),
+  ofTenant('show', 'one of them', 'monday --volume data --tenant acme', {
+    args: { snapshot },
+    options: { volume: ofVolume },
+    run: async ({ snapshot: given, volume, json }, api, tenant) => {
+      const params = { tenant, snapshot: await snapshotIdOf(api, tenant, given, volume) };
+      const { reply } = await api.call(snapshotRoutes.get, { params });
+      showOne(reply, json, () => describeSnapshot(reply));
+    },
+  }),
+  ofTenant('create', 'take one', 'data monday --tenant acme', {
+    args: { volume: one('its name or id'), name: one('of the snapshot; no other one of the volume may have it') },
+    options: { description: initially(text('text', 'for people'), '') },
+    run: async ({ volume, name, description, json }, api, tenant) => {
+      const body = { volume: await volumeIdOf(api, tenant, volume), name, description };
+      const answer = await api.call(snapshotRoutes.create, { params: { tenant }, body, waitSeconds: PATIENCE_S });
+      const called = `${answer.reply.name} (${answer.reply.id})`;
+      showOne(answer.reply, json, () =>
+        saidOf(operationIn(answer), `${called} is taken of ${answer.reply.volume.name}`, `${called} is being taken`),
+      );
+    },
+  }),
+  ofTenant('delete', 'for good', 'monday --volume data --tenant acme --yes', {
+    args: { snapshot },
+    options: { volume: ofVolume, yes: YES },
+    run: async ({ snapshot: given, volume, yes, json }, api, tenant) => {
+      const params = { tenant, snapshot: await snapshotIdOf(api, tenant, given, volume) };
+      await removeOne(api, snapshotRoutes, params, {
+        before: ({ name, id, volume: of }) =>
+          confirm(`snapshot ${name} (${id}) of volume ${of.name} is deleted for good`, yes),
+        json,
+      });
+    },
+  }),
+  command('changes', 'which ranges of a snapshot hold data, or changed since another one', 'tuesday --base monday', {
+    was: ['changes'],
+    args: { snapshot: one('name or id') },
+    options: {
+      base: text('snapshot', 'an older snapshot of the same volume: name, or id, also of a deleted one'),
+      json: flag('for scripts'),
+      ...OVER_CSP,
+    },
+    run: async given => (await import('./changes.js')).showChanges(given),
+  }),
+]);
+
+const volumeIdOf = (api: ApiClient, tenant: string, given: string): Promise<string> =>
+  idOf(api, tenant, volumeRoutes.list, given, { noun: 'volume' });
+
+/** Snapshots of several volumes may have one name. */
+export async function snapshotIdOf(
+  api: ApiClient,
+  tenant: string,
+  given: string,
+  volume: string | undefined,
+): Promise<string> {
+  const query = volume === undefined ? {} : { volume: await volumeIdOf(api, tenant, volume) };
+  const where = ({ volume: of }: SnapshotReply): string => `of volume ${of.name}`;
+  return idOf(api, tenant, snapshotRoutes.list, given, { noun: 'snapshot', where, query });
+}
+
+const bytesOf = (bytes: string | null): string => (bytes === null ? '-' : humanBytes(bytes));
+
+const describeSnapshot = (reply: SnapshotReply): string =>
+  facts([
+    ['name', reply.name],
+    ['id', reply.id],
+    ['volume', `${reply.volume.name} (${reply.volume.id})`],
+    ['backend', reply.backend],
+    ['state', reply.state],
+    ['condition', reply.condition?.message],
+    ['size', reply.size && humanBytes(reply.size)],
+    ['cut', reply.cutAt],
+    ['changed blocks', `${reply.index}, ${bytesOf(reply.changedBytes)} since the cut before`],
+    ['template', reply.template],
+    ['group', reply.group],
+    ['operation', reply.operation],
+    ['asked for', reply.createdAt],
+  ]);

@@ -1,0 +1,62 @@
+import { expect, it } from 'vitest';
+import { driverOf, registerBucket } from '#test/admin/resource-calls';
+import { type CommandLine, rows } from './command-line.js';
+
+const OF_ACME = ['--tenant', 'acme'];
+
+/** Who has what: hosts with their publications, and buckets. */
+export function describeHosts(line: CommandLine): void {
+  const { run, trivet, json } = line;
+
+  it('trivet publication and host show who has which volume, end that, and forget the host', async () => {
+    const { id: volume } = await json(['volume', 'create', 'mounted', '--size', '1MiB', ...OF_ACME]);
+    const { blockStorage } = line.house.parts;
+    const host = {
+      uuid: 'uuid-b',
+      name: 'node-b',
+      iqns: ['iqn.2026-01.org.example:b'],
+      wwpns: [],
+      nqns: [],
+      networks: [],
+    };
+    await blockStorage.hosts.put(await driverOf(line.house, line.house.acme), host);
+    const published = { host: 'uuid-b', accessProtocol: 'iscsi' } as const;
+    await blockStorage.publications.publish(await driverOf(line.house, line.house.acme), volume, published);
+
+    const shown = await trivet(['host', 'show', 'node-b', ...OF_ACME]);
+    expect(shown).toMatch(/^initiators +iqn\.2026-01\.org\.example:b$/m);
+    expect(shown).toMatch(/^has +1 volumes: trivet publication list --host /m);
+    const list = ['publication', 'list', '--host', 'node-b', '--volume', 'mounted', ...OF_ACME];
+    expect(rows(await trivet(list))[0]!.slice(0, 4)).toEqual(['mounted', 'node-b', 'iscsi', 'applied']);
+    const [{ id }] = (await json(list)).items;
+    expect(await run(['host', 'delete', 'node-b', ...OF_ACME])).toMatchObject({ code: 1, stdout: '' });
+    expect(await run(['publication', 'delete', id, ...OF_ACME])).toMatchObject({
+      code: 65,
+      stderr: expect.stringContaining('the publication of volume mounted to host node-b ends'),
+    });
+    expect(await run(['publication', 'delete', 'not-an-id', '--yes', ...OF_ACME])).toMatchObject({ code: 65 });
+    expect(await run(['publication', 'list', '--host', 'absent', ...OF_ACME])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('there is no host absent'),
+    });
+    expect(await trivet(['publication', 'delete', id, '--yes', ...OF_ACME])).toBe(`${id} is ended\n`);
+    expect((await json(list)).items).toEqual([]);
+    expect(await trivet(['host', 'delete', 'node-b', ...OF_ACME])).toBe('node-b is deleted\n');
+    expect(await run(['host', 'show', 'node-b', ...OF_ACME])).toMatchObject({ code: 1 });
+    await trivet(['volume', 'delete', 'mounted', '--yes', ...OF_ACME]);
+  });
+
+  it('trivet bucket shows one and lets it go; without --yes it says what goes', async () => {
+    const id = await registerBucket(line.house, line.house.acme, 'photos', 3);
+    const shown = await trivet(['bucket', 'show', 'photos', ...OF_ACME]);
+    expect(shown).toMatch(/^origin +registered$/m);
+    expect(await json(['bucket', 'show', id, ...OF_ACME])).toMatchObject({ id, name: 'photos' });
+    const unsaid = await run(['bucket', 'delete', 'photos', ...OF_ACME]);
+    expect(unsaid).toMatchObject({ code: 65, stderr: expect.stringContaining('is let go, and stays at fake') });
+    expect(await run(['bucket', 'show', 'absent', ...OF_ACME])).toMatchObject({
+      code: 1,
+      stderr: 'trivet: there is no bucket absent in tenant acme (trivet bucket list --tenant acme)\n',
+    });
+    expect(await trivet(['bucket', 'delete', 'photos', '--yes', ...OF_ACME])).toBe('photos is deleted\n');
+  });
+}

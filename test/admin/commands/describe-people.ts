@@ -1,0 +1,65 @@
+import { expect, it } from 'vitest';
+import type { CommandLine } from './command-line.js';
+
+const OF_ACME = ['--tenant', 'acme'];
+
+/** Tenants, their users, sockets and templates: each shown, and changed in place. */
+export function describePeople(line: CommandLine): void {
+  const { run, trivet, json } = line;
+
+  it('trivet user change and delete give a role, and take the user away with its tokens', async () => {
+    await json(['user', 'create', 'ann', '--role', 'operator', ...OF_ACME]);
+    expect(await trivet(['user', 'show', 'ann', ...OF_ACME])).toMatch(/^role +operator$/m);
+    expect(await trivet(['user', 'change', 'ann', '--role', 'viewer', ...OF_ACME])).toBe('ann@acme is viewer\n');
+    const wrong: [string[], number, string][] = [
+      [['change', 'ann'], 65, 'nothing to change: give --role, --subject or --unlink'],
+      [['change', 'ann', '--subject', 'x', '--unlink'], 65, 'give one of the two'],
+      [['change', 'ann', '--role', 'king'], 2, '--role king: expected one of viewer, operator, admin'],
+      [['change', 'nobody', '--role', 'viewer'], 1, 'nobody'],
+      [['delete', 'ann'], 65, 'user ann@acme is deleted, with 0 tokens: give --yes to do it'],
+      [['delete', 'nobody', '--yes'], 1, 'nobody'],
+    ];
+    const ended = await Promise.all(wrong.map(([args]) => run(['user', ...args, ...OF_ACME])));
+    expect(ended).toMatchObject(
+      wrong.map(([, code, said]) => ({ code, stdout: '', stderr: expect.stringContaining(said) })),
+    );
+    expect(await trivet(['user', 'delete', 'ann', '--yes', ...OF_ACME])).toBe('ann is deleted\n');
+    expect(await run(['user', 'show', 'ann', ...OF_ACME])).toMatchObject({ code: 1 });
+  });
+
+  it('trivet tenant show and rename', async () => {
+    await trivet(['tenant', 'create', 'renamed']);
+    expect(await trivet(['tenant', 'rename', 'renamed', 'The Shop'])).toBe('renamed is shown as The Shop\n');
+    const shown = await trivet(['tenant', 'show', 'renamed']);
+    expect(shown).toMatch(/^shown as +The Shop$/m);
+    expect(shown).toMatch(/^state +active$/m);
+    expect(await run(['tenant', 'rename', 'renamed', 'x'.repeat(201)])).toMatchObject({ code: 65 });
+    expect(await run(['tenant', 'rename', 'renamed', 'x'], { who: line.house.acme.admin })).toMatchObject({ code: 1 });
+    expect(await run(['tenant', 'show', 'nobody'])).toMatchObject({ code: 1 });
+    await trivet(['tenant', 'delete', 'renamed', '--confirm', 'renamed']);
+  });
+
+  it('trivet endpoint show and change', async () => {
+    await trivet(['endpoint', 'create', 'shown', '--protocol', 'csi', ...OF_ACME]);
+    const change = ['endpoint', 'change', 'shown', ...OF_ACME];
+    expect(await trivet([...change, '--driver-name', 'csi.acme.example', '--reason', 'as in Kubernetes'])).toBe(
+      'shown is csi.acme.example now\n',
+    );
+    const shown = await trivet(['endpoint', 'show', 'shown', ...OF_ACME]);
+    expect(shown).toMatch(/^driver +csi\.acme\.example$/m);
+    expect(shown).toMatch(/^backend +all of the tenant$/m);
+    expect(await run(change)).toMatchObject({ code: 2, stderr: expect.stringContaining('--driver-name is missing') });
+    expect(await run([...change, '--driver-name', '-.-'])).toMatchObject({ code: 65 });
+    await trivet(['endpoint', 'delete', 'shown', ...OF_ACME]);
+    expect(await run(['endpoint', 'show', 'shown', ...OF_ACME])).toMatchObject({ code: 1 });
+  });
+
+  it('trivet protection show', async () => {
+    await trivet(['protection', 'create', 'day', 'hourly:1h:24', 'nightly:1d@02:30:7', ...OF_ACME]);
+    const shown = await trivet(['protection', 'show', 'day', ...OF_ACME]);
+    expect(shown).toMatch(/^schedules +hourly:1h:24 UTC\n +nightly:1d@02:30:7 UTC$/m);
+    expect(await json(['protection', 'show', 'day', ...OF_ACME])).toMatchObject({ name: 'day', volumes: 0 });
+    expect(await run(['protection', 'show', 'absent', ...OF_ACME])).toMatchObject({ code: 1 });
+    await trivet(['protection', 'delete', 'day', ...OF_ACME]);
+  });
+}
