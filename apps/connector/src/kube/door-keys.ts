@@ -5,6 +5,10 @@ import type { KeyFile } from './key-files.js';
 /** Before the end of a certificate. */
 const SOON_MS = 60_000;
 
+/** Or nearly. */
+export const isOver = (cert: string, now: number): boolean =>
+  Date.parse(new X509Certificate(cert).validTo) - SOON_MS <= now;
+
 /**
  * What the door shows. A certificate of an authority that readers know is shown at once; one of another when that was published for `overlapMs`,
  * so that nobody is left who has heard of the old one alone. Until then the one before goes on.
@@ -18,6 +22,8 @@ export class DoorKeys {
   constructor(
     private served: KeyFile,
     private readonly overlapMs: number,
+    /** For the next start. */
+    private readonly keep: (pair: KeyFile) => void = () => {},
   ) {
     this.told = this.seen(served.ca, Number.NEGATIVE_INFINITY, new Map());
   }
@@ -48,10 +54,10 @@ export class DoorKeys {
     if (!next) return;
     const known = [...this.told.values()].filter(({ since }) => since + this.overlapMs <= now);
     // Nobody trusts one that is over, whatever was published.
-    const isOver = Date.parse(new X509Certificate(this.served.cert).validTo) - SOON_MS <= now;
-    if (!isOver && !isTrusted(next.cert, known.map(({ pem }) => pem).join('\n'))) return;
+    if (!isOver(this.served.cert, now) && !isTrusted(next.cert, known.map(({ pem }) => pem).join('\n'))) return;
     this.next = undefined;
     this.served = next;
+    this.keep(next);
     this.tell(next);
   }
 

@@ -1,5 +1,8 @@
 import 'reflect-metadata';
 import { randomUUID, webcrypto, X509Certificate } from 'node:crypto';
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { connect } from 'node:tls';
 import * as x509 from '@peculiar/x509';
 import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -9,6 +12,7 @@ import { certificatesIn, isTrusted } from '../kube/ca-bundle.js';
 import { DoorKeys } from '../kube/door-keys.js';
 import type { KeyFile } from '../kube/key-files.js';
 import type { KubeClient } from '../kube/kube-client.js';
+import { ShownPair } from '../kube/shown-pair.js';
 import { CONFIGURATIONS } from '../sessions/resources.js';
 import { Advertisement, KEEPER_LABEL, METADATA_SERVICES, RETIRING_ANNOTATION } from './advertisement.js';
 
@@ -217,6 +221,33 @@ describe('another authority', () => {
     const keys = new DoorKeys({ ...first, ca: both }, OVERLAP_MS);
     keys.use({ ...second, ca: both }, clock);
     expect(keys.current.cert).toBe(second.cert);
+  });
+
+  it('waits across a restart, too, which goes on with the one that readers know', async () => {
+    const [first, second] = [await pairOf(), await pairOf()];
+    const home = mkdtempSync(join(tmpdir(), 'door-'));
+    const started = (given: KeyFile) => new ShownPair(home, log).open(given, OVERLAP_MS, clock);
+    try {
+      expect(started(first).current).toEqual(first);
+      const keys = started(second);
+      expect(keys.current).toEqual(first);
+      const advertisement = advertise(keys);
+      await advertisement.round();
+      for (const { cert } of [first, second]) expect(isTrusted(cert, caOf(await service()))).toBe(true);
+      clock += OVERLAP_MS + 1_000;
+      await advertisement.round();
+      expect(keys.current).toEqual(second);
+      // Readers know it now.
+      expect(started(second).current).toEqual(second);
+      expect(statSync(join(home, 'connector', 'door.json')).mode & 0o777).toBe(0o600);
+      // One that nobody can read, or is over, is nothing to go on with.
+      writeFileSync(join(home, 'connector', 'door.json'), '{');
+      expect(started(first).current).toEqual(first);
+      clock = Date.parse(new X509Certificate(first.cert).validTo);
+      expect(started(second).current).toEqual(second);
+    } finally {
+      rmSync(home, { recursive: true });
+    }
   });
 
   it('goes on being told of after a restart, as long as was said, with what another process has published', async () => {

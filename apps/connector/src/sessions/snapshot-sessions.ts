@@ -2,10 +2,10 @@ import { type Config, ConfigError } from '#platform/config/config';
 import { listenError } from '#platform/health/health-http';
 import type { ProcessContext } from '#platform/process/boot';
 import type { Gateways } from '../gateways.js';
-import { DoorKeys } from '../kube/door-keys.js';
 import { KeyFiles } from '../kube/key-files.js';
 import { KubeClient } from '../kube/kube-client.js';
 import { Leadership } from '../kube/leadership.js';
+import { ShownPair } from '../kube/shown-pair.js';
 import { Advertisement } from '../metadata/advertisement.js';
 import { metadataService } from '../metadata/metadata-service.js';
 import { TokenReviews } from '../metadata/token-reviews.js';
@@ -108,7 +108,7 @@ async function openSidecar(
   const { TRIVET_METADATA_AUDIENCE: audience, TRIVET_SNAPSHOT_SESSION_TTL_MS: ttlMs } = config;
   // Who is told of a session goes by the address and the authority of then until its end.
   const overlapMs = ttlMs + REMEMBERED_MS;
-  const shown = new DoorKeys(keys.current, overlapMs);
+  const shown = new ShownPair(config.TRIVET_HOME, log).open(keys.current, overlapMs, kube.now());
   const parts: SidecarParts = { kube, socketPath, driver, log };
   if (audience !== undefined) {
     // Of its own: the readers of the door are not to hold up the webhook.
