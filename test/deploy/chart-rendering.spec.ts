@@ -351,6 +351,24 @@ describe.skipIf(helm === '')('what was written by hand before the chart', () => 
     ]);
   });
 
+  it('of snapshot sessions has the same pod', async () => {
+    const [rendered, written] = [
+      await render(...valuesOf('sessions'), '--namespace', 'trivet-sessions'),
+      manifests('snapshot-sessions/connector.yaml'),
+    ].map(documents => {
+      const { spec } = ofKind(documents, 'Deployment')[0];
+      const { containers, volumes, topologySpreadConstraints, ...pod } = spec.template.spec;
+      // The chart's resources are those of a connector without sessions, too.
+      const [{ env, imagePullPolicy, resources, volumeMounts, ...container }, ...others] = containers;
+      // Folders of the socket, which are named differently.
+      const named = (all: Document[]) =>
+        Object.fromEntries(all.filter(({ name }) => !['csi', 'sockets'].includes(name)).map(each => [each.name, each]));
+      const { replicas, strategy } = spec;
+      return { replicas, strategy, pod, container, others, volumes: named(volumes), mounts: named(volumeMounts) };
+    });
+    expect(written).toEqual(rendered);
+  });
+
   it('of a sidecar by itself has the rights that the chart gives it, and nothing of a manager', async () => {
     const [sidecar, manager] = await Promise.all(
       ['session-sidecar', 'session-manager'].map(name => render(...valuesOf(name), '--namespace', 'trivet-sessions')),
