@@ -302,6 +302,16 @@ describe.skipIf(helm === '')('values that cannot be meant', () => {
     [['cosi.version=v1alpha2'], /cosi.sidecar.image: name the sidecar/],
     [['gateway.terminationGracePeriodSeconds=15'], /must be above gateway.drainSeconds and TRIVET_SHUTDOWN_MS/],
     [['config.TRIVET_SHUTDOWN_MS=60000'], /terminationGracePeriodSeconds: must be above/],
+    [['worker.env.TRIVET_SHUTDOWN_MS=60000'], /worker.terminationGracePeriodSeconds: must be above/],
+    [
+      [
+        'connector.enabled=true',
+        'gateway.enabled=false',
+        'connector.gateways={a:1}',
+        'connector.terminationGracePeriodSeconds=15',
+      ],
+      /must be above connector.drainSeconds and TRIVET_SHUTDOWN_MS/,
+    ],
     [['connector.enabled=true'], /connector: it carries nothing/],
     [['connector.enabled=true', 'gateway.enabled=false'], /connector.gateways: host:port/],
     [
@@ -417,6 +427,7 @@ describe.skipIf(helm === '')('what was written by hand before the chart', () => 
     const [writtenConnector, writtenSidecar] = podOf(written).containers;
     expect(sidecar).toEqual(writtenSidecar);
     expect(connector.env).toEqual(writtenConnector.env);
+    expect(connector.lifecycle).toEqual(writtenConnector.lifecycle);
     expect(ofKind(documents, 'ClusterRole')[0].rules).toEqual(ofKind(written, 'ClusterRole')[0].rules);
   });
 });
