@@ -74,11 +74,12 @@ export class SessionController {
     const timeoutSeconds = String(Math.ceil(relistMs / 1_000));
     const query = { resourceVersion, allowWatchBookmarks: 'true', timeoutSeconds };
     const over = AbortSignal.any([signal, AbortSignal.timeout(relistMs)]);
-    await kube.watch(REQUESTS, query, event => this.hear(event, backlog), over);
+    await kube.watch(REQUESTS, query, event => this.hear(event, backlog, signal), over);
   }
 
-  private hear({ type, object }: WatchEvent, backlog: Backlog<Waiting>): void {
-    if (type === 'BOOKMARK' || type === 'ERROR') return;
+  private hear({ type, object }: WatchEvent, backlog: Backlog<Waiting>, signal: AbortSignal): void {
+    // What a watch still tells after its end is the next leader's.
+    if (type === 'BOOKMARK' || type === 'ERROR' || signal.aborted) return;
     const request = object as SessionRequest;
     if (type !== 'DELETED') {
       const isKept = backlog.size < KEPT && JSON.stringify(request).length <= KEPT_LETTERS;
@@ -89,7 +90,7 @@ export class SessionController {
     const { sessionToken: token } = request.status ?? {};
     // Of one that is over the session has ended by itself, and its data goes with the next look.
     if (!token || this.isOver(request)) return;
-    void this.removals.run(() => this.endOf(uid!, token)).catch(() => {}); // the next look at all finds what is left
+    void this.removals.run(() => this.endOf(uid!, token, signal)).catch(() => {}); // the next look at all finds what is left
   }
 
   /** False: there was no place. */
@@ -110,7 +111,7 @@ export class SessionController {
       if (!request || !isPending(request)) return true;
       const status = await decider.decide(request, signal);
       log.info({ namespace, name, state: status.sessionState, reason: status.error }, 'a session was decided');
-      if (status.error) await events.tell(request, 'Failed', status.error);
+      if (status.error) await events.tell(request, 'Failed', status.error, signal);
       return true;
     } catch (error) {
       if (signal.aborted) return true;
@@ -126,7 +127,7 @@ export class SessionController {
     const { decider, events } = this.parts;
     const why = `waits: ${error instanceof KubeError ? `the API server answers ${error.message}` : (error as Error).message}`;
     await decider.saysWhy(request, why, signal).catch(() => {});
-    if (request.status?.error !== why) await events.tell(request, 'Waiting', why);
+    if (request.status?.error !== why) await events.tell(request, 'Waiting', why, signal);
   }
 
   private async lookAtAll(backlog: Backlog<Waiting>, signal: AbortSignal) {
@@ -157,7 +158,7 @@ export class SessionController {
     await tidying.each(data.filter(isLeft), async ({ metadata, spec }) => {
       const { uid } = spec.request;
       await kube.delete(DATA, { namespace: metadata.namespace, name: metadata.name }, metadata.uid, signal);
-      if (spec.driver === this.parts.driver && !tokens.has(uid)) await this.close(uid);
+      if (spec.driver === this.parts.driver && !tokens.has(uid)) await this.close(uid, signal);
     });
     tidying.end();
     return { version, isWhole };
@@ -193,20 +194,21 @@ export class SessionController {
   }
 
   /** Of a request that was deleted while its session was open: its token is worth nothing from now on. */
-  private async endOf(uid: string, token: string): Promise<void> {
+  private async endOf(uid: string, token: string, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
     const { kube } = this.parts;
     const query = { fieldSelector: `metadata.name=${token}`, limit: '1' };
-    for await (const { items } of kube.pages<SessionData>(DATA, {}, query))
+    for await (const { items } of kube.pages<SessionData>(DATA, {}, query, signal))
       for (const { metadata, spec } of items)
         if (spec.request.uid === uid)
-          await kube.delete(DATA, { namespace: metadata.namespace, name: metadata.name }, metadata.uid);
-    await this.close(uid);
+          await kube.delete(DATA, { namespace: metadata.namespace, name: metadata.name }, metadata.uid, signal);
+    await this.close(uid, signal);
   }
 
   /** It ends there by itself, too, at its time. */
-  private async close(uid: string): Promise<void> {
-    await this.parts.gateway.close(gatewaySession(uid)).catch(error => {
-      this.parts.log.warn({ err: error, uid }, 'a session was not closed at the gateway');
+  private async close(uid: string, signal: AbortSignal): Promise<void> {
+    await this.parts.gateway.close(gatewaySession(uid), signal).catch(error => {
+      if (!signal.aborted) this.parts.log.warn({ err: error, uid }, 'a session was not closed at the gateway');
     });
   }
 }

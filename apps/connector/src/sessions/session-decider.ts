@@ -75,7 +75,7 @@ export class SessionDecider {
       throw new SessionFailed(
         `CSI driver ${driver} has no SnapshotServiceConfiguration: it does not serve SnapshotMetadata`,
       );
-    const { token, expiryTime } = await this.open(driver, uid, snapshots);
+    const { token, expiryTime } = await this.open(driver, uid, snapshots, signal);
     const spec: SessionData['spec'] = { driver, expiryTime, request: { namespace, name, uid }, snapshots };
     const {
       spec: { address, caCert, namespace: ofDriver },
@@ -84,7 +84,7 @@ export class SessionDecider {
     return { sessionState: 'Ready', sessionToken: token, sessionURL: address, caCert, expiryTime };
   }
 
-  private async open(driver: string, uid: string, snapshots: readonly DataSnapshot[]) {
+  private async open(driver: string, uid: string, snapshots: readonly DataSnapshot[], signal: AbortSignal) {
     const { kube, gateway, endpoint, ttlMs } = this.parts;
     const until = (ms: number): string => new Date(kube.now() + ms).toISOString();
     if (driver !== this.parts.driver) {
@@ -93,7 +93,7 @@ export class SessionDecider {
     }
     const handles = snapshots.map(({ snapshotHandle }) => snapshotHandle);
     const asked = { name: gatewaySession(uid), endpoint, snapshots: handles, ttlSeconds: Math.ceil(ttlMs / 1_000) };
-    const { token, error, driver: served, remainingSeconds } = await gateway.open(asked);
+    const { token, error, driver: served, remainingSeconds } = await gateway.open(asked, signal);
     if (!token) throw new SessionFailed(error || 'the gateway has a session of this name that is another cluster’s');
     if (served !== driver)
       throw new SessionFailed(`the snapshots are of CSI driver ${served} at the gateway, not of ${driver}`);

@@ -1,13 +1,14 @@
 import { type ServiceError, status } from '@grpc/grpc-js';
 import type { OpenedSession, OpenSessionRequest } from '#protocol/cluster-sessions';
+import type { ControlClient } from '../control-client.js';
 import type { Gateways } from '../gateways.js';
 import { SessionFailed } from './snapshot-handles.js';
 
 /** Where sessions over Trivet's snapshots are made. */
 export interface SessionGateway {
   /** The same request again answers the same session. Throws SessionFailed for what cannot be; else another try may do. */
-  open(request: OpenSessionRequest): Promise<OpenedSession>;
-  close(name: string): Promise<void>;
+  open(request: OpenSessionRequest, signal: AbortSignal): Promise<OpenedSession>;
+  close(name: string, signal: AbortSignal): Promise<void>;
 }
 
 /** Answers that the next try gets, too. */
@@ -24,11 +25,12 @@ const ELSEWHERE = new Set([status.UNAVAILABLE, status.DEADLINE_EXCEEDED, status.
 
 /** Over the connections by which a cluster speaks to the gateways themselves. */
 export const throughGateways = (gateways: Pick<Gateways, 'inOrder'>): SessionGateway => {
-  const ask = async <T>(call: (gateway: ReturnType<Gateways['inOrder']>[number]) => Promise<T>): Promise<T> => {
+  const ask = async <T>(call: (client: ControlClient) => Promise<T>, signal: AbortSignal): Promise<T> => {
     let last: unknown;
     for (const gateway of gateways.inOrder()) {
+      signal.throwIfAborted();
       try {
-        return await call(gateway);
+        return await call(gateway.client);
       } catch (error) {
         const { code, details } = error as ServiceError;
         if (FINAL.has(code)) throw new SessionFailed(details);
@@ -39,7 +41,7 @@ export const throughGateways = (gateways: Pick<Gateways, 'inOrder'>): SessionGat
     throw last;
   };
   return {
-    open: request => ask(({ client }) => client.openSession(request)),
-    close: name => ask(({ client }) => client.closeSession(name)),
+    open: (request, signal) => ask(client => client.openSession(request, signal), signal),
+    close: (name, signal) => ask(client => client.closeSession(name, signal), signal),
   };
 };
