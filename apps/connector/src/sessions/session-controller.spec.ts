@@ -1,11 +1,12 @@
 import { expect, it } from 'vitest';
 import { createLogger } from '#platform/logging/log';
-import type { KubeClient, WatchEvent } from '../kube/kube-client.js';
+import { type KubeClient, KubeError, type WatchEvent } from '../kube/kube-client.js';
 import { DATA, REQUESTS, type SessionRequest } from './resources.js';
 import { SessionController } from './session-controller.js';
 import type { SessionDecider } from './session-decider.js';
 import { SessionEvents } from './session-events.js';
 import type { SessionGateway } from './session-gateway.js';
+import { SessionWaits } from './snapshot-handles.js';
 
 const log = createLogger('test');
 const HOUR = 3_600_000;
@@ -46,14 +47,16 @@ function leader(decide: SessionDecider['decide'] = () => Promise.reject(new Erro
   const gateway = {
     close: (_: string, signal?: AbortSignal) => noted('close', signal),
   } as unknown as SessionGateway;
-  const decider = { decide, saysWhy: async () => {} } as unknown as SessionDecider;
+  const said: string[] = [];
+  const saysWhy = async (_: object, why: string) => void said.push(why);
+  const decider = { decide, saysWhy } as unknown as SessionDecider;
   const events = new SessionEvents(kube, log);
   const parts = { kube, decider, gateway, events, driver: 'd', ttlMs: HOUR, relistMs: HOUR, log };
   const running = new SessionController(parts).run(lead.signal);
   const turns = async () => {
     for (let n = 0; n < 20; n++) await new Promise(resolve => setImmediate(resolve));
   };
-  return { calls, lead, running, turns, tell: (event: WatchEvent) => tell(event), watches: () => watches };
+  return { calls, said, lead, running, turns, tell: (event: WatchEvent) => tell(event), watches: () => watches };
 }
 
 const LISTS = [`list ${DATA.plural}`, `list ${REQUESTS.plural}`];
@@ -95,5 +98,19 @@ it('writes no event once it leads no more', async () => {
   decided();
   await turns();
   expect(calls.filter(call => !LISTS.includes(call))).toEqual(['create events that is over']);
+  await running;
+});
+
+it.each([
+  [new SessionWaits('no gateway answers'), 'waits: no gateway answers'],
+  [new KubeError(500, 'InternalError', 'not now'), 'waits: the API server answers not now'],
+  [new Error('connect ECONNREFUSED 10.1.2.3:443 after 3.007s'), 'waits: the log of the connector says for what'],
+])('says without an address what a request waits for: %s', async (error, why) => {
+  const { said, lead, running, turns, tell } = leader(() => Promise.reject(error));
+  await turns();
+  tell({ type: 'ADDED', object: { ...request, status: undefined } });
+  await turns();
+  expect(said).toEqual([why]);
+  lead.abort();
   await running;
 });

@@ -7,7 +7,7 @@ import { DATA, keyOf, REQUESTS, type SessionData, type SessionRequest } from './
 import { gatewaySession, RequestMoved, type SessionDecider } from './session-decider.js';
 import type { SessionEvents } from './session-events.js';
 import type { SessionGateway } from './session-gateway.js';
-import { orNothing } from './snapshot-handles.js';
+import { orNothing, SessionWaits } from './snapshot-handles.js';
 
 /** An object may have a quarter of a MiB, and all of a page is there at once. */
 const PAGE = '20';
@@ -125,7 +125,7 @@ export class SessionController {
 
   private async sayWhy(request: SessionRequest, error: unknown, signal: AbortSignal): Promise<void> {
     const { decider, events } = this.parts;
-    const why = `waits: ${error instanceof KubeError ? `the API server answers ${error.message}` : (error as Error).message}`;
+    const why = `waits: ${wordsOf(error)}`;
     await decider.saysWhy(request, why, signal).catch(() => {});
     if (request.status?.error !== why) await events.tell(request, 'Waiting', why, signal);
   }
@@ -211,6 +211,13 @@ export class SessionController {
       if (!signal.aborted) this.parts.log.warn({ err: error, uid }, 'a session was not closed at the gateway');
     });
   }
+}
+
+/** For readers, who are not to see addresses, and the same at each try: another word is another write and another event. */
+function wordsOf(error: unknown): string {
+  if (error instanceof SessionWaits) return error.message;
+  if (error instanceof KubeError) return `the API server answers ${error.message}`;
+  return 'the log of the connector says for what';
 }
 
 const isPending = ({ metadata, status }: SessionRequest): boolean =>

@@ -2,7 +2,7 @@ import { status } from '@grpc/grpc-js';
 import { describe, expect, it } from 'vitest';
 import type { Gateway } from '../gateways.js';
 import { throughGateways } from './session-gateway.js';
-import { SessionFailed } from './snapshot-handles.js';
+import { SessionFailed, SessionWaits } from './snapshot-handles.js';
 
 const request = { name: 'k8s-1', endpoint: 'csi', snapshots: ['s'], ttlSeconds: 600 };
 const { signal } = new AbortController();
@@ -36,6 +36,8 @@ describe('a session at the gateways', () => {
         .catch(thrown => thrown);
       expect(error).toMatchObject({ code: status[code] });
       expect(error).not.toBeInstanceOf(SessionFailed);
+      expect(error).toBeInstanceOf(SessionWaits);
+      expect(error.message).not.toContain('says');
     },
   );
 
@@ -49,6 +51,18 @@ describe('a session at the gateways', () => {
     const { gateway, asked } = answering(status.RESOURCE_EXHAUSTED, opened);
     await expect(gateway.open(request, signal)).rejects.toMatchObject({ code: status.RESOURCE_EXHAUSTED });
     expect(asked).toEqual([0]);
+  });
+
+  it.each([
+    [status.UNAVAILABLE, 'no gateway answers'],
+    [status.DEADLINE_EXCEEDED, 'no gateway answers'],
+    [status.RESOURCE_EXHAUSTED, 'says RESOURCE_EXHAUSTED'],
+    [status.INTERNAL, 'a gateway answers INTERNAL'],
+  ])('waits with the same words at each try: %s', async (code, words) => {
+    const error = await answering(code)
+      .gateway.open(request, signal)
+      .catch(thrown => thrown);
+    expect([error.message, error.cause.details]).toEqual([words, `says ${status[code]}`]);
   });
 
   it('is asked of nobody more when who asks leads no longer', async () => {
