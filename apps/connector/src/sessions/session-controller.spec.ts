@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import { createLogger } from '#platform/logging/log';
 import { type KubeClient, KubeError, type WatchEvent } from '../kube/kube-client.js';
 import { DATA, REQUESTS, type SessionRequest } from './resources.js';
@@ -8,6 +8,7 @@ import { SessionEvents } from './session-events.js';
 import type { SessionGateway } from './session-gateway.js';
 import { SessionWaits } from './snapshot-handles.js';
 
+afterEach(() => vi.restoreAllMocks());
 const log = createLogger('test');
 const HOUR = 3_600_000;
 
@@ -20,8 +21,11 @@ const request: SessionRequest = {
   status: { sessionState: 'Ready', sessionToken: 'token', expiryTime: new Date(Date.now() + HOUR).toISOString() },
 };
 
-/** A leader before an API server that has nothing, and notes what it is asked. */
-function leader(decide: SessionDecider['decide'] = () => Promise.reject(new Error('not now'))) {
+/** A leader before an API server that has these requests, and notes what it is asked. */
+function leader(
+  decide: SessionDecider['decide'] = () => Promise.reject(new Error('not now')),
+  items: readonly SessionRequest[] = [],
+) {
   const calls: string[] = [];
   let watches = 0;
   const lead = new AbortController();
@@ -34,8 +38,9 @@ function leader(decide: SessionDecider['decide'] = () => Promise.reject(new Erro
     now: () => Date.now(),
     async *pages({ plural }: { plural: string }, _: object, { fieldSelector = '' }, signal?: AbortSignal) {
       await noted(`list ${plural} ${fieldSelector}`.trim(), signal);
-      yield { metadata: { resourceVersion: '1' }, items: [] };
+      yield { metadata: { resourceVersion: '1' }, items: plural === REQUESTS.plural ? items : [] };
     },
+    get: () => new Promise(() => {}),
     watch: (_: object, __: object, hear: typeof tell, over: AbortSignal) => {
       watches++;
       tell = hear;
@@ -111,6 +116,24 @@ it.each([
   tell({ type: 'ADDED', object: { ...request, status: undefined } });
   await turns();
   expect(said).toEqual([why]);
+  lead.abort();
+  await running;
+});
+
+it('pauses between looks that take long, also when they find more than there is place for', async () => {
+  const { metadata } = request;
+  const many = Array.from({ length: 5_001 }, (_, n) => ({
+    ...request,
+    metadata: { ...metadata, name: `r-${n}`, uid: `${n}` },
+    status: undefined,
+  }));
+  const now = performance.now.bind(performance);
+  let took = 0;
+  vi.spyOn(performance, 'now').mockImplementation(() => now() + took);
+  const { calls, lead, running, turns, watches } = leader(undefined, many);
+  took = 2_000;
+  await turns();
+  expect([calls, watches()]).toEqual([LISTS, 0]);
   lead.abort();
   await running;
 });

@@ -19,7 +19,7 @@ const KEPT_LETTERS = 16 * 1024;
 /** Failures of one look that are logged one by one. */
 const LOGGED = 10;
 const LIMITS = { atOnce: 16, most: 5_000, firstMs: 500, lastMs: 15_000 };
-/** A server that ends watches at once is not asked all the time. */
+/** Between looks: a server that ends watches at once, or has more than there is place for, is not asked all the time. */
 const PAUSE_MS = 1_000;
 
 export interface ControllerParts {
@@ -57,15 +57,18 @@ export class SessionController {
   async run(signal: AbortSignal): Promise<void> {
     const backlog = new Backlog<Waiting>((waiting, tries) => this.handle(waiting, tries, signal), LIMITS, signal);
     while (!signal.aborted) {
-      const began = performance.now();
+      let looked = 0;
       try {
-        const { version, isWhole } = await this.lookAtAll(backlog, signal);
+        const { version, isWhole } = await this.lookAtAll(backlog, signal).finally(() => {
+          looked = performance.now();
+        });
         // What found no place is looked for again soon.
         if (isWhole) await this.follow(version, backlog, signal);
       } catch (error) {
         if (!signal.aborted) this.parts.log.warn({ err: error }, 'the session requests cannot be seen');
       }
-      if (performance.now() - began < PAUSE_MS) await delay(PAUSE_MS, undefined, { signal }).catch(() => {});
+      // Since its end: of a large cluster a look takes longer than the pause.
+      if (performance.now() - looked < PAUSE_MS) await delay(PAUSE_MS, undefined, { signal }).catch(() => {});
     }
   }
 
