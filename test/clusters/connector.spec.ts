@@ -122,7 +122,9 @@ describe('a connector', () => {
     const before = performance.now();
     await until('calls fail', async () => (await client.call('v1alpha1', 'DriverGetInfo', {})).code === 'UNAVAILABLE');
     expect(performance.now() - before).toBeLessThan(5_000);
-    await until('it says that it is not ready', async () => (await process.checks()).gateways?.state !== 'ok');
+    await until('it says that no gateway is', async () => (await process.checks()).gateways?.state !== 'ok');
+    // Its doors are open: a webhook is not to be away with the gateways.
+    await process.ready();
     const again = await house.house.call(house.acme.admin, 'POST', path.replace('revoke', 'rotate'), { body: {} });
     expect(again.status).toBe(409);
   });

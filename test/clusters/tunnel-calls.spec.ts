@@ -41,7 +41,7 @@ let folder: string;
 let endpoint: GrpcEndpoint;
 let door: TlsListener;
 let gateways: Gateways;
-let closeSocket: () => void;
+let sockets: Sockets | undefined;
 /** What the service saw last, and calls whose callers left. */
 let seen: { metadata: Record<string, unknown>; deadline: number; cancelled: number };
 const clients: Client[] = [];
@@ -66,12 +66,12 @@ beforeAll(async () => {
   const { certificate } = await signClient(authority, request, { organization: 't', commonName: 'c' });
   const identity = { key, certificate, authority: authority.certificate.toString('pem') };
   gateways = new Gateways([{ host: '127.0.0.1', port: door.port }], () => identity, createLogger('test'));
-  const sockets = new Sockets('019a0000-0000-7000-8000-000000000001', gateways, createLogger('test'));
-  closeSocket = await sockets.serve('echo', join(folder, 'through.sock'), undefined);
+  sockets = new Sockets('019a0000-0000-7000-8000-000000000001', gateways, createLogger('test'));
+  await sockets.serve('echo', join(folder, 'through.sock'), undefined);
 });
 afterAll(async () => {
   for (const client of clients) client.close();
-  closeSocket?.();
+  await sockets?.close(0);
   gateways?.stop();
   door?.release();
   endpoint?.release();

@@ -302,6 +302,16 @@ describe.skipIf(helm === '')('values that cannot be meant', () => {
     [['cosi.version=v1alpha2'], /cosi.sidecar.image: name the sidecar/],
     [['gateway.terminationGracePeriodSeconds=15'], /must be above gateway.drainSeconds and TRIVET_SHUTDOWN_MS/],
     [['config.TRIVET_SHUTDOWN_MS=60000'], /terminationGracePeriodSeconds: must be above/],
+    [['worker.env.TRIVET_SHUTDOWN_MS=60000'], /worker.terminationGracePeriodSeconds: must be above/],
+    [
+      [
+        'connector.enabled=true',
+        'gateway.enabled=false',
+        'connector.gateways={a:1}',
+        'connector.terminationGracePeriodSeconds=15',
+      ],
+      /must be above connector.drainSeconds and TRIVET_SHUTDOWN_MS/,
+    ],
     [['connector.enabled=true'], /connector: it carries nothing/],
     [['connector.enabled=true', 'gateway.enabled=false'], /connector.gateways: host:port/],
     [
@@ -349,6 +359,24 @@ describe.skipIf(helm === '')('what was written by hand before the chart', () => 
       'csi.hpe.com',
       sockets.split('=')[0],
     ]);
+  });
+
+  it('of snapshot sessions has the same pod', async () => {
+    const [rendered, written] = [
+      await render(...valuesOf('sessions'), '--namespace', 'trivet-sessions'),
+      manifests('snapshot-sessions/connector.yaml'),
+    ].map(documents => {
+      const { spec } = ofKind(documents, 'Deployment')[0];
+      const { containers, volumes, topologySpreadConstraints, ...pod } = spec.template.spec;
+      // The chart's resources are those of a connector without sessions, too.
+      const [{ env, imagePullPolicy, resources, volumeMounts, ...container }, ...others] = containers;
+      // Folders of the socket, which are named differently.
+      const named = (all: Document[]) =>
+        Object.fromEntries(all.filter(({ name }) => !['csi', 'sockets'].includes(name)).map(each => [each.name, each]));
+      const { replicas, strategy } = spec;
+      return { replicas, strategy, pod, container, others, volumes: named(volumes), mounts: named(volumeMounts) };
+    });
+    expect(written).toEqual(rendered);
   });
 
   it('of a sidecar by itself has the rights that the chart gives it, and nothing of a manager', async () => {
@@ -399,6 +427,7 @@ describe.skipIf(helm === '')('what was written by hand before the chart', () => 
     const [writtenConnector, writtenSidecar] = podOf(written).containers;
     expect(sidecar).toEqual(writtenSidecar);
     expect(connector.env).toEqual(writtenConnector.env);
+    expect(connector.lifecycle).toEqual(writtenConnector.lifecycle);
     expect(ofKind(documents, 'ClusterRole')[0].rules).toEqual(ofKind(written, 'ClusterRole')[0].rules);
   });
 });

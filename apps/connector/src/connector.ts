@@ -14,6 +14,8 @@ type Context = ProcessContext<Settings>;
 
 /** How long a person waits for a rotation, and who looks at clusters for what a connector says. */
 const KEEP_MS = 10_000;
+/** Sidecars keep their connections also without a call: no longer, however much time a stop may take. */
+const DRAIN_MS = 10_000;
 /** Of the life of a certificate; the rest is for gateways that are away. */
 const RENEW_AFTER = 1 / 3;
 
@@ -29,13 +31,13 @@ export async function startConnector(context: Context): Promise<void> {
   const gateways = new Gateways(config.TRIVET_GATEWAYS, () => identity, log);
   await gateways.start();
   shutdown.add('gateways', async () => gateways.stop());
-  health.addCheck('gateways', () => gateways.problem);
+  // Ready are those whose doors are open: webhook and readers are answered without a gateway, too.
+  health.addCheck('gateways', () => gateways.problem, { isRequired: false });
   const { tenantId } = ownerOf(identity)!;
   const sockets = new Sockets(tenantId, gateways, log);
-  for (const { endpoint, path } of config.TRIVET_CONNECTOR_SOCKETS) {
-    const close = await sockets.serve(endpoint, path, config.TRIVET_CONNECTOR_SOCKET_GROUP);
-    shutdown.add(`socket ${path}`, async () => close());
-  }
+  shutdown.add('sockets', leftMs => sockets.close(Math.min(leftMs / 2, DRAIN_MS)));
+  for (const { endpoint, path } of config.TRIVET_CONNECTOR_SOCKETS)
+    await sockets.serve(endpoint, path, config.TRIVET_CONNECTOR_SOCKET_GROUP);
   if (config.TRIVET_KUBERNETES !== undefined) {
     // What they need takes memory that one without them is to be spared.
     const { startSnapshotSessions } = await import('./sessions/snapshot-sessions.js');

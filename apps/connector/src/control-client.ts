@@ -51,24 +51,34 @@ export class ControlClient {
     return (await this.call(health.Check, { service: '' })).status === 'SERVING';
   }
 
-  openSession(request: OpenSessionRequest): Promise<OpenedSession> {
-    return this.call(CLUSTER_SESSIONS.Open, request);
+  openSession(request: OpenSessionRequest, signal?: AbortSignal): Promise<OpenedSession> {
+    return this.call(CLUSTER_SESSIONS.Open, request, signal);
   }
 
-  async closeSession(name: string): Promise<void> {
-    await this.call(CLUSTER_SESSIONS.Close, { name });
+  async closeSession(name: string, signal?: AbortSignal): Promise<void> {
+    await this.call(CLUSTER_SESSIONS.Close, { name }, signal);
   }
 
   close(): void {
     this.client.close();
   }
 
-  private call<Request, Reply>(method: MethodDefinition<Request, Reply>, request: Request): Promise<Reply> {
+  private call<Request, Reply>(
+    method: MethodDefinition<Request, Reply>,
+    request: Request,
+    signal?: AbortSignal,
+  ): Promise<Reply> {
     const { path, requestSerialize, responseDeserialize } = method;
     const options = { deadline: Date.now() + CALL_MS };
     return new Promise((resolve, reject) => {
-      const done = (error: ServiceError | null, reply?: Reply) => (error ? reject(error) : resolve(reply!));
-      this.client.makeUnaryRequest(path, requestSerialize, responseDeserialize, request, options, done);
+      const cancel = () => call.cancel();
+      const done = (error: ServiceError | null, reply?: Reply) => {
+        signal?.removeEventListener('abort', cancel);
+        if (error) reject(error);
+        else resolve(reply!);
+      };
+      const call = this.client.makeUnaryRequest(path, requestSerialize, responseDeserialize, request, options, done);
+      signal?.addEventListener('abort', cancel);
     });
   }
 }

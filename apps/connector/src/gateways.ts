@@ -86,20 +86,20 @@ export class Gateway {
     return this.control;
   }
 
-  /** There is another certificate. */
+  /** With another certificate, or at another gateway. */
   refresh(): void {
     this.control?.close();
     this.control = undefined;
   }
 
   async check(): Promise<void> {
-    try {
-      this.is((await this.client.isReady()) ? 'ready' : 'not_ready');
-      this.misses = 0;
-    } catch {
-      this.is('not_ready');
-      if (++this.misses >= DEAD_AFTER) for (const tunnel of this.tunnels) tunnel.destroy();
-    }
+    const isReady = await this.client.isReady().catch(() => undefined);
+    this.misses = isReady === undefined ? this.misses + 1 : 0;
+    this.is(isReady ? 'ready' : 'not_ready');
+    // Several gateways may be behind one address: a new connection finds another one.
+    if (!isReady) this.refresh();
+    // Once: what begins later was let in by one that lives.
+    if (this.misses === DEAD_AFTER) for (const tunnel of this.tunnels) tunnel.destroy();
   }
 
   private is(health: Health): void {

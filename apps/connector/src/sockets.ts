@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Config } from '#platform/config/config';
-import { bindSocket } from '#platform/connections/unix-socket';
+import { type BoundSocket, bindSocket } from '#platform/connections/unix-socket';
 import type { Logger } from '#platform/logging/log';
 import { endpointName } from '#protocol/enrolment';
 import { connectorConnections, connectorRefusalsTotal } from './connector-metrics.js';
@@ -12,6 +13,7 @@ const MAX_CONNECTIONS = 256;
 /** The UNIX sockets beside the sidecars, one for each endpoint that is served. */
 export class Sockets {
   private readonly open = new Map<string, Set<Socket>>();
+  private readonly listening: BoundSocket[] = [];
 
   constructor(
     private readonly tenantId: string,
@@ -19,8 +21,7 @@ export class Sockets {
     private readonly log: Logger,
   ) {}
 
-  /** @returns what closes it */
-  async serve(endpoint: string, path: string, group: Config['TRIVET_CONNECTOR_SOCKET_GROUP']): Promise<() => void> {
+  async serve(endpoint: string, path: string, group: Config['TRIVET_CONNECTOR_SOCKET_GROUP']): Promise<void> {
     const name = endpointName({ tenantId: this.tenantId, endpoint });
     const mine = new Set<Socket>();
     this.open.set(endpoint, mine);
@@ -38,11 +39,17 @@ export class Sockets {
       });
       void carry(local, this.gateways, name);
     });
+    this.listening.push(bound);
     this.log.info({ socket: path, endpoint }, 'an endpoint is served');
-    return () => {
-      bound.release();
-      for (const local of mine) local.destroy();
-    };
+  }
+
+  /** Takes no more connections. Those that are open cannot be told: they go on until their callers end, or for `graceMs`. */
+  async close(graceMs: number): Promise<void> {
+    for (const bound of this.listening) bound.release();
+    const left = [...this.open.values()].flatMap(connections => [...connections]);
+    const ended = left.map(local => new Promise(resolve => local.once('close', resolve)));
+    await Promise.race([Promise.all(ended), delay(graceMs, undefined, { ref: false })]);
+    for (const local of left) local.destroy();
   }
 
   /** How many connections each endpoint has. */

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Client, type handleServerStreamingCall, Server, ServerCredentials, status } from '@grpc/grpc-js';
+import { type handleServerStreamingCall, Server, ServerCredentials, status } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { PACKAGE_ROOT } from '#platform/package-root';
@@ -12,6 +12,7 @@ import { DRIVER, isReal, log, OWN_NAMESPACE, SessionCluster } from '#test/suppor
 import { DoorKeys } from '../kube/door-keys.js';
 import type { KubeClient } from '../kube/kube-client.js';
 import { AccessReviews } from '../sessions/access-reviews.js';
+import type { Upstream } from '../sessions/relay.js';
 import { VOLUME_SNAPSHOTS } from '../sessions/resources.js';
 import { SessionSidecar } from '../sessions/session-sidecar.js';
 import { Advertisement, METADATA_SERVICES } from './advertisement.js';
@@ -79,7 +80,7 @@ beforeAll(async () => {
     driver: DRIVER,
     log,
   };
-  const beside = (upstream: Client) => [metadataService(parts, upstream)];
+  const beside = (upstream: Upstream) => [metadataService(parts, upstream)];
   const listen = { host: '127.0.0.1', port: 0 };
   door = await SessionSidecar.open({ kube, socketPath, driver: DRIVER, beside, log }, cluster.pair, listen);
   const address = `localhost:${door.port}`;

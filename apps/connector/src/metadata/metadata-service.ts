@@ -1,6 +1,5 @@
 import { join } from 'node:path';
 import {
-  type Client,
   type handleServerStreamingCall,
   type MethodDefinition,
   type ServerWritableStream,
@@ -15,7 +14,7 @@ import { connectorMetadataRefusalsTotal } from '../connector-metrics.js';
 import { type KubeClient, KubeError } from '../kube/kube-client.js';
 import type { AccessReviews, UserInfo } from '../sessions/access-reviews.js';
 import { Refused } from '../sessions/refused.js';
-import { relay } from '../sessions/relay.js';
+import type { Upstream } from '../sessions/relay.js';
 import { findSnapshot, SessionFailed } from '../sessions/snapshot-handles.js';
 import { type TokenReviews, TooManyReviews } from './token-reviews.js';
 
@@ -59,7 +58,7 @@ export interface MetadataParts {
 const NAMESPACE = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 const NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 
-export function metadataService(parts: MetadataParts, upstream: Client): Service {
+export function metadataService(parts: MetadataParts, upstream: Upstream): Service {
   const answer =
     <Request extends Common>(
       method: keyof typeof METHODS,
@@ -68,7 +67,7 @@ export function metadataService(parts: MetadataParts, upstream: Client): Service
     call =>
       void serve(parts, call, async () => {
         const request = await translate(parts, call.request);
-        if (!call.cancelled) relay(upstream, UPSTREAM[method], request, call);
+        if (!call.cancelled) upstream.relay(UPSTREAM[method], request, call);
       });
   const handlers = {
     GetMetadataAllocated: answer('GetMetadataAllocated', allocated),

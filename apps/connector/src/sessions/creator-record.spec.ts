@@ -30,6 +30,20 @@ describe('records of creators, when the certificate has changed', () => {
     expect(third.read(stored(before, NOW - MINUTE))).toBeUndefined();
   });
 
+  it('say when they are of a key that is not known yet, and not when one is forged', () => {
+    expect(before.isOfUnknownKey(stored(after, NOW))).toBe(true);
+    expect(after.isOfUnknownKey(stored(before, NOW + 5 * MINUTE))).toBe(false);
+    const forged = stored(before, NOW);
+    forged.spec = { snapshots: ['other'] };
+    expect([before.read(forged), before.isOfUnknownKey(forged)]).toEqual([undefined, false]);
+    const { metadata, ...rest } = forged;
+    const nothing = ['', 'null', '{}', '[]'].map(text => ({
+      ...rest,
+      metadata: { ...metadata, annotations: { [CREATOR_ANNOTATION]: text } },
+    }));
+    expect(nothing.map(each => before.isOfUnknownKey(each))).toEqual([false, false, false, false]);
+  });
+
   it('stay as they are when the key is the same one', () => {
     const same = after.renewed('second', NOW + 9 * MINUTE);
     expect(same.read(stored(before, NOW - MINUTE))).toEqual(backup);

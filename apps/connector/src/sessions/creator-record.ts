@@ -1,4 +1,4 @@
-import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
+import { createHash, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import type { UserInfo } from './access-reviews.js';
 import { CREATOR_ANNOTATION, type SessionRequest } from './resources.js';
 
@@ -34,7 +34,18 @@ export class CreatorRecords {
 
   write(user: UserInfo, namespace: string, snapshots: readonly string[], now: number): string {
     const signature = sign(this.key, { user, namespace, snapshots, at: now });
-    return JSON.stringify({ user, at: now, signature });
+    return JSON.stringify({ user, at: now, signature, key: nameOf(this.key) });
+  }
+
+  /** By its own word it was signed with a key that is not known here: another connector may have heard of a new one sooner. */
+  isOfUnknownKey({ metadata }: SessionRequest): boolean {
+    try {
+      const { key } = JSON.parse(metadata.annotations?.[CREATOR_ANNOTATION] ?? '');
+      const known = [this.key, ...(this.previous ? [this.previous.key] : [])].map(nameOf);
+      return typeof key === 'string' && !known.includes(key);
+    } catch {
+      return false;
+    }
   }
 
   /** Undefined: nobody vouches for it. */
@@ -58,6 +69,9 @@ export class CreatorRecords {
 
 const keyOf = (webhookKey: string): Buffer =>
   Buffer.from(hkdfSync('sha256', webhookKey, '', 'trivet: creator of a session request', 32));
+
+/** Says nothing of the key. */
+const nameOf = (key: Buffer): string => createHash('sha256').update(key).digest('base64url').slice(0, 16);
 
 const sign = (key: Buffer, { user, namespace, snapshots, at }: Content): string =>
   createHmac('sha256', key)

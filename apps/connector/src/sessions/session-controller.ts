@@ -7,7 +7,7 @@ import { DATA, keyOf, REQUESTS, type SessionData, type SessionRequest } from './
 import { gatewaySession, RequestMoved, type SessionDecider } from './session-decider.js';
 import type { SessionEvents } from './session-events.js';
 import type { SessionGateway } from './session-gateway.js';
-import { orNothing } from './snapshot-handles.js';
+import { orNothing, SessionWaits } from './snapshot-handles.js';
 
 /** An object may have a quarter of a MiB, and all of a page is there at once. */
 const PAGE = '20';
@@ -19,7 +19,7 @@ const KEPT_LETTERS = 16 * 1024;
 /** Failures of one look that are logged one by one. */
 const LOGGED = 10;
 const LIMITS = { atOnce: 16, most: 5_000, firstMs: 500, lastMs: 15_000 };
-/** A server that ends watches at once is not asked all the time. */
+/** Between looks: a server that ends watches at once, or has more than there is place for, is not asked all the time. */
 const PAUSE_MS = 1_000;
 
 export interface ControllerParts {
@@ -57,15 +57,18 @@ export class SessionController {
   async run(signal: AbortSignal): Promise<void> {
     const backlog = new Backlog<Waiting>((waiting, tries) => this.handle(waiting, tries, signal), LIMITS, signal);
     while (!signal.aborted) {
-      const began = performance.now();
+      let looked = 0;
       try {
-        const { version, isWhole } = await this.lookAtAll(backlog, signal);
+        const { version, isWhole } = await this.lookAtAll(backlog, signal).finally(() => {
+          looked = performance.now();
+        });
         // What found no place is looked for again soon.
         if (isWhole) await this.follow(version, backlog, signal);
       } catch (error) {
         if (!signal.aborted) this.parts.log.warn({ err: error }, 'the session requests cannot be seen');
       }
-      if (performance.now() - began < PAUSE_MS) await delay(PAUSE_MS, undefined, { signal }).catch(() => {});
+      // Since its end: of a large cluster a look takes longer than the pause.
+      if (performance.now() - looked < PAUSE_MS) await delay(PAUSE_MS, undefined, { signal }).catch(() => {});
     }
   }
 
@@ -74,11 +77,12 @@ export class SessionController {
     const timeoutSeconds = String(Math.ceil(relistMs / 1_000));
     const query = { resourceVersion, allowWatchBookmarks: 'true', timeoutSeconds };
     const over = AbortSignal.any([signal, AbortSignal.timeout(relistMs)]);
-    await kube.watch(REQUESTS, query, event => this.hear(event, backlog), over);
+    await kube.watch(REQUESTS, query, event => this.hear(event, backlog, signal), over);
   }
 
-  private hear({ type, object }: WatchEvent, backlog: Backlog<Waiting>): void {
-    if (type === 'BOOKMARK' || type === 'ERROR') return;
+  private hear({ type, object }: WatchEvent, backlog: Backlog<Waiting>, signal: AbortSignal): void {
+    // What a watch still tells after its end is the next leader's.
+    if (type === 'BOOKMARK' || type === 'ERROR' || signal.aborted) return;
     const request = object as SessionRequest;
     if (type !== 'DELETED') {
       const isKept = backlog.size < KEPT && JSON.stringify(request).length <= KEPT_LETTERS;
@@ -89,7 +93,7 @@ export class SessionController {
     const { sessionToken: token } = request.status ?? {};
     // Of one that is over the session has ended by itself, and its data goes with the next look.
     if (!token || this.isOver(request)) return;
-    void this.removals.run(() => this.endOf(uid!, token)).catch(() => {}); // the next look at all finds what is left
+    void this.removals.run(() => this.endOf(uid!, token, signal)).catch(() => {}); // the next look at all finds what is left
   }
 
   /** False: there was no place. */
@@ -110,7 +114,7 @@ export class SessionController {
       if (!request || !isPending(request)) return true;
       const status = await decider.decide(request, signal);
       log.info({ namespace, name, state: status.sessionState, reason: status.error }, 'a session was decided');
-      if (status.error) await events.tell(request, 'Failed', status.error);
+      if (status.error) await events.tell(request, 'Failed', status.error, signal);
       return true;
     } catch (error) {
       if (signal.aborted) return true;
@@ -124,9 +128,9 @@ export class SessionController {
 
   private async sayWhy(request: SessionRequest, error: unknown, signal: AbortSignal): Promise<void> {
     const { decider, events } = this.parts;
-    const why = `waits: ${error instanceof KubeError ? `the API server answers ${error.message}` : (error as Error).message}`;
+    const why = `waits: ${wordsOf(error)}`;
     await decider.saysWhy(request, why, signal).catch(() => {});
-    if (request.status?.error !== why) await events.tell(request, 'Waiting', why);
+    if (request.status?.error !== why) await events.tell(request, 'Waiting', why, signal);
   }
 
   private async lookAtAll(backlog: Backlog<Waiting>, signal: AbortSignal) {
@@ -157,7 +161,7 @@ export class SessionController {
     await tidying.each(data.filter(isLeft), async ({ metadata, spec }) => {
       const { uid } = spec.request;
       await kube.delete(DATA, { namespace: metadata.namespace, name: metadata.name }, metadata.uid, signal);
-      if (spec.driver === this.parts.driver && !tokens.has(uid)) await this.close(uid);
+      if (spec.driver === this.parts.driver && !tokens.has(uid)) await this.close(uid, signal);
     });
     tidying.end();
     return { version, isWhole };
@@ -193,22 +197,30 @@ export class SessionController {
   }
 
   /** Of a request that was deleted while its session was open: its token is worth nothing from now on. */
-  private async endOf(uid: string, token: string): Promise<void> {
+  private async endOf(uid: string, token: string, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
     const { kube } = this.parts;
     const query = { fieldSelector: `metadata.name=${token}`, limit: '1' };
-    for await (const { items } of kube.pages<SessionData>(DATA, {}, query))
+    for await (const { items } of kube.pages<SessionData>(DATA, {}, query, signal))
       for (const { metadata, spec } of items)
         if (spec.request.uid === uid)
-          await kube.delete(DATA, { namespace: metadata.namespace, name: metadata.name }, metadata.uid);
-    await this.close(uid);
+          await kube.delete(DATA, { namespace: metadata.namespace, name: metadata.name }, metadata.uid, signal);
+    await this.close(uid, signal);
   }
 
   /** It ends there by itself, too, at its time. */
-  private async close(uid: string): Promise<void> {
-    await this.parts.gateway.close(gatewaySession(uid)).catch(error => {
-      this.parts.log.warn({ err: error, uid }, 'a session was not closed at the gateway');
+  private async close(uid: string, signal: AbortSignal): Promise<void> {
+    await this.parts.gateway.close(gatewaySession(uid), signal).catch(error => {
+      if (!signal.aborted) this.parts.log.warn({ err: error, uid }, 'a session was not closed at the gateway');
     });
   }
+}
+
+/** For readers, who are not to see addresses, and the same at each try: another word is another write and another event. */
+function wordsOf(error: unknown): string {
+  if (error instanceof SessionWaits) return error.message;
+  if (error instanceof KubeError) return `the API server answers ${error.message}`;
+  return 'the log of the connector says for what';
 }
 
 const isPending = ({ metadata, status }: SessionRequest): boolean =>

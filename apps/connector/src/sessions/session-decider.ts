@@ -12,10 +12,12 @@ import {
   type SessionStatus,
 } from './resources.js';
 import type { SessionGateway } from './session-gateway.js';
-import { findSnapshots, SessionFailed } from './snapshot-handles.js';
+import { findSnapshots, SessionFailed, SessionWaits } from './snapshot-handles.js';
 
 const LETTERS = 'abcdefghijklmnopqrstuvwxyz234567';
 const MAX_ERROR = 1_000;
+/** By then all connectors of a cluster have another certificate: the kubelet renews a Secret within two minutes, and it is looked at every 30 s. */
+const KEY_SPREADS_MS = 180_000;
 
 /** It is gone, or somebody has changed it: a watch or the next look at all brings it again. */
 export class RequestMoved extends Error {}
@@ -62,9 +64,11 @@ export class SessionDecider {
 
   private async ready(request: SessionRequest, signal: AbortSignal): Promise<SessionStatus> {
     const { kube, access, records, configurations } = this.parts;
-    const { namespace = '', uid = '', name } = request.metadata;
+    const { namespace = '', uid = '', name, creationTimestamp } = request.metadata;
     const names = request.spec.snapshots;
     const creator = records().read(request);
+    if (!creator && records().isOfUnknownKey(request) && kube.now() - Date.parse(creationTimestamp!) < KEY_SPREADS_MS)
+      throw new SessionWaits('its creator was written down with a certificate that the connector has not heard of yet');
     if (!creator)
       throw new SessionFailed('nobody vouches for who created this: it has not passed the webhook. Create it again');
     const [denied] = await access.denied(creator, namespace, names, signal);
@@ -75,7 +79,7 @@ export class SessionDecider {
       throw new SessionFailed(
         `CSI driver ${driver} has no SnapshotServiceConfiguration: it does not serve SnapshotMetadata`,
       );
-    const { token, expiryTime } = await this.open(driver, uid, snapshots);
+    const { token, expiryTime } = await this.open(driver, uid, snapshots, signal);
     const spec: SessionData['spec'] = { driver, expiryTime, request: { namespace, name, uid }, snapshots };
     const {
       spec: { address, caCert, namespace: ofDriver },
@@ -84,7 +88,7 @@ export class SessionDecider {
     return { sessionState: 'Ready', sessionToken: token, sessionURL: address, caCert, expiryTime };
   }
 
-  private async open(driver: string, uid: string, snapshots: readonly DataSnapshot[]) {
+  private async open(driver: string, uid: string, snapshots: readonly DataSnapshot[], signal: AbortSignal) {
     const { kube, gateway, endpoint, ttlMs } = this.parts;
     const until = (ms: number): string => new Date(kube.now() + ms).toISOString();
     if (driver !== this.parts.driver) {
@@ -93,7 +97,7 @@ export class SessionDecider {
     }
     const handles = snapshots.map(({ snapshotHandle }) => snapshotHandle);
     const asked = { name: gatewaySession(uid), endpoint, snapshots: handles, ttlSeconds: Math.ceil(ttlMs / 1_000) };
-    const { token, error, driver: served, remainingSeconds } = await gateway.open(asked);
+    const { token, error, driver: served, remainingSeconds } = await gateway.open(asked, signal);
     if (!token) throw new SessionFailed(error || 'the gateway has a session of this name that is another cluster’s');
     if (served !== driver)
       throw new SessionFailed(`the snapshots are of CSI driver ${served} at the gateway, not of ${driver}`);

@@ -20,6 +20,7 @@ export class SessionEvents {
     { apiVersion, kind, metadata }: SessionRequest,
     reason: 'Failed' | 'Waiting',
     note: string,
+    signal: AbortSignal,
   ): Promise<void> {
     const { name, namespace, uid } = metadata;
     const prefix = name.slice(0, MAX_PREFIX).replace(/[-.]+$/, '');
@@ -37,8 +38,8 @@ export class SessionEvents {
       note: note.slice(0, MAX_NOTE),
       type: 'Warning',
     };
-    await this.kube.create(EVENTS, { namespace }, body).catch(error => {
-      this.log.warn({ err: error }, 'an event was not written');
+    await this.kube.create(EVENTS, { namespace }, body, signal).catch(error => {
+      if (!signal.aborted) this.log.warn({ err: error }, 'an event was not written');
     });
   }
 }

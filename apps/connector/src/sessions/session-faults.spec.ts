@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { decidedAfterMs, isReal, OWN_NAMESPACE, SessionCluster } from '#test/support/kube/session-cluster';
 import { until } from '#test/support/parts';
 import { CREATOR_ANNOTATION, DATA, REQUESTS, type SessionRequest, VOLUME_SNAPSHOTS } from './resources.js';
-import { orNothing } from './snapshot-handles.js';
+import { orNothing, SessionWaits } from './snapshot-handles.js';
 
 /** What is away, forged, over, or led by somebody else. */
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
@@ -119,7 +119,7 @@ describe('the API server', () => {
 describe('a VolumeSnapshot', () => {
   it('deleted while its request waits: that fails with the reason, whether a gateway answers by then or not', async () => {
     await cluster.manager();
-    cluster.gateway.trouble = new Error('14 UNAVAILABLE: no gateway answers');
+    cluster.gateway.trouble = new SessionWaits('no gateway answers');
     await asked('waiting');
     await until('it says why', async () =>
       (await cluster.seen('apps', 'waiting'))?.status?.error?.includes('no gateway answers'),
@@ -151,7 +151,7 @@ describe('the end', () => {
 
   it('of a request that waits: it goes when the time to live is over, and no sooner', async () => {
     await cluster.manager({ ttlMs: 3_000, relistMs: 500 });
-    cluster.gateway.trouble = new Error('14 UNAVAILABLE: no gateway answers');
+    cluster.gateway.trouble = new SessionWaits('no gateway answers');
     const { metadata } = (await asked('waiting')) as SessionRequest;
     await until('it says why', async () => (await cluster.seen('apps', 'waiting'))?.status?.error);
     await until('it is gone', async () => !(await cluster.seen('apps', 'waiting')));

@@ -3,6 +3,7 @@ import { ADDRESS, decidedAfterMs, OWN_NAMESPACE, SessionCluster } from '#test/su
 import { until } from '#test/support/parts';
 import { KubeError } from '../kube/kube-client.js';
 import { CREATOR_ANNOTATION, REQUESTS, type SessionRequest, SNAPSHOT_CONTENTS } from './resources.js';
+import { SessionWaits } from './snapshot-handles.js';
 
 /** The manager against an API server: what each request gets. */
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
@@ -197,7 +198,7 @@ describe('a session request', () => {
   });
 
   it('waits with a reason while no gateway answers, and goes on by itself', async () => {
-    cluster.gateway.trouble = new Error('14 UNAVAILABLE: no gateway answers');
+    cluster.gateway.trouble = new SessionWaits('no gateway answers');
     await asked('patient', ['first']);
     await until('it says why', async () =>
       (await cluster.seen('apps', 'patient'))?.status?.error?.includes('no gateway answers'),

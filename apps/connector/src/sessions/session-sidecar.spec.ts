@@ -16,6 +16,7 @@ import { loadSync } from '@grpc/proto-loader';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { DRIVER, isReal, log, OWN_NAMESPACE, SessionCluster } from '#test/support/kube/session-cluster';
+import { until } from '#test/support/parts';
 import { SNAPSHOT_CONTENTS, VOLUME_SNAPSHOTS } from './resources.js';
 import { RECONNECT_MS, SessionSidecar } from './session-sidecar.js';
 
@@ -312,6 +313,38 @@ describe('the sidecar', () => {
       caller.close();
       await door.close(0);
       away.close();
+    }
+  });
+
+  it('refuses what a gateway would leave waiting, and takes readers again when others have ended', async () => {
+    const held: Parameters<typeof answer>[0][] = [];
+    answer = call => held.push(call);
+    // Of one connection the door takes no more either.
+    const others = Array.from({ length: 2 }, () => {
+      const options = { 'grpc.use_local_subchannel_pool': 1 };
+      return new Client(`127.0.0.1:${sidecar.port}`, credentials.createSsl(Buffer.from(cluster.pair.ca)), options);
+    });
+    const [ours] = [client];
+    try {
+      const open = others.flatMap(each => {
+        client = each;
+        return Array.from({ length: 64 }, () => call('GetAllocated', { snapshot: 'first' }));
+      });
+      client = ours;
+      await until('all are asked', () => held.length === 128);
+      expect(await call('GetAllocated', { snapshot: 'first' })).toMatchObject({
+        code: status.RESOURCE_EXHAUSTED,
+        details: expect.stringContaining('try again'),
+      });
+      held.pop()!.end();
+      await Promise.race(open);
+      const taken = call('GetAllocated', { snapshot: 'first' });
+      await until('it is asked', () => held.length === 128);
+      for (const each of held) each.end();
+      for (const each of [...open, taken]) expect((await each).code).toBe(status.OK);
+    } finally {
+      client = ours;
+      for (const each of others) each.close();
     }
   });
 

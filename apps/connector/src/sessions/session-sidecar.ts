@@ -18,7 +18,7 @@ import { listenTls, type TlsListener } from '#protocol/tls-listener';
 import type { KeyFile } from '../kube/key-files.js';
 import { type KubeClient, mayPass } from '../kube/kube-client.js';
 import { Refused } from './refused.js';
-import { relay } from './relay.js';
+import { Upstream } from './relay.js';
 import { DATA, type SessionData } from './resources.js';
 import { type FoundSnapshot, findSnapshot, orNothing, SessionFailed } from './snapshot-handles.js';
 
@@ -59,20 +59,19 @@ export interface SidecarParts {
   /** Whose snapshots they are. */
   driver: string;
   /** What else the door answers, out of the same socket. */
-  beside?: ((upstream: Client) => Service[]) | undefined;
+  beside?: ((upstream: Upstream) => Service[]) | undefined;
   log: Logger;
 }
 
 export class SessionSidecar {
-  private readonly upstream: Client;
+  private readonly upstream: Upstream;
   private readonly health = new HealthImplementation();
   private endpoint: GrpcEndpoint | undefined;
   private listener: TlsListener | undefined;
 
   private constructor(private readonly parts: SidecarParts) {
-    this.upstream = new Client(`unix:${parts.socketPath}`, credentials.createInsecure(), {
-      'grpc.max_reconnect_backoff_ms': RECONNECT_MS,
-    });
+    const options = { 'grpc.max_reconnect_backoff_ms': RECONNECT_MS };
+    this.upstream = new Upstream(new Client(`unix:${parts.socketPath}`, credentials.createInsecure(), options));
     this.health.setStatus('', 'SERVING');
   }
 
@@ -125,7 +124,7 @@ export class SessionSidecar {
     try {
       const request = await this.translated(call.request);
       if (call.cancelled) return;
-      relay(this.upstream, method, request, call);
+      this.upstream.relay(method, request, call);
     } catch (error) {
       const refused =
         error instanceof Refused ? error : new Refused(status.UNAVAILABLE, 'Kubernetes cannot be asked now');

@@ -5,6 +5,7 @@ import { StatusError } from '#test/support/kube/stored-objects';
 import { until } from '#test/support/parts';
 import type { KubeClient } from '../kube/kube-client.js';
 import { DATA, REQUESTS, type SessionRequest } from './resources.js';
+import { SessionWaits } from './snapshot-handles.js';
 
 /** Many objects, large ones, ones that cannot be removed, and names that nobody may see. */
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
@@ -113,7 +114,7 @@ describe('a request that waits', () => {
     await cluster.webhook();
     await asked('early');
     cluster.api.stored.watch = () => () => {};
-    cluster.gateway.trouble = new Error('14 UNAVAILABLE: no gateway answers');
+    cluster.gateway.trouble = new SessionWaits('no gateway answers');
     await cluster.manager();
     await until('it says why', () => cluster.stored('apps', 'early')?.status?.error?.includes('no gateway answers'));
     cluster.gateway.trouble = undefined;
@@ -128,7 +129,7 @@ describe('a request that waits', () => {
     const opened: string[] = [];
     cluster.gateway.open = async request => {
       opened.push(request.name);
-      if (opened.length <= 3) throw new Error('14 UNAVAILABLE: no gateway answers');
+      if (opened.length <= 3) throw new SessionWaits('no gateway answers');
       return open(request);
     };
     const uidOf = (name: string) => `k8s-${cluster.stored('apps', name)!.metadata.uid}`;

@@ -10,6 +10,9 @@ import {
 /** The session cannot be, and a repeat does not help. */
 export class SessionFailed extends Error {}
 
+/** It cannot be now. The words are our own, and the same at each repeat. */
+export class SessionWaits extends Error {}
+
 export interface FoundSnapshot extends DataSnapshot {
   driver: string;
   claim?: string;

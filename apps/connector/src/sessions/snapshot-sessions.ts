@@ -68,7 +68,7 @@ async function openManager(
     records = records.renewed(pair.key, kube.now());
     webhook.use(pair);
   });
-  shutdown.add('webhook', () => webhook.close());
+  shutdown.add('webhook', leftMs => webhook.close(leftMs / 2));
   const { TRIVET_CSI_DRIVER_NAME: driver, TRIVET_SNAPSHOT_SESSION_TTL_MS: ttlMs } = config;
   const gateway = throughGateways(gateways);
   const configurations = new Configurations(kube);
@@ -120,7 +120,7 @@ async function openSidecar(
     throw listenError('TRIVET_CBT_LISTEN', listen, error);
   });
   shown.onChange(pair => sidecar.use(pair));
-  shutdown.add('sidecar', () => sidecar.close(config.TRIVET_SHUTDOWN_MS / 2));
+  shutdown.add('sidecar', leftMs => sidecar.close(leftMs / 2));
   const advertisement = new Advertisement({ kube, keys: shown, driver, address, audience, overlapMs, log });
   const publish = (): void => {
     void advertisement.round();

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { Agent, type RequestOptions, request, type Server } from 'node:https';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -28,11 +29,15 @@ const kube = {
 const access = new AccessReviews(kube, () => clock);
 const agent = new Agent({ keepAlive: true });
 
-beforeAll(async () => {
-  cluster = await SessionCluster.standIn();
+function open(): Promise<SessionWebhook> {
   const records = CreatorRecords.of(cluster.pair.key);
   const parts = { access, records: () => records, now: () => Date.now(), log };
-  webhook = await SessionWebhook.open(parts, cluster.pair, { host: '127.0.0.1', port: 0 });
+  return SessionWebhook.open(parts, cluster.pair, { host: '127.0.0.1', port: 0 });
+}
+
+beforeAll(async () => {
+  cluster = await SessionCluster.standIn();
+  webhook = await open();
 });
 afterAll(async () => {
   agent.destroy();
@@ -40,9 +45,9 @@ afterAll(async () => {
   await cluster?.close();
 });
 
-function post(path: string, parts: readonly string[], headers: RequestOptions['headers'] = {}) {
+function post(path: string, parts: readonly string[], headers: RequestOptions['headers'] = {}, port = webhook.port) {
   return new Promise<{ code: number; headers: Record<string, unknown>; text: string }>((resolve, reject) => {
-    const options = { host: '127.0.0.1', port: webhook.port, method: 'POST', path, headers, agent };
+    const options = { host: '127.0.0.1', port, method: 'POST', path, headers, agent };
     const call = request({ ...options, rejectUnauthorized: false }, reply => {
       let text = '';
       reply.on('data', chunk => {
@@ -129,6 +134,37 @@ describe('the webhook', () => {
     expect((await last).code).toBe(200);
     for (const call of slow) call.destroy();
     await Promise.all(ended);
+  });
+});
+
+describe('the webhook that stops', () => {
+  it('answers what it was asked, takes nothing more, and waits for nobody who asks nothing', async () => {
+    const own = await open();
+    const silent = connect(own.port, '127.0.0.1').on('error', () => {});
+    await once(silent, 'connect');
+    isHeld = true;
+    asked = [];
+    const answer = post('/validate', [review('stops', ['s'])], {}, own.port);
+    await until('it is asked about', () => asked.length > 0);
+    const closed = own.close(30_000);
+    const refused = await post('/mutate', [review('late', ['s'])], {}, own.port).catch(error => error);
+    expect(refused).toMatchObject({ code: 'ECONNREFUSED' });
+    isHeld = false;
+    asked[0]!.answer();
+    expect(await answer).toMatchObject({ code: 200, headers: { connection: 'close' } });
+    await closed;
+  }, 20_000);
+
+  it('cuts what is not answered in time', async () => {
+    const own = await open();
+    isHeld = true;
+    asked = [];
+    const held = post('/validate', [review('cut', ['s'])], {}, own.port).catch(error => error);
+    await until('it is asked about', () => asked.length > 0);
+    await own.close(50);
+    expect(await held).toMatchObject({ code: 'ECONNRESET' });
+    isHeld = false;
+    asked[0]!.answer();
   });
 });
 

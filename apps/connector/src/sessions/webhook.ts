@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Listen } from '#platform/config/setting-forms';
 import type { Logger } from '#platform/logging/log';
 import { AtOnce } from '../at-once.js';
@@ -34,10 +35,27 @@ export interface WebhookParts {
  * refusal by `failurePolicy: Fail`.
  */
 export class SessionWebhook {
+  private readonly connections = new Set<Socket>();
+  private readonly replies = new Set<ServerResponse>();
+  private whenAnswered = (): void => {};
+
   private constructor(
     private readonly server: Server,
     readonly port: number,
-  ) {}
+  ) {
+    // Below TLS: also those that have not spoken yet.
+    server.on('connection', (socket: Socket) => {
+      this.connections.add(socket);
+      socket.once('close', () => this.connections.delete(socket));
+    });
+    server.on('request', (_, reply: ServerResponse) => {
+      this.replies.add(reply);
+      reply.once('close', () => {
+        this.replies.delete(reply);
+        if (this.replies.size === 0) this.whenAnswered();
+      });
+    });
+  }
 
   static async open(parts: WebhookParts, pair: KeyFile, { host, port }: Listen): Promise<SessionWebhook> {
     const answers = new AtOnce(AT_ONCE);
@@ -46,10 +64,10 @@ export class SessionWebhook {
         .run(() => answer(parts, request))
         .then(
           ({ code, body }) => {
-            // What was not read of the request cannot be told from the next one.
+            // What was not read of the request cannot be told from the next one, and who stops takes no next one.
             const headers = {
               'content-type': 'application/json',
-              ...(request.complete ? {} : { connection: 'close' }),
+              ...(request.complete && server.listening ? {} : { connection: 'close' }),
             };
             reply.writeHead(code, headers).end(JSON.stringify(body));
           },
@@ -70,9 +88,14 @@ export class SessionWebhook {
     this.server.setSecureContext({ ...pair, minVersion: 'TLSv1.2' });
   }
 
-  async close(): Promise<void> {
+  /** Takes no more connections, answers what was asked, and cuts what is left after `graceMs`. */
+  async close(graceMs = 0): Promise<void> {
     const closed = new Promise(resolve => this.server.close(resolve));
-    this.server.closeAllConnections();
+    const answered = new Promise<void>(resolve => {
+      this.whenAnswered = resolve;
+    });
+    if (this.replies.size > 0) await Promise.race([answered, delay(graceMs, undefined, { ref: false })]);
+    for (const socket of this.connections) socket.destroy();
     await closed;
   }
 }

@@ -87,7 +87,9 @@ readinessProbe:
 
 {{/* Endpoints still send new connections for a moment after a pod was told to end: so long it goes on. */}}
 {{- define "trivet.drain" -}}
-{{- $shutdown := divf (.root.Values.config.TRIVET_SHUTDOWN_MS | default "10000" | float64) 1000 -}}
+{{- /* Of a component's own settings first; a connector has no others. */ -}}
+{{- $common := eq .component "connector" | ternary dict .root.Values.config -}}
+{{- $shutdown := divf (.values.env.TRIVET_SHUTDOWN_MS | default $common.TRIVET_SHUTDOWN_MS | default "10000" | float64) 1000 -}}
 {{- if le (.values.terminationGracePeriodSeconds | float64) (addf (.values.drainSeconds | float64) $shutdown) -}}
 {{- fail (printf "%s.terminationGracePeriodSeconds: must be above %s.drainSeconds and TRIVET_SHUTDOWN_MS together, which are %v s" .component .component (addf (.values.drainSeconds | float64) $shutdown)) -}}
 {{- end -}}

@@ -128,6 +128,19 @@ describe('Health', () => {
     expect(await health.readiness()).toMatchObject({ ready: false, state: 'not_ready' });
   });
 
+  it('shows a check that is not required, and is ready without it', async () => {
+    const health = new Health();
+    health.setStarted();
+    health.addCheck('gateways', () => 'no gateway is ready', { isRequired: false });
+    expect(await health.readiness()).toEqual({
+      ready: true,
+      state: 'ready',
+      checks: { gateways: { state: 'failed', reason: 'no gateway is ready' } },
+    });
+    health.addCheck('database', () => 'away');
+    expect(await health.readiness()).toMatchObject({ ready: false, state: 'not_ready' });
+  });
+
   it('refuses two checks of one name', () => {
     const health = new Health();
     health.addCheck('a', () => undefined);

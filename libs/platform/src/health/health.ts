@@ -49,16 +49,17 @@ async function bounded(check: Check, timeoutMs: number): Promise<CheckState> {
  * everything still works. Checks run at once, bounded, and callers that come meanwhile share the answer.
  */
 export class Health {
-  private readonly checks = new Map<string, Check>();
+  private readonly checks = new Map<string, { check: Check; isRequired: boolean }>();
   private readonly followers: ((ready: boolean) => void)[] = [];
   private phase: Phase = 'starting';
   private asking: Promise<Answers> | undefined;
 
   constructor(private readonly checkTimeoutMs = CHECK_TIMEOUT_MS) {}
 
-  addCheck(name: string, check: Check): void {
+  /** @param isRequired false: what it says is shown, and readiness does not depend on it */
+  addCheck(name: string, check: Check, { isRequired = true } = {}): void {
     if (this.checks.has(name)) throw new Error(`two readiness checks named ${name}`);
-    this.checks.set(name, check);
+    this.checks.set(name, { check, isRequired });
   }
 
   /** Is told each answer before whoever asked: nothing else that speaks of readiness lags behind what was said. */
@@ -80,7 +81,9 @@ export class Health {
       this.asking = undefined;
     });
     const { asked, checks } = await this.asking;
-    const passed = Object.values(checks).every(({ state }) => state === 'ok');
+    const passed = Object.entries(checks).every(
+      ([name, { state }]) => state === 'ok' || !this.checks.get(name)!.isRequired,
+    );
     // Checks that were added after the question have not answered it.
     const phase = asked === 'starting' && this.phase === 'running' ? asked : this.phase;
     const state = phase === 'running' ? (passed ? 'ready' : 'not_ready') : phase;
@@ -91,7 +94,7 @@ export class Health {
 
   private async runChecks(): Promise<Answers> {
     const asked = this.phase;
-    const entries = [...this.checks].map(async ([name, check]): Promise<[string, CheckState]> => {
+    const entries = [...this.checks].map(async ([name, { check }]): Promise<[string, CheckState]> => {
       const result = await bounded(check, this.checkTimeoutMs);
       readyCheck.set({ check: name }, result.state === 'ok' ? 1 : 0);
       return [name, result];

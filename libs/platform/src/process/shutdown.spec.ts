@@ -56,6 +56,18 @@ describe('Shutdown', () => {
     expect(lines.filter(line => line.level === 'warn').map(line => line.step)).toEqual(['throws', 'hangs']);
   });
 
+  it('tells a step what is left of the deadline for it', async () => {
+    const { shutdown } = setup(2_000);
+    const told: number[] = [];
+    shutdown.add('later', leftMs => told.push(leftMs));
+    shutdown.add('slow', () => new Promise(resolve => setTimeout(resolve, 100)));
+    shutdown.add('bounded', leftMs => told.push(leftMs), 300);
+    await shutdown.stop('test');
+    expect(told[0]).toBe(300);
+    expect(told[1]).toBeGreaterThan(1_000);
+    expect(told[1]).toBeLessThan(1_910);
+  });
+
   it('leaves a step no more than what is left of the deadline, and forces the exit', async () => {
     const { shutdown, events, exit } = setup(30);
     shutdown.add('never reached in time', () => new Promise(() => {}));

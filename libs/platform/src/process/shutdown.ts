@@ -15,7 +15,7 @@ export interface ShutdownOptions {
 interface Step {
   name: string;
   timeoutMs: number;
-  run: () => unknown;
+  run: (leftMs: number) => unknown;
 }
 
 /**
@@ -39,8 +39,8 @@ export class Shutdown {
     return this.running !== undefined;
   }
 
-  /** Call it right after the part was started. Without `timeoutMs` the step may use what is left of the deadline. */
-  add(name: string, run: () => unknown, timeoutMs = this.options.deadlineMs): void {
+  /** Call it right after the part was started. Without `timeoutMs` the step may use what is left of the deadline; it is told how much. */
+  add(name: string, run: (leftMs: number) => unknown, timeoutMs = this.options.deadlineMs): void {
     this.steps.push({ name, run, timeoutMs });
   }
 
@@ -106,7 +106,7 @@ export class Shutdown {
     });
     const started = performance.now();
     try {
-      const ended = await Promise.race([Promise.resolve().then(run), late]);
+      const ended = await Promise.race([Promise.resolve(allowed).then(run), late]);
       const ms = Math.round(performance.now() - started);
       if (ended !== 'late') this.log.debug({ step: name, ms }, 'stopped a part');
       else {
