@@ -20,12 +20,18 @@ export interface KilledStore<H extends ObjectBackendHarness> {
   changes: Readonly<Record<string, readonly string[]>>;
   /** Writes with what was granted. */
   writeAs(store: H, credentials: Reply, bucket: string): Promise<unknown>;
+  /**
+   * Of a store that is a stand-in, a normal run is killed behind each call alone, where it may have done something that nobody heard
+   * of; before it, as at every store, nothing has happened yet: a long run has those, too.
+   */
+  isStandIn?: true;
   /** False: the harness cannot see what another appliance granted, and what keys open tells it. */
   showsGrants?: false;
   /** What the answer says of keys, where there are any. */
   keyOf?(credentials: Reply): string;
 }
 
+const isLong = process.env.TRIVET_TEST_LONG !== undefined;
 const CHANGES_OF_KEYS = ['access.rotate', 'access.retire'];
 const ROTATION = '{"rotation": {"afterSeconds": 7200, "graceSeconds": 3600}}';
 
@@ -163,7 +169,9 @@ export function describeStoreKills<H extends ObjectBackendHarness>(name: string,
 
     it.each(
       Object.entries(killed.changes).flatMap(([kind, calls]) =>
-        pointsOf(kind, calls, killed.traits).map(point => [kind, point] as const),
+        pointsOf(kind, calls, killed.traits)
+          .filter(point => isLong || !killed.isStandIn || !point.endsWith(':call'))
+          .map(point => [kind, point] as const),
       ),
     )('%s at %s', live);
   });

@@ -6,6 +6,7 @@ describeStoreKills('Google Cloud Storage', {
   open: openGcsHarness,
   appliance: ({ parts }) => ({ backend: 'gcs', store: parts }),
   protocol: 'GCS',
+  isStandIn: true,
   traits: ['issuesKeys', 'late'],
   changes: {
     'bucket.create': ['createBucket'],
