@@ -57,7 +57,7 @@ describe.skipIf(!chromiumPath())('operations in the page', () => {
   });
 
   it.each([
-    ['at a operationAdmin', DESK],
+    ['at a desk', DESK],
     ['on a phone, dark', PHONE_DARK],
   ])('follows a running operation live, %s', async (where, look) => {
     const name = `slow-${where.length}`;
