@@ -119,6 +119,44 @@ describe.skipIf(!chromiumPath())('operations in the page', () => {
     await page.getByText('the rights are back').waitFor();
   });
 
+  it('leads from a stuck operation to the keys of its backend, and to its tenant', async () => {
+    const visitor = await visit();
+    const { page } = visitor;
+    const stuck = await makeStuck(house, 'wrong-key');
+    await visitor.logIn(house.root.admin, `/operations/${stuck}`);
+    const details = page.getByRole('region', { name: 'Details' });
+    await details.getByRole('link', { name: 'default', exact: true }).click();
+    await page.getByRole('heading', { name: 'Tenant default' }).waitFor();
+    await page.goBack();
+    await details.getByRole('link', { name: 'fake', exact: true }).click();
+    await page.getByRole('heading', { name: 'Backend fake' }).waitFor();
+    await page.getByRole('button', { name: 'Change', exact: true }).click();
+    await page.getByRole('dialog', { name: 'Change fake' }).waitFor();
+  });
+
+  it('leads from a volume to its backend, its template and what it is a clone of', async () => {
+    const at = '/tenants/acme/volumes';
+    const origin = idOf(await makeVolume(house, house.acme, 'origin'));
+    const clone = await house.call(house.acme.operator, 'POST', at, {
+      body: { name: 'copy-of-it', source: { volume: origin }, protectionTemplate: 'Retain-30Daily' },
+    });
+    expect(clone.body).toMatchObject({ cloneOf: 'origin' });
+    const visitor = await visit();
+    const { page } = visitor;
+    await visitor.logIn(house.acme.viewer, `${at}/${idOf(clone)}`);
+    const about = page.getByRole('region', { name: 'About' });
+    await about.getByRole('link', { name: 'Retain-30Daily' }).click();
+    await page.getByRole('heading', { name: 'Protection templates' }).waitFor();
+    await page.goBack();
+    await about.getByRole('link', { name: 'local', exact: true }).click();
+    await page.getByRole('heading', { name: 'Backend local' }).waitFor();
+    await page.goBack();
+    await about.getByRole('link', { name: 'origin', exact: true }).click();
+    await page.getByRole('heading', { name: 'Volumes' }).waitFor();
+    await page.getByRole('link', { name: 'origin', exact: true }).click();
+    await page.getByRole('heading', { name: 'origin', exact: true }).waitFor();
+  });
+
   it('ends a stuck operation, or takes it from its worker, only by the name of its resource', async () => {
     const visitor = await visit();
     const { page } = visitor;
