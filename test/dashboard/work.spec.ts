@@ -134,6 +134,26 @@ describe.skipIf(!chromiumPath())('operations in the page', () => {
     await page.getByRole('dialog', { name: 'Change fake' }).waitFor();
   });
 
+  it('leads from what is said of findings to the findings', async () => {
+    const message = 'volume orders-db has no image';
+    await house.query(
+      `INSERT INTO trivet.finding (tenant_id, backend_id, kind, subject, pool, message)
+       VALUES ($1, $2, 'lost_image', 'volume orders-db', 'main', $3)`,
+      [house.acme.id, house.acme.backends.local, message],
+    );
+    const visitor = await visit();
+    const { page } = visitor;
+    await visitor.logIn(house.acme.viewer);
+    const attention = page.getByRole('region', { name: 'Needs attention' });
+    const notice = attention.locator('.notice').filter({ hasText: '1 lost image at backend local' });
+    await notice.getByRole('link').click();
+    await page.getByRole('heading', { name: 'Backend local' }).waitFor();
+    const row = page.getByRole('region', { name: 'Findings' }).getByRole('row').filter({ hasText: 'lost image' });
+    await row.getByText(message).waitFor();
+    expect(await visitor.barriers()).toEqual([]);
+    await house.query("DELETE FROM trivet.finding WHERE subject = 'volume orders-db'");
+  });
+
   it('leads from a volume to its backend, its template and what it is a clone of', async () => {
     const at = '/tenants/acme/volumes';
     const origin = idOf(await makeVolume(house, house.acme, 'origin'));
