@@ -318,6 +318,11 @@ describe('what a person has to look at', () => {
     ])
       expect(whats(all)).toContain(what);
     expect(whats(all)).not.toContain('Pool fine');
+    const foundAt = (backend: string) =>
+      house.call(acme.viewer, 'GET', '/tenants/acme/findings', { query: { backend } });
+    const lost = { backend: 'local', kind: 'lost_image', message: 'volume v has no image' };
+    expect((await foundAt('local')).body.items).toMatchObject([lost]);
+    expect((await foundAt('fake')).body.items).toEqual([]);
     const errors = all.attention.map(({ severity }) => severity);
     expect(errors).toEqual([...errors].sort());
     for (const item of all.attention) for (const text of [item.means, item.todo]) expect(text).not.toBe('');

@@ -145,7 +145,7 @@ describe.skipIf(!chromiumPath())('administration in the page', () => {
   });
 
   it.each([
-    ['at a operationAdmin', DESK],
+    ['at a desk', DESK],
     ['on a phone', PHONE],
   ])('suspends a tenant only by its whole name, %s', async (_, look) => {
     const visitor = await visit(look);
@@ -285,7 +285,7 @@ describe.skipIf(!chromiumPath())('administration in the page', () => {
   });
 
   it.each([
-    ['at a operationAdmin', DESK],
+    ['at a desk', DESK],
     ['on a phone, dark', PHONE_DARK],
   ])(
     'registers a backend by its fields, says which are wrong, and never shows its keys again, %s',
@@ -491,7 +491,7 @@ describe.skipIf(!chromiumPath())('administration in the page', () => {
     });
 
     it.each([
-      ['at a operationAdmin', DESK],
+      ['at a desk', DESK],
       ['on a phone', PHONE],
     ])('shows where a volume changed, as a picture and as a table, %s', async (_, look) => {
       const visitor = await visit(look);

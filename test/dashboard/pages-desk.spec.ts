@@ -1,4 +1,4 @@
 import { DESK } from '#test/dashboard/browser';
 import { describeUsablePages } from '#test/dashboard/usable-pages';
 
-describeUsablePages('a operationAdmin', DESK);
+describeUsablePages('a desk', DESK);

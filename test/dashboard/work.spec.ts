@@ -57,7 +57,7 @@ describe.skipIf(!chromiumPath())('operations in the page', () => {
   });
 
   it.each([
-    ['at a operationAdmin', DESK],
+    ['at a desk', DESK],
     ['on a phone, dark', PHONE_DARK],
   ])('follows a running operation live, %s', async (where, look) => {
     const name = `slow-${where.length}`;
@@ -117,6 +117,64 @@ describe.skipIf(!chromiumPath())('operations in the page', () => {
     await page.locator('.notice').getByText('succeeded').waitFor();
     await page.goto('/audit?action=operation.retry');
     await page.getByText('the rights are back').waitFor();
+  });
+
+  it('leads from a stuck operation to the keys of its backend, and to its tenant', async () => {
+    const visitor = await visit();
+    const { page } = visitor;
+    const stuck = await makeStuck(house, 'wrong-key');
+    await visitor.logIn(house.root.admin, `/operations/${stuck}`);
+    const details = page.getByRole('region', { name: 'Details' });
+    await details.getByRole('link', { name: 'default', exact: true }).click();
+    await page.getByRole('heading', { name: 'Tenant default' }).waitFor();
+    await page.goBack();
+    await details.getByRole('link', { name: 'fake', exact: true }).click();
+    await page.getByRole('heading', { name: 'Backend fake' }).waitFor();
+    await page.getByRole('button', { name: 'Change', exact: true }).click();
+    await page.getByRole('dialog', { name: 'Change fake' }).waitFor();
+  });
+
+  it('leads from what is said of findings to the findings', async () => {
+    const message = 'volume orders-db has no image';
+    await house.query(
+      `INSERT INTO trivet.finding (tenant_id, backend_id, kind, subject, pool, message)
+       VALUES ($1, $2, 'lost_image', 'volume orders-db', 'main', $3)`,
+      [house.acme.id, house.acme.backends.local, message],
+    );
+    const visitor = await visit();
+    const { page } = visitor;
+    await visitor.logIn(house.acme.viewer);
+    const attention = page.getByRole('region', { name: 'Needs attention' });
+    const notice = attention.locator('.notice').filter({ hasText: '1 lost image at backend local' });
+    await notice.getByRole('link').click();
+    await page.getByRole('heading', { name: 'Backend local' }).waitFor();
+    const row = page.getByRole('region', { name: 'Findings' }).getByRole('row').filter({ hasText: 'lost image' });
+    await row.getByText(message).waitFor();
+    expect(await visitor.barriers()).toEqual([]);
+    await house.query("DELETE FROM trivet.finding WHERE subject = 'volume orders-db'");
+  });
+
+  it('leads from a volume to its backend, its template and what it is a clone of', async () => {
+    const at = '/tenants/acme/volumes';
+    const origin = idOf(await makeVolume(house, house.acme, 'origin'));
+    const clone = await house.call(house.acme.operator, 'POST', at, {
+      body: { name: 'copy-of-it', source: { volume: origin }, protectionTemplate: 'Retain-30Daily' },
+    });
+    expect(clone.body).toMatchObject({ cloneOf: 'origin' });
+    const visitor = await visit();
+    const { page } = visitor;
+    await visitor.logIn(house.acme.viewer, `${at}/${idOf(clone)}`);
+    const about = page.getByRole('region', { name: 'About' });
+    await about.getByRole('link', { name: 'Retain-30Daily' }).click();
+    await page.getByRole('heading', { name: 'Protection templates' }).waitFor();
+    await page.goBack();
+    await about.getByRole('link', { name: 'local', exact: true }).click();
+    await page.getByRole('heading', { name: 'Backend local' }).waitFor();
+    await page.goBack();
+    await about.getByRole('link', { name: 'origin', exact: true }).click();
+    await page.getByRole('heading', { name: 'Volumes' }).waitFor();
+    await page.getByRole('link', { name: 'origin', exact: true }).click();
+    await page.getByRole('heading', { name: 'origin', exact: true }).waitFor();
   });
 
   it('ends a stuck operation, or takes it from its worker, only by the name of its resource', async () => {

@@ -82,8 +82,10 @@ export const POOL = noun('pool', 'where block volumes are kept', [
       verb: 'findings',
       route: poolRoutes.findings,
       none: 'nothing was found',
+      filters: { backend: text('name', 'at one backend') },
       columns: {
         KIND: row => row.kind,
+        BACKEND: row => row.backend,
         POOL: row => row.pool,
         SUBJECT: row => row.subject,
         SINCE: row => row.firstSeen,

@@ -95,6 +95,7 @@ describe('doctor on pools', () => {
   it('has a remedy for each kind of finding, and counts what is too much', () => {
     const report = (kind: string, subject: string) => ({
       kind,
+      backend: 'local',
       subject,
       pool: 'default',
       message: 'said by the audit',

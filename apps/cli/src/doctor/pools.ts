@@ -1,15 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import type { FindingReport } from '#storage/block/drift/finding-report';
+import { POOL_MARKS } from '#storage/block/pools/pool-marks';
 import { type BackendReport, type PoolReport, usedShare } from '#storage/block/pools/pool-report';
 import { isLocal, nodesCannotCome, SERVE_NODES, servesNodes } from '#storage/block/pools/portals';
 import { humanBytes } from '../human-bytes.js';
 import { optionsOf } from '../processes/mounts.js';
 import { type Finding, fail, ok, warn } from './check.js';
 
-/** Nothing new is made above it (invariant F3). */
-const FULL = 0.85;
-/** The recycle bin is emptied before its time above it. */
-const CRITICAL = 0.95;
 /** Workers look every few seconds. */
 const STALE_SECONDS = 60;
 /** Of one kind; the rest is a number. */
@@ -34,9 +31,9 @@ export function poolFindings(pool: PoolReport, path: string | undefined): Findin
   const used = `${(share * 100).toFixed(1)} % of ${humanBytes(pool.totalBytes)} used`;
   const makeRoom = 'delete volumes or snapshots, or grow the file system (docs/volumes.md, Pools)';
   const found: Finding[] = [];
-  if (share > CRITICAL) {
+  if (share > POOL_MARKS.full) {
     found.push(fail(name, `${used}; deleted volumes leave the recycle bin before their time`, makeRoom));
-  } else if (share > FULL) found.push(warn(name, `${used}; nothing new is made in it`, makeRoom));
+  } else if (share > POOL_MARKS.filling) found.push(warn(name, `${used}; nothing new is made in it`, makeRoom));
   else found.push(ok(name, `${used}, ${pool.volumes} volumes, marker ${pool.uuid ?? 'unknown'}`));
   if (pool.clone === 'copy') {
     found.push(warn(name, `${path} cannot share blocks: snapshots and clones copy`, 'use a pool on XFS or btrfs'));

@@ -9,7 +9,7 @@ import { Ago } from '../parts/ago';
 import { Copy } from '../parts/copy';
 import { DataTable, Pager } from '../parts/data-table';
 import { FilterBar, type FilterField, useFilters } from '../parts/filters';
-import { To, UnderWay } from '../parts/links';
+import { BackendLink, To, UnderWay } from '../parts/links';
 import { LinkedOperations } from '../parts/operation-list';
 import { Empty, Facts, Loaded, Page, Section } from '../parts/page';
 import { StateBadge } from '../parts/state-badge';
@@ -166,7 +166,7 @@ export function AccessPage() {
                 facts={[
                   ['State', <StateBadge key="state" state={found.state} />],
                   ['Account', found.accountId],
-                  ['Backend', found.backend],
+                  ['Backend', <BackendLink key="backend" tenant={tenant} backend={found.backend} />],
                   ['Buckets', <Grants key="grants" grants={found.grants} />],
                   [
                     'Former key',

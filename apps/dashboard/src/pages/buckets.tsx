@@ -8,7 +8,7 @@ import { Ago } from '../parts/ago';
 import { showBytes } from '../parts/amounts';
 import { Copy } from '../parts/copy';
 import { resourceFields } from '../parts/filters';
-import { ConditionNotice, To, UnderWay } from '../parts/links';
+import { BackendLink, ConditionNotice, To, UnderWay } from '../parts/links';
 import { COMMON, ListPage } from '../parts/list-page';
 import { LinkedOperations } from '../parts/operation-list';
 import { Empty, Facts, Loaded, Page, Section } from '../parts/page';
@@ -89,7 +89,7 @@ export function BucketPage() {
                 facts={[
                   ['State', <StateBadge key="state" state={found.state} />],
                   ['Used', showBytes(found.usedBytes)],
-                  ['Backend', found.backend],
+                  ['Backend', <BackendLink key="backend" tenant={tenant} backend={found.backend} />],
                   ['Origin', found.origin],
                   ['Operation', <UnderWay key="operation" operation={found.operation} />],
                   ['Made', <Ago key="made" at={found.createdAt} />],

@@ -1,5 +1,5 @@
-import { Anchor, Stack } from '@mantine/core';
-import { Link, useParams } from 'react-router';
+import { Stack } from '@mantine/core';
+import { useParams } from 'react-router';
 import type { OperationDetailReply } from '#admin/contract/operations';
 import { call } from '../api/client';
 import { useMay } from '../api/me';
@@ -8,6 +8,7 @@ import { Act } from '../parts/act';
 import { Ago, useNow } from '../parts/ago';
 import { showDuration } from '../parts/amounts';
 import { Copy } from '../parts/copy';
+import { BackendLink, To } from '../parts/links';
 import { ResourceLink } from '../parts/operation-list';
 import { Facts, Loaded, Page, Section } from '../parts/page';
 import { runsOf } from '../parts/runs';
@@ -185,8 +186,13 @@ function Details({ operation }: { operation: OperationDetailReply }) {
       <Facts
         facts={[
           ['Resource', <ResourceLink key="resource" operation={operation} />],
-          ['Tenant', operation.tenant],
-          ['Backend', operation.backend],
+          [
+            'Tenant',
+            <To key="tenant" to={`/tenants/${operation.tenant}`}>
+              {operation.tenant}
+            </To>,
+          ],
+          ['Backend', <BackendLink key="backend" {...operation} />],
           ['Class', operation.class],
           ['Asked for by', operation.actor],
           ['Attempts', operation.attempt],
@@ -217,10 +223,7 @@ function Details({ operation }: { operation: OperationDetailReply }) {
               <ul key="waits" className="plain-list">
                 {waitsFor.map(({ operation: id, kind, slot }) => (
                   <li key={id}>
-                    <Anchor component={Link} to={`/operations/${id}`}>
-                      {kind}
-                    </Anchor>{' '}
-                    ({slot})
+                    <To to={`/operations/${id}`}>{kind}</To> ({slot})
                   </li>
                 ))}
               </ul>

@@ -10,7 +10,7 @@ import { shareOf, showBytes, showCount, showPercent } from '../parts/amounts';
 import { ChangeMap } from '../parts/change-map';
 import { Copy } from '../parts/copy';
 import { Growth, sinceBefore } from '../parts/growth';
-import { ConditionNotice, To, UnderWay } from '../parts/links';
+import { BackendLink, ConditionNotice, To, UnderWay } from '../parts/links';
 import { LinkedOperations } from '../parts/operation-list';
 import { Facts, Loaded, Page, Section } from '../parts/page';
 import { StateBadge } from '../parts/state-badge';
@@ -51,7 +51,7 @@ export function SnapshotPage() {
                     </To>,
                   ],
                   ['Size', showBytes(found.size)],
-                  ['Backend', found.backend],
+                  ['Backend', <BackendLink key="backend" tenant={tenant} backend={found.backend} />],
                   ['Cut', found.cut],
                   ['Taken', <Ago key="taken" at={found.cutAt} />],
                   ['Index of changed blocks', <StateBadge key="index" state={found.index} />],

@@ -10,7 +10,7 @@ import { showBytes } from '../parts/amounts';
 import { Copy } from '../parts/copy';
 import { DataTable } from '../parts/data-table';
 import { Growth } from '../parts/growth';
-import { ConditionNotice, To, UnderWay } from '../parts/links';
+import { BackendLink, ConditionNotice, To, UnderWay } from '../parts/links';
 import { LinkedOperations } from '../parts/operation-list';
 import { Empty, Facts, Loaded, Page, Section } from '../parts/page';
 import { diskSizeOf, SizeInput } from '../parts/size-input';
@@ -37,7 +37,7 @@ export function VolumePage() {
         {found => (
           <Stack gap="md">
             <ConditionNotice condition={found.condition} />
-            <About volume={found} />
+            <About tenant={tenant} volume={found} />
             <Publications tenant={tenant} volume={found.id} />
             <Growth tenant={tenant} volume={found.id} />
             <LinkedOperations tenant={tenant} resource={found.id} />
@@ -48,16 +48,37 @@ export function VolumePage() {
   );
 }
 
-const About = ({ volume }: { volume: VolumeReply }) => (
+const About = ({ tenant, volume }: { tenant: string; volume: VolumeReply }) => (
   <Section title="About">
     <Facts
       facts={[
         ['State', <StateBadge key="state" state={volume.state} />],
         ['Size', `${showBytes(volume.size)} (${volume.size} bytes)`],
-        ['Backend', `${volume.backend} / ${volume.pool}${volume.folder ? ` / ${volume.folder}` : ''}`],
+        [
+          'Backend',
+          <span key="backend">
+            <BackendLink tenant={tenant} backend={volume.backend} />
+            {` / ${volume.pool}${volume.folder ? ` / ${volume.folder}` : ''}`}
+          </span>,
+        ],
         ['Space', volume.thick ? 'reserved' : 'as it is written'],
-        ['Protection', volume.protectionTemplate],
-        ['Clone of', volume.cloneOf],
+        [
+          'Protection',
+          volume.protectionTemplate && (
+            <To key="template" to={`/tenants/${tenant}/protection-templates`}>
+              {volume.protectionTemplate}
+            </To>
+          ),
+        ],
+        [
+          'Clone of',
+          // By its name, which is what is known of it: it may be gone.
+          volume.cloneOf && (
+            <To key="origin" to={`/tenants/${tenant}/volumes?search=${encodeURIComponent(volume.cloneOf)}`}>
+              {volume.cloneOf}
+            </To>
+          ),
+        ],
         ['Serial number', volume.serialNumber],
         ['Operation', <UnderWay key="operation" operation={volume.operation} />],
         volume.binnedUntil !== null && ['Deleted for good', <Ago key="until" at={volume.binnedUntil} />],

@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { readBytes, shareOf, showAgo, showBytes, showDuration, showPercent } from './amounts';
+import { POOL_MARKS } from '#storage/block/pools/pool-marks';
+import { MARKS, readBytes, shareOf, showAgo, showBytes, showDuration, showPercent } from './amounts';
 
 describe('amounts', () => {
+  it('are much, and too much, from where pools are', () => {
+    expect(MARKS).toEqual(POOL_MARKS);
+  });
+
   it.each([
     ['0', '0 B'],
     ['1023', '1023 B'],

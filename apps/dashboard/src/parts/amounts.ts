@@ -1,5 +1,8 @@
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
 
+/** As of pools (POOL_MARKS): from where it is much, and too much. */
+export const MARKS = { filling: 0.85, full: 0.95 } as const;
+
 /** Decimal text of bytes for people: three digits and a unit of 1024. */
 export function showBytes(text: string | number | bigint | null | undefined): string {
   if (text === null || text === undefined || text === '') return '–';

@@ -1,4 +1,5 @@
 import type { ReactNode } from 'react';
+import { MARKS } from './amounts';
 
 export interface Bar {
   key: string;
@@ -53,7 +54,7 @@ export function TrendBars({ bars, label, height = 64 }: { bars: readonly Bar[]; 
 
 /** How full something is, with the words for it. */
 export function Meter({ share, label, children }: { share: number; label: string; children?: ReactNode }) {
-  const tone = share >= 0.95 ? 'meter-bad' : share >= 0.8 ? 'meter-warn' : 'meter-good';
+  const tone = share > MARKS.full ? 'meter-bad' : share > MARKS.filling ? 'meter-warn' : 'meter-good';
   const percent = Math.round(share * 100);
   return (
     <div className="meter-line">

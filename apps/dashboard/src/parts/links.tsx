@@ -9,6 +9,10 @@ export const To = ({ to, children }: { to: string; children: ReactNode }) => (
   </Anchor>
 );
 
+export const BackendLink = ({ tenant, backend }: { tenant: string; backend: string }) => (
+  <To to={`/tenants/${tenant}/backends/${encodeURIComponent(backend)}`}>{backend}</To>
+);
+
 /** To the operation that is under way for an object. */
 export const UnderWay = ({ operation }: { operation: string | null }) =>
   operation ? <To to={`/operations/${operation}`}>under way</To> : <>–</>;

@@ -26,6 +26,7 @@ export type PoolReply = z.output<typeof pool>;
 export const finding = z
   .object({
     kind: z.string().meta({ examples: ['orphan_image'] }),
+    backend: name,
     pool: z.string(),
     subject: z.string(),
     message: z.string(),
@@ -99,8 +100,12 @@ export const poolRoutes = {
     summary: 'What does not fit together: images without a volume, volumes without an image; the first 1000',
     access: { scope: 'tenant', role: 'viewer' },
     params: ofTenant,
+    query: z.strictObject({ backend: name.optional() }),
     status: 200,
     reply: z.object({ items: z.array(finding) }),
-    examples: [{ name: 'all', params: { tenant: '{tenant}' } }],
+    examples: [
+      { name: 'all', params: { tenant: '{tenant}' } },
+      { name: 'of one backend', params: { tenant: '{tenant}' }, query: { backend: '{poolBackend}' } },
+    ],
   }),
 };

@@ -3,6 +3,7 @@ import type { Load } from '#operations/administration/operation-load';
 import type { StuckCause, StuckCauses } from '#operations/administration/stuck-causes';
 import type { QueueView, StorageHostView, TaskView, WorkerView } from '#operations/workers/worker-directory';
 import type { Conditions } from '#storage/backends/condition-report';
+import { POOL_MARKS } from '#storage/block/pools/pool-marks';
 import { silenceOf } from '#storage/shared/backend-health';
 
 export type Attention = OverviewReply['attention'][number];
@@ -26,8 +27,6 @@ export interface Seen {
   certificate: { path: string; until: Date } | undefined;
 }
 
-/** Beyond it, what is promised soon does not fit any more. */
-const FULL = { warning: 0.9, error: 0.97 };
 const CERTIFICATE_MS = 14 * 86_400_000;
 
 const LIST: Readonly<Record<'volume' | 'snapshot' | 'bucket', string>> = {
@@ -173,11 +172,14 @@ function ofBackends({ backends, pools, findings }: Conditions): Item[] {
         todo: 'Mount what belongs there; see TrivetPoolDown in the runbook.',
         link,
       });
-    else if (share >= FULL.warning)
+    else if (share > POOL_MARKS.filling)
       items.push({
-        severity: share >= FULL.error ? 'error' : 'warning',
+        severity: share > POOL_MARKS.full ? 'error' : 'warning',
         what: `Pool ${pool.pool} of backend ${pool.backend}, tenant ${pool.tenant}, is ${Math.floor(share * 100)} % full.`,
-        means: 'Above 95 % the recycle bin is emptied before its time; when it is full, writes of hosts fail.',
+        means:
+          share > POOL_MARKS.full
+            ? `Above ${percentOf(POOL_MARKS.full)} the recycle bin is emptied before its time; when it is full, writes of hosts fail.`
+            : `Above ${percentOf(POOL_MARKS.filling)} nothing new is made in it, and its protection templates are paused.`,
         todo: 'Enlarge it, delete snapshots and volumes, or make new volumes elsewhere.',
         link,
       });
@@ -290,6 +292,7 @@ const ofResources = ({ resources }: Conditions): Item[] =>
     link: `/tenants/${tenant}/${LIST[kind]}`,
   }));
 
+const percentOf = (part: number): string => `${Math.round(part * 100)} %`;
 const count = (found: number, what: string): string => `${found} ${what}${found === 1 ? '' : 's'}`;
 const waiting = (found: number, which = ''): string =>
   `${count(found, 'operation')}${which} ${found === 1 ? 'waits' : 'wait'}`;

@@ -40,7 +40,7 @@ export class PoolsController {
 
   @Serves(poolRoutes.findings)
   async findings(@Call() call: AdminCall<typeof poolRoutes.findings>): Promise<{ items: FindingReply[] }> {
-    const found = await reportFindings(this.database, call.tenant.id, MOST_FINDINGS);
+    const found = await reportFindings(this.database, call.tenant.id, MOST_FINDINGS, call.query.backend);
     const items = found.map(({ firstSeen, lastSeen, ...rest }) => ({
       ...rest,
       firstSeen: firstSeen.toISOString(),

@@ -3,10 +3,8 @@ import type { Tx } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import { StorageError } from '#platform/errors';
 import type { BlockCaller } from '#storage/block/block-storage';
+import { POOL_MARKS } from '#storage/block/pools/pool-marks';
 import { type BackendState, notTaking } from '#storage/shared/backend-state';
-
-/** Above this part of a pool nothing new is made in it (invariant F3). */
-const FULL_AT = 0.85;
 
 /** Whose pool it is; the background has no caller. */
 export type PoolOwner = Pick<BlockCaller, 'tenantId' | 'backendId'>;
@@ -140,7 +138,7 @@ async function roomOf(tx: Tx, { tenantId, backendId }: PoolOwner, pool: string, 
   if (room.state === 'down')
     throw new StorageError('unavailable', `${resource} is down: ${room.reason ?? 'no reason known'}`, { resource });
   const used = Number(room.usedBytes) / Number(room.totalBytes);
-  if (!(used <= FULL_AT)) {
+  if (!(used <= POOL_MARKS.filling)) {
     const [bin] = await tx.query<{ volumes: number }>(BINNED, [tenantId, backendId, pool]);
     const deleted =
       bin!.volumes > 0
@@ -148,7 +146,7 @@ async function roomOf(tx: Tx, { tenantId, backendId }: PoolOwner, pool: string, 
         : '';
     throw new StorageError(
       'resource_exhausted',
-      `insufficient storage space: ${resource} is ${percent(used)} used, and nothing new is made above ${percent(FULL_AT)}; ` +
+      `insufficient storage space: ${resource} is ${percent(used)} used, and nothing new is made above ${percent(POOL_MARKS.filling)}; ` +
         `what helps: ${deleted}delete volumes or snapshots, or a larger pool`,
       { resource },
     );

@@ -5,6 +5,7 @@ import { sql } from '#platform/database/sql';
 import { isStorageError } from '#platform/errors';
 import { createLogger } from '#platform/logging/log';
 import { eachBlockBackend } from '#storage/block/pools/block-backends';
+import { POOL_MARKS } from '#storage/block/pools/pool-marks';
 import { MERE_ANCHOR, NEEDED } from '#storage/block/snapshots/kept-images';
 import { beginRelease } from '#storage/block/snapshots/release-snapshot';
 import { KEPT } from '#storage/block/volumes/snapshot-conditions';
@@ -14,8 +15,7 @@ const log = createLogger('snapshots');
 
 /** Looked at in a round, of a backend. */
 const PORTION = 100;
-/** Beyond it anchors are given up, oldest first (invariant F3); a few at a time, until the pool says that it was enough. */
-const FULL_SHARE = 0.95;
+/** Of anchors of a full pool at a time, oldest first, until the pool says that it was enough. */
 const FORCED = 5;
 
 /** By the index of those that are kept, some of them at a time: most are anchors for as long as their volume lives. */
@@ -94,7 +94,7 @@ export class ImageReleaser implements PeriodicTask {
       const { kept, anchors } = await this.database.withTenant(tenantId, async tx => {
         await tx.query(FORGET, [tenantId, backendId]);
         await tx.query(UNPIN, [tenantId]);
-        const crowded = await tx.query(CROWDED, [tenantId, backendId, FULL_SHARE]);
+        const crowded = await tx.query(CROWDED, [tenantId, backendId, POOL_MARKS.full]);
         return {
           kept: await tx.query<Kept>(FIND, [tenantId, backendId, volumeId, cut, PORTION]),
           anchors:
@@ -104,7 +104,7 @@ export class ImageReleaser implements PeriodicTask {
                   tenantId,
                   backendId,
                   FORCED,
-                  FULL_SHARE,
+                  POOL_MARKS.full,
                 ]),
         };
       });

@@ -11,6 +11,7 @@ import { isUuid } from '#platform/uuid';
 import { eachBlockBackend, type RegisteredBlockBackend } from '#storage/block/pools/block-backends';
 import { reserve } from '#storage/block/pools/pool-capacity';
 import { poolsElsewhere } from '#storage/block/pools/pool-homes';
+import { POOL_MARKS } from '#storage/block/pools/pool-marks';
 import { protectByGroup } from '#storage/block/protection/protect';
 import { deleteVolume } from '#storage/block/volumes/delete-volume';
 import { deletionOf } from '#storage/block/volumes/volume-deletion';
@@ -20,8 +21,6 @@ import type { BlockDirectory } from '#storage/shared/backend-directory';
 const log = createLogger('recycle-bin');
 
 const PORTION = 50;
-/** Beyond it the bin is emptied before its time, oldest first, as far as needed (invariant F3). */
-const FULL_SHARE = 0.95;
 /** Until a removal is in the pool's figures: btrfs gives blocks back at its next commit, and those are 30 s apart. */
 const SETTLE_MS = 40_000;
 const INSPECT_MS = 5_000;
@@ -146,7 +145,7 @@ export class RecycleBin implements PeriodicTask {
       for (const volume of due) if (!signal.aborted) await this.remove(backend, volume);
       // Only then: what is due may be enough.
       const crowded = await this.database.withTenant(tenantId, tx =>
-        tx.query<CrowdedPool>(CROWDED, [tenantId, backendId, FULL_SHARE]),
+        tx.query<CrowdedPool>(CROWDED, [tenantId, backendId, POOL_MARKS.full]),
       );
       const elsewhere = await (crowded.length > 0 ? poolsElsewhere(this.database, backend, this.host) : new Set());
       for (const pool of crowded)
