@@ -135,7 +135,7 @@ const FOLDERS = {
     ['main'],
     ['commands'],
     ['upgrade'],
-    ['doctor', 'state-backup'],
+    ['doctor', 'state-backup', 'verbs'],
     ['backend-states', 'import', 'operator', 'testing'],
     ['backup', 'demo', 'supervisor'],
     ['chart', 'csp'],

@@ -1,11 +1,7 @@
 import { createInterface } from 'node:readline/promises';
-import { flag } from '../command-line/command.js';
 import { LauncherError } from '../home.js';
 import { EXIT } from './api-error.js';
 import { printable } from './output.js';
-
-/** Of a command that takes away what cannot be had back. */
-export const YES = flag('without a question; needed where nobody sits at a terminal');
 
 /** Throws unless somebody says yes. `what`: all that goes. */
 export async function confirm(what: string, yes: boolean | undefined): Promise<void> {

@@ -1,4 +1,4 @@
-import type { Offer, Offers } from './completion.js';
+import type { Offer, Offers } from './completion-offers.js';
 
 /** What fits at the cursor: the words before it are NOUN VERB ..., `before` is the one right before it. */
 const WORDS = '_trivet_offer';

@@ -1,4 +1,4 @@
-import type { Offer, Offers } from './completion.js';
+import type { Offer, Offers } from './completion-offers.js';
 
 /** Fish offers what the function prints: words, and files and folders that it finds itself. */
 export const fishScript = ({ nouns, values, options }: Offers): string =>

@@ -2,23 +2,10 @@ import type { Table } from './command.js';
 import { type Command, flagOf } from './command.js';
 import { posixScript } from './completion-bash-zsh.js';
 import { fishScript } from './completion-fish.js';
+import type { Offer, Offers } from './completion-offers.js';
 import { verbsOf } from './find.js';
 
 type Shell = 'bash' | 'zsh' | 'fish';
-
-/** What is offered behind the words that the pattern matches, in which * is anything; f: files, d: folders. */
-export interface Offer {
-  behind: string;
-  words: readonly string[];
-  files?: string;
-}
-
-/** By the words at the cursor, the first that fits: NOUN VERB, an option that wants its value, and the options. */
-export interface Offers {
-  nouns: readonly Offer[];
-  values: readonly Offer[];
-  options: readonly Offer[];
-}
 
 /** A script that completes nouns, verbs, options, and values that are one of some, or a file or folder. */
 export function completionScript(table: Table, shell: Shell): string {

@@ -2,11 +2,12 @@ import { bucketRoutes } from '#admin/contract/buckets';
 import type { ReplyOf } from '#admin/contract/route';
 import type { ApiClient } from '../api/api-client.js';
 import { idOf } from '../api/by-name.js';
-import { confirm, YES } from '../api/confirm.js';
+import { confirm } from '../api/confirm.js';
 import { facts, showOne } from '../api/output.js';
 import { noun, one, text } from '../command-line/command.js';
 import { humanBytes } from '../human-bytes.js';
 import { listing, ofTenant } from './api-commands.js';
+import { YES } from './options.js';
 import { removeOne } from './remove-one.js';
 
 type Bucket = ReplyOf<typeof bucketRoutes.get>;

@@ -13,6 +13,9 @@ export const OF_TENANT = {
   ...OVER_API,
 };
 
+/** Of a command that takes away what cannot be had back. */
+export const YES = flag('without a question; needed where nobody sits at a terminal');
+
 /** Names a thing that is there. */
 export const NAME = one('as it is listed');
 /** Names a new one. */

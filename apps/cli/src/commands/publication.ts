@@ -1,12 +1,12 @@
 import { hostRoutes, publicationRoutes, volumeRoutes } from '#admin/contract/volumes';
 import type { ApiClient } from '../api/api-client.js';
 import { idOf } from '../api/by-name.js';
-import { confirm, YES } from '../api/confirm.js';
+import { confirm } from '../api/confirm.js';
 import { operationIn, PATIENCE_S, saidOf } from '../api/goes-on.js';
 import { ago, listed, showOne, showPage } from '../api/output.js';
 import { noun, one, text } from '../command-line/command.js';
 import { ofTenant } from './api-commands.js';
-import { limit } from './options.js';
+import { limit, YES } from './options.js';
 
 export const PUBLICATION = noun('publication', 'which host may reach which volume', [
   ofTenant('list', 'all of a tenant, or of one volume or host', '--volume data --tenant acme', {

@@ -1,13 +1,13 @@
 import { type SnapshotReply, snapshotRoutes, volumeRoutes } from '#admin/contract/volumes';
 import type { ApiClient } from '../api/api-client.js';
 import { idOf } from '../api/by-name.js';
-import { confirm, YES } from '../api/confirm.js';
+import { confirm } from '../api/confirm.js';
 import { operationIn, PATIENCE_S, saidOf } from '../api/goes-on.js';
 import { ago, facts, listed, showOne, showPage } from '../api/output.js';
 import { command, flag, initially, noun, one, text } from '../command-line/command.js';
 import { humanBytes } from '../human-bytes.js';
 import { ofTenant } from './api-commands.js';
-import { limit, OVER_CSP } from './options.js';
+import { limit, OVER_CSP, YES } from './options.js';
 import { removeOne } from './remove-one.js';
 
 const snapshot = one('its name or id, as `snapshot list` shows it');

@@ -1,12 +1,12 @@
 import { ROLES } from '#admin/contract/route';
 import { type UserReply, userRoutes } from '#admin/contract/users';
 import { EXIT } from '../api/api-error.js';
-import { confirm, YES } from '../api/confirm.js';
+import { confirm } from '../api/confirm.js';
 import { facts, showOne } from '../api/output.js';
 import { type Command, choice, flag, text } from '../command-line/command.js';
 import { LauncherError } from '../home.js';
 import { ofTenant } from './api-commands.js';
-import { NAME } from './options.js';
+import { NAME, YES } from './options.js';
 import { removeOne } from './remove-one.js';
 
 /** What the API alone does with a user; passwords and states go without a gateway, too. */

@@ -2,14 +2,14 @@ import { type VolumeReply, volumeRoutes } from '#admin/contract/volumes';
 import type { ApiClient } from '../api/api-client.js';
 import { EXIT } from '../api/api-error.js';
 import { idOf } from '../api/by-name.js';
-import { confirm, YES } from '../api/confirm.js';
+import { confirm } from '../api/confirm.js';
 import { operationIn, PATIENCE_S, saidOf } from '../api/goes-on.js';
 import { facts, showOne } from '../api/output.js';
 import { type Command, flag, initially, needed, one, parsed, text } from '../command-line/command.js';
 import { LauncherError } from '../home.js';
 import { humanBytes } from '../human-bytes.js';
 import { ofTenant } from './api-commands.js';
-import { readSize } from './options.js';
+import { readSize, YES } from './options.js';
 import { removeOne } from './remove-one.js';
 import { snapshotIdOf } from './snapshot.js';
 
