@@ -113,6 +113,40 @@ describe('a host by the admin API', () => {
   });
 });
 
+describe('operations of what hangs on an object', () => {
+  it('are found by the volume and by the host, whoever else has some', async () => {
+    const host = await putHost(house.acme, 'related');
+    const volume = idOf(await makeVolume(house, house.acme, 'related-1'));
+    const other = idOf(await makeVolume(house, house.acme, 'related-2'));
+    await publish(house.acme, volume, 'related');
+    for (const of of [volume, other]) {
+      const body = { volume: of, name: 'monday' };
+      expect((await house.call(house.acme.operator, 'POST', '/tenants/acme/snapshots', { body })).status).toBe(201);
+    }
+    const kinds = async (query: Record<string, string>, who = house.acme.viewer) => {
+      const reply = await house.call(who, 'GET', '/operations', { query });
+      expect(reply.status, JSON.stringify(reply.body)).toBe(200);
+      // The index of a snapshot comes by itself, in its own time.
+      return reply.body.items
+        .map(({ kind }: { kind: string }) => kind)
+        .filter((kind: string) => kind !== 'changes.index');
+    };
+    const all = ['snapshot.create', 'volume.publish', 'volume.create'];
+    expect(await kinds({ related: volume })).toEqual(all);
+    expect(await kinds({ related: volume, sort: 'createdAt' })).toEqual([...all].reverse());
+    expect(await kinds({ related: volume, kind: 'volume', state: 'succeeded' })).toEqual(all.slice(1));
+    expect(await kinds({ related: volume, kind: 'volume', limit: '1' })).toEqual(['volume.publish']);
+    expect(await kinds({ related: other })).toEqual(['snapshot.create', 'volume.create']);
+    expect(await kinds({ related: host })).toEqual(['volume.publish']);
+    expect(await kinds({ related: volume, tenant: 'acme' }, house.root.viewer)).toEqual(all);
+    // Another tenant has no such object.
+    expect(await kinds({ related: volume }, house.beta.viewer)).toEqual([]);
+    const nowhere = await house.call(house.root.viewer, 'GET', '/operations', { query: { related: volume } });
+    expect(nowhere.status).toBe(400);
+    expect(nowhere.body.errors[0].pointer).toBe('/query/tenant');
+  });
+});
+
 describe('a publication by the admin API', () => {
   it('is found by its volume and its host, and ended at the host', async () => {
     const host = await putHost(house.acme, 'reader');

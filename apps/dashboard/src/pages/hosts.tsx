@@ -87,7 +87,7 @@ export function HostPage() {
             <Section title="Volumes that it may reach">
               <PublicationList tenant={tenant} query={{ host: found.id }} />
             </Section>
-            <LinkedOperations tenant={tenant} resource={found.id} />
+            <LinkedOperations tenant={tenant} resource={found.id} related />
           </Stack>
         )}
       </Loaded>

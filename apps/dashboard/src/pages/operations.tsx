@@ -31,10 +31,12 @@ const ofAppliance: FilterField = { name: 'tenant', label: 'Tenant' };
 export function OperationsPage() {
   const me = useMe();
   const shown = me.appliance ? [...fields.slice(0, 4), ofAppliance, ...fields.slice(4)] : fields;
-  const filters = useFilters(shown.map(({ name }) => name));
+  // Pages of volumes and hosts lead here with it; nobody types it.
+  const filters = useFilters([...shown.map(({ name }) => name), 'related']);
   const list = useRead('/operations', { query: { ...(filters.query as object), limit: 50 } });
   return (
     <Page title="Operations">
+      {filters.get('related') && <p className="dimmed">Of one object, and of what hangs on it.</p>}
       <FilterBar filters={filters} fields={shown} />
       <Loaded read={{ ...list, data: list.data?.data }}>
         {({ items, next }) => (

@@ -40,7 +40,7 @@ export function VolumePage() {
             <About tenant={tenant} volume={found} />
             <Publications tenant={tenant} volume={found.id} />
             <Growth tenant={tenant} volume={found.id} />
-            <LinkedOperations tenant={tenant} resource={found.id} />
+            <LinkedOperations tenant={tenant} resource={found.id} related />
           </Stack>
         )}
       </Loaded>

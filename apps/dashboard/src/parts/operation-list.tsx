@@ -94,9 +94,17 @@ export function OperationTable({ rows, label, none = 'No operation matches.' }: 
   );
 }
 
+interface LinkedProps {
+  tenant: string;
+  resource: string;
+  /** Other things hang on it, and what was done to those is shown, too. */
+  related?: boolean;
+}
+
 /** What was done to one resource. */
-export function LinkedOperations({ tenant, resource }: { tenant: string; resource: string }) {
-  const read = useRead('/operations', { query: { tenant, resource, limit: 20 } });
+export function LinkedOperations({ tenant, resource, related }: LinkedProps) {
+  const filter = related ? 'related' : 'resource';
+  const read = useRead('/operations', { query: { tenant, [filter]: resource, limit: 20 } });
   return (
     <Section title="Operations">
       <Loaded read={{ ...read, data: read.data?.data }}>
@@ -108,7 +116,7 @@ export function LinkedOperations({ tenant, resource }: { tenant: string; resourc
               none="No operation of it is known: nothing was done to it, or that was long ago."
             />
             {next && (
-              <Anchor component={Link} to={`/operations?tenant=${tenant}&resource=${resource}`}>
+              <Anchor component={Link} to={`/operations?tenant=${tenant}&${filter}=${resource}`}>
                 All of them
               </Anchor>
             )}

@@ -132,6 +132,10 @@ export const operationRoutes = {
       tenant: tenantName.optional(),
       backend: name.optional(),
       resource: name.optional().meta({ description: 'Id or name of what it is about' }),
+      related: id.optional().meta({
+        description:
+          'Id of a volume or host: what was done to it, to its publications that there are, and to its newest snapshots. Administrators of the appliance name the tenant, too.',
+      }),
       error: z.string().max(64).optional().meta({ description: 'Kind of the last error' }),
       since: time.optional(),
       until: time.optional(),

@@ -16,7 +16,9 @@ import { OperationAdmin } from '#operations/administration/operation-admin';
 import type { OperationAction, OperationDetail, OperationEventRow } from '#operations/administration/operation-detail';
 import type { OperationFilter, OperationRow } from '#operations/administration/operation-list';
 import { WorkerDirectory } from '#operations/workers/worker-directory';
+import { Database } from '#platform/database/database';
 import type { PageRequest } from '#platform/database/keyset';
+import { relatedTo } from '#storage/block/related-objects';
 import { auditWrite } from '#tenancy/audit-log/audit-log';
 import { Names } from '#tenancy/names';
 import { Tenants } from '#tenancy/tenants/tenants';
@@ -31,12 +33,25 @@ export class OperationsController {
     private readonly operationAdmin: OperationAdmin,
     private readonly names: Names,
     private readonly workers: WorkerDirectory,
+    private readonly database: Database,
   ) {}
 
   @Serves(operationRoutes.list)
   async list(@Call() call: AdminCall<typeof operationRoutes.list>) {
     const { operationAdmin, names } = this;
-    const { limit: _limit, cursor: _cursor, sort, tenant, backend, state, since, until, stuck, ...asked } = call.query;
+    const {
+      limit: _limit,
+      cursor: _cursor,
+      sort,
+      tenant,
+      backend,
+      state,
+      since,
+      until,
+      stuck,
+      related,
+      ...asked
+    } = call.query;
     const scope = await scopeOf(call, this.tenants, tenant);
     const filter: OperationFilter = { ...asked };
     if (state) filter.states = state;
@@ -44,6 +59,13 @@ export class OperationsController {
     if (until) filter.until = new Date(until);
     if (stuck) filter.stuck = stuck === 'true';
     if (backend !== undefined) filter.backendIds = await names.backendsNamed(backend, scope.tenantId);
+    if (related !== undefined) {
+      if (scope.tenantId === undefined) {
+        const message = 'related wants the tenant whose object that is';
+        throw new Refusal('invalid_argument', `/query/tenant: ${message}`, [{ pointer: '/query/tenant', message }]);
+      }
+      filter.resourceIds = await relatedTo(this.database, scope.tenantId, related);
+    }
     if (scope.tenantId === undefined) filter.everyTenant = await names.everyTenant();
     const read = async (request: PageRequest) => {
       const { rows, next } = await operationAdmin.list(scope, filter, request, { descending: sort === '-createdAt' });

@@ -50,6 +50,19 @@ it.each<[string, OperationFilter]>([
       }
 });
 
+it('a page of what hangs on an object begins with its index, in no order that another one has', async () => {
+  let asked = '';
+  const read: Read = async ({ text }) => {
+    asked = text;
+    return [];
+  };
+  const filter = { tenantId: TENANT, resourceIds: [EARLY, LATE], kind: 'volume', states: ['failed' as const] };
+  await listOperations(read, kinds, filter, { limit: 10 }, { descending: true });
+  expect(asked).toMatch(/AS line\(resource\), LATERAL \(SELECT \* FROM trivet\.operation o WHERE .*OFFSET 0\)/);
+  expect(asked).toContain('o.resource_id = line.resource');
+  expect(asked).not.toContain('o.tenant_id, o.id');
+});
+
 it('the bounds are the narrowest ones, an hour beyond the times since clocks differ', async () => {
   const filter = { tenantId: TENANT, since, until };
   const earliest = new Date(since.getTime() - 3_600_000).getTime().toString(16).padStart(12, '0');

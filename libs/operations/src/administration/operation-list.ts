@@ -21,6 +21,8 @@ export interface OperationFilter {
   backendIds?: readonly string[];
   /** Id or name of what it is about. */
   resource?: string;
+  /** Ids of what it is about: one of these. */
+  resourceIds?: readonly string[];
   /** Kind of the last error. */
   error?: string;
   /** Of the acceptance: from, and before. */
@@ -148,10 +150,24 @@ class Walk {
   private readonly besides: string[] = [];
   private readonly from: string;
   private ordered: 'kind' | 'tenant_id' | undefined;
+  /** In lines without an order of their own: of each object all that is known is little. */
+  private readonly isWhole: boolean;
 
   constructor(
     kinds: OperationKinds,
-    { tenantId, everyTenant, states, kind, backendIds, resource, error, since, until, stuck }: OperationFilter,
+    {
+      tenantId,
+      everyTenant,
+      states,
+      kind,
+      backendIds,
+      resource,
+      resourceIds,
+      error,
+      since,
+      until,
+      stuck,
+    }: OperationFilter,
     after: string | undefined,
     private readonly descending: boolean,
     private readonly portion: number,
@@ -176,11 +192,12 @@ class Walk {
                 ? CANCELLED
                 : undefined;
     // Of those that are many over all tenants each has an index of its own: row security is no condition of the others.
-    const hasOwn = !telling || telling === FAILED || telling === CANCELLED;
+    this.isWhole = resourceIds !== undefined;
+    const hasOwn = !this.isWhole && (!telling || telling === FAILED || telling === CANCELLED);
     if (telling) along.push(hasOwn && tenantId === undefined ? overAll(telling) : telling);
     const tenants = tenantId === undefined ? everyTenant : [tenantId];
     const lines = (tenants?.length ?? 0) * ((named?.length ?? 0) + 1);
-    const byKind = !telling && named && !backendIds && lines > 0 && lines <= MOST_LINES;
+    const byKind = !this.isWhole && !telling && named && !backendIds && lines > 0 && lines <= MOST_LINES;
     if (byKind) along.push('o.tenant_id = line.tenant', ...this.within('kind', 'line.kind', bounds));
     else {
       const own = tenantId === undefined ? undefined : `${this.value(tenantId)}::uuid`;
@@ -198,6 +215,11 @@ class Walk {
     if (backendIds) besides.push(`o.backend_id = ANY (${this.value(backendIds)}::uuid[])`);
     if (error !== undefined) besides.push(`o.error ->> 'kind' = ${this.value(error)}`);
     if (stuck !== undefined) besides.push(stuck ? STUCK : `NOT ${STUCK}`);
+    if (this.isWhole) {
+      along.push('o.resource_id = line.resource', ...besides.splice(0));
+      this.from = `unnest(${this.value(resourceIds)}::uuid[]) AS line(resource), LATERAL`;
+      return;
+    }
     this.from = byKind
       ? `(SELECT tenant, kind FROM unnest(${this.value(tenants)}::uuid[]) AS tenant,
             unnest(${this.value([...named, kind])}::text[]) AS kind GROUP BY 1, 2) AS line, LATERAL`
@@ -212,7 +234,9 @@ class Walk {
     const direction = this.descending ? 'DESC' : 'ASC';
     const fitting = (those: string) => `${those} ORDER BY o.id ${direction} LIMIT ${Math.trunc(limit)}`;
     if (besides.length === 0) {
-      const first = `(SELECT * FROM trivet.operation o ${where} ${order} LIMIT ${Math.trunc(limit)})`;
+      // An OFFSET keeps the order of the page out of it: the planner would walk along the index of ids for it.
+      const few = this.isWhole ? 'OFFSET 0' : `${order} LIMIT ${Math.trunc(limit)}`;
+      const first = `(SELECT * FROM trivet.operation o ${where} ${few})`;
       return [sql('', `SELECT ${COLUMNS}, NULL AS "end" ${fitting(`FROM ${from} ${first} AS o`)}`), this.values];
     }
     return [
