@@ -83,7 +83,7 @@ const FOLDERS = {
   'libs/storage/src/block': [
     ['block.module'],
     ['block-storage-service', 'block-operations', 'block-background'],
-    ['drift', 'schedules', 'groups', 'sessions'],
+    ['drift', 'schedules', 'groups', 'sessions', 'related-objects'],
     ['publications', 'snapshots'],
     ['volumes'],
     ['hosts', 'export-leases'],
