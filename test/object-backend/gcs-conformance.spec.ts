@@ -3,6 +3,7 @@ import { CreateMultipartUploadCommand } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { describeObjectBackend } from '#backends/conformance/object-backend.conformance';
 import { failsWith, none, plain } from '#backends/conformance/object-world';
+import { Refusal } from '#test/fakes/gcs/gcs-project';
 import { type GcsHarness, openGcsHarness } from '#test/object-backend/gcs-harness';
 
 describeObjectBackend('gcs', openGcsHarness, {
@@ -57,6 +58,21 @@ describe('a bucket of Google Cloud Storage', () => {
     } finally {
       gcs.project.withheld.clear();
     }
+  });
+
+  it('that was made is not taken for somebody else’s when nobody can look at it', async () => {
+    const ref = newRef();
+    await gcs.backend.createBucket(ref, plain(), none());
+    const bucketOf = gcs.project.bucket.bind(gcs.project);
+    gcs.project.bucket = () => {
+      throw new Refusal(503, 'backendError');
+    };
+    try {
+      await failsWith(gcs.backend.createBucket(ref, plain(), none()), 'unavailable');
+    } finally {
+      gcs.project.bucket = bucketOf;
+    }
+    await gcs.backend.createBucket(ref, plain(), none());
   });
 
   it('keeps what others wrote into its policy, and loses nothing that they write meanwhile', async () => {

@@ -109,8 +109,8 @@ export class GcsObjectBackend implements ObjectBackend {
         await this.#api.change('POST', 'buckets.create', { place: 'storage', path: pathOf('b'), query, body }, signal);
       } catch (error) {
         if (!isConflict(error)) throw error;
-        // Ours, of an attempt whose answer was lost: its labels say so. Of another project it says nothing.
-        const found = await this.#find(name, signal).catch(() => undefined);
+        // Ours, of an attempt whose answer was lost: its labels say so.
+        const found = await this.#find(name, signal).catch(unlessElsewhere);
         if (found && this.#isThis(found, bucket)) return;
         throw new StorageError('already_exists', `bucket ${name} exists already, in this project or another`, {
           resource: `bucket ${name}`,
@@ -271,6 +271,11 @@ export class GcsObjectBackend implements ObjectBackend {
   #asFound({ name, metageneration }: GcsBucket) {
     return { place: 'storage', path: pathOf('b', name), query: { ifMetagenerationMatch: metageneration } } as const;
   }
+}
+
+/** Of another project it says nothing. */
+function unlessElsewhere(error: unknown): undefined {
+  if (httpStatus(error) !== 403) throw error;
 }
 
 const isReplaced = (found: GcsBucket, { identity }: GrantTarget): boolean =>
