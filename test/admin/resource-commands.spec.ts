@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { CommandLine } from './commands/command-line.js';
 import { describeBackendChanges } from './commands/describe-backend-changes.js';
+import { describeClusters } from './commands/describe-clusters.js';
 import { describeHosts } from './commands/describe-hosts.js';
 import { describePeople } from './commands/describe-people.js';
 
@@ -10,6 +11,7 @@ beforeAll(() => line.start());
 afterAll(() => line.close());
 
 describeBackendChanges(line);
+describeClusters(line);
 describeHosts(line);
 describePeople(line);
 

@@ -2,10 +2,11 @@ import { X509Certificate } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Config } from '#platform/config/config';
 import { startHealthServer } from '#platform/health/health-http';
-import { type ProcessContext, VERSION } from '#platform/process/boot';
+import type { ProcessContext } from '#platform/process/boot';
 import { connectorCertificateEnd } from './connector-metrics.js';
 import { Gateways } from './gateways.js';
-import { type Identity, IdentityFile, newKey, ownerOf } from './identity.js';
+import { type Identity, IdentityFile, ownerOf } from './identity.js';
+import { keepIdentity } from './identity-keeper.js';
 import { joinOnce } from './joining.js';
 import { Sockets } from './sockets.js';
 
@@ -16,8 +17,6 @@ type Context = ProcessContext<Settings>;
 const KEEP_MS = 10_000;
 /** Sidecars keep their connections also without a call: no longer, however much time a stop may take. */
 const DRAIN_MS = 10_000;
-/** Of the life of a certificate; the rest is for gateways that are away. */
-const RENEW_AFTER = 1 / 3;
 
 /** Joins once, opens the sockets, and carries what comes in to the gateways. */
 export async function startConnector(context: Context): Promise<void> {
@@ -50,7 +49,7 @@ export async function startConnector(context: Context): Promise<void> {
   };
   showEnd(identity);
   const keep = setInterval(() => {
-    void keepIdentity({ file, gateways, sockets, log }, identity, use).catch(error => {
+    void keepIdentity({ file, gateways, sockets, log, name: hostname(), use }, identity).catch(error => {
       log.warn({ err: error }, 'the certificate of this cluster could not be renewed, or its gateways told of it');
     });
   }, KEEP_MS);
@@ -59,24 +58,3 @@ export async function startConnector(context: Context): Promise<void> {
 
 const showEnd = ({ certificate }: Identity): void =>
   connectorCertificateEnd.set(Date.parse(new X509Certificate(certificate).validTo) / 1_000);
-
-/** Tells a gateway that it lives, takes over what another connector of this cluster has renewed, and renews. */
-async function keepIdentity(
-  { file, gateways, sockets, log }: Pick<Context, 'log'> & { file: IdentityFile; gateways: Gateways; sockets: Sockets },
-  identity: Identity,
-  use: (next: Identity) => void,
-): Promise<void> {
-  const stored = file.read();
-  if (stored && stored.certificate !== identity.certificate && ownerOf(stored)) return use(stored);
-  const [gateway] = gateways.inOrder();
-  const { renew } = await gateway!.client.report({ release: VERSION, name: hostname(), connections: sockets.counts() });
-  const { validFrom, validTo } = new X509Certificate(identity.certificate);
-  const [from, to] = [Date.parse(validFrom), Date.parse(validTo)];
-  if (!renew && Date.now() < from + (to - from) * RENEW_AFTER) return;
-  const { key, request } = await newKey();
-  const certificate = await gateway!.client.renew(request, VERSION);
-  const next = { key, certificate, authority: identity.authority };
-  file.write(next);
-  use(next);
-  log.info({ until: new X509Certificate(certificate).validTo }, 'the certificate of this cluster was renewed');
-}
