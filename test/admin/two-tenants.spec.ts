@@ -177,6 +177,7 @@ describe('what is read', () => {
   const filters = (things: Things, tenant: string): Record<string, string[]> => ({
     tenant: [things.tenant!],
     backend: [things.backend!],
+    related: [things.volume!, things.host!],
     resource: [things.bucket!, things.volume!, `only-${tenant}-resource`],
     volume: [things.volume!],
     bucket: [things.bucket!],
