@@ -36,7 +36,9 @@ const KNOWN = new Set(
 );
 
 /** Texts that have broken something somewhere. */
-export const NASTY_TEXTS = [
+export const MOST_MISSES = 10_000;
+
+const NASTY_TEXTS = [
   '',
   ' ',
   '\0',
@@ -180,7 +182,8 @@ export class SchemaArbitrary {
 
   private text({ minLength = 0, maxLength, format, pattern, examples = [] }: SchemaObject): fc.Arbitrary<string> {
     const wanted = pattern === undefined ? undefined : new RegExp(pattern, 'u');
-    const longest = maxLength ?? minLength + 60;
+    // A pattern may say its length itself.
+    const longest = maxLength ?? (wanted ? Number.POSITIVE_INFINITY : minLength + 60);
     const fits = (text: string): boolean =>
       text.length >= minLength && text.length <= longest && (wanted?.test(text) ?? true);
     const words = this.words.filter(fits);
@@ -196,11 +199,21 @@ export class SchemaArbitrary {
     const nasty = NASTY_TEXTS.filter(fits);
     const odd = nasty.length > 0 ? [{ weight: 1, arbitrary: fc.constantFrom(...nasty) }] : [];
     const made = wanted
-      ? fc.stringMatching(new RegExp(pattern!)).filter(fits)
+      ? fc.stringMatching(new RegExp(pattern!)).filter(bounded(fits, `${pattern}, ${minLength} to ${longest} letters`))
       : fc.string({ unit: 'grapheme', minLength, maxLength: Math.min(longest, minLength + 60) }).filter(fits);
     const shown = examples.length > 0 ? [{ weight: 4, arbitrary: fc.constantFrom(...(examples as string[])) }] : [];
     return fc.oneof(...shown, ...known, ...odd, { weight: 2, arbitrary: made });
   }
+}
+
+/** fast-check goes on for ever where nothing fits. */
+function bounded(fits: (text: string) => boolean, wanted: string): (text: string) => boolean {
+  let misses = 0;
+  return text => {
+    if (fits(text)) misses = 0;
+    else if (++misses > MOST_MISSES) throw new Error(`nothing that is made fits ${wanted}`);
+    return misses === 0;
+  };
 }
 
 function boundsOf({ minimum, maximum, exclusiveMinimum, exclusiveMaximum }: SchemaObject): {
