@@ -17,16 +17,16 @@ import { SchemaFields } from '../parts/schema-fields';
 import { filledIn } from '../parts/schema-form';
 import { StateBadge } from '../parts/state-badge';
 import { useTenant } from '../shell/tenant';
+import { Findings } from './backend-findings';
 import { HEALTH_EVERY_MS } from './backends';
 import { MovePool } from './move-pool';
 
 const PATH = '/tenants/{tenant}/backends/{backend}';
-const EVERY = { every: HEALTH_EVERY_MS };
 
 export function BackendPage() {
   const tenant = useTenant();
   const { backend = '' } = useParams();
-  const read = useRead(PATH, { params: { tenant, backend } }, EVERY);
+  const read = useRead(PATH, { params: { tenant, backend } }, { every: HEALTH_EVERY_MS });
   const data = read.data?.data;
   return (
     <Page
@@ -179,41 +179,6 @@ function Pools({
           },
         ]}
       />
-    </Section>
-  );
-}
-
-/** The command line has all of them. */
-const MOST_FINDINGS = 50;
-
-function Findings({ tenant, backend }: { tenant: string; backend: string }) {
-  const read = useRead('/tenants/{tenant}/findings', { params: { tenant }, query: { backend } }, EVERY);
-  return (
-    <Section title="Findings">
-      <Loaded read={{ ...read, data: read.data?.data }}>
-        {({ items }) => (
-          <>
-            <DataTable
-              label="Findings"
-              rows={items.slice(0, MOST_FINDINGS)}
-              keyOf={({ kind, subject }) => `${kind} ${subject}`}
-              empty={<Empty what="All fits together: each volume has its image, and each image its volume." />}
-              columns={[
-                { head: 'Finding', cell: ({ kind }) => kind.replaceAll('_', ' ') },
-                { head: 'Pool', cell: ({ pool }) => pool || '–' },
-                { head: 'What', cell: ({ subject }) => subject, wide: true },
-                { head: 'Message', cell: ({ message }) => message, wide: true },
-                { head: 'First seen', cell: ({ firstSeen }) => <Ago at={firstSeen} /> },
-              ]}
-            />
-            {items.length > MOST_FINDINGS && (
-              <p className="dimmed">
-                All of them: <code>trivet pool findings --backend {backend}</code>
-              </p>
-            )}
-          </>
-        )}
-      </Loaded>
     </Section>
   );
 }
