@@ -1,6 +1,6 @@
 /** What a bucket holds: objects in all their generations, and uploads in parts that were begun. */
 import { z } from 'zod';
-import { type GcsApi, isMissing, pathOf } from '#backends/gcs/gcs-api';
+import { type GcsApi, pathOf, unlessMissing } from '#backends/gcs/gcs-api';
 import { errorCode } from '#backends/s3/errors';
 import { StorageError } from '#platform/errors';
 import type { LeaseSignal } from '#platform/lease-signal';
@@ -93,14 +93,6 @@ export async function bytesOf(api: GcsApi, name: string, signal: AbortSignal): P
 }
 
 const keyPath = (bucket: string, key: string): string => pathOf(bucket, ...key.split('/'));
-
-async function unlessMissing(work: Promise<unknown>): Promise<void> {
-  try {
-    await work;
-  } catch (error) {
-    if (!isMissing(error)) throw error;
-  }
-}
 
 async function inTurns<T>(all: readonly T[], work: (one: T) => Promise<void>): Promise<void> {
   const left = all.values();

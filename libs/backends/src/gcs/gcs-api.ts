@@ -125,6 +125,15 @@ const errorDocument = z.looseObject({
 export const isMissing = (error: unknown): boolean => httpStatus(error) === 404;
 export const isConflict = (error: unknown): boolean => httpStatus(error) === 409;
 
+/** What is to be taken away may be gone already. */
+export async function unlessMissing(work: Promise<unknown>): Promise<void> {
+  try {
+    await work;
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+  }
+}
+
 /** What Google says in words alone, where a code of its own is needed. */
 const BY_WORDS: readonly [number, RegExp, string][] = [
   [409, /is not empty/i, 'BucketNotEmpty'],

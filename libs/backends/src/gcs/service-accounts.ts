@@ -1,7 +1,7 @@
 /** Principals: a service account of the project for each access, with one HMAC key, or two while a key is changed. */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { type GcsApi, isConflict, isMissing, pathOf } from '#backends/gcs/gcs-api';
+import { type GcsApi, isConflict, isMissing, pathOf, unlessMissing } from '#backends/gcs/gcs-api';
 import type { IssuedKey, Principal } from '#backends/object-backend';
 import { StorageError } from '#platform/errors';
 import type { LeaseSignal } from '#platform/lease-signal';
@@ -138,11 +138,3 @@ const idsOf = ({ accessKeyId, beside = [] }: Principal): string[] => [
   accessKeyId,
   ...beside.map(key => key.accessKeyId),
 ];
-
-async function unlessMissing(work: Promise<unknown>): Promise<void> {
-  try {
-    await work;
-  } catch (error) {
-    if (!isMissing(error)) throw error;
-  }
-}
