@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import {
   closeSync,
+  existsSync,
   fsyncSync,
   mkdirSync,
   openSync,
@@ -121,8 +122,8 @@ export function describeCuts(name: string, below: () => string | undefined): voi
       return image;
     }
 
-    /** Watchdogs of cuts begin no copy until `release`. */
-    function holdCopies(): { release: () => void } {
+    /** Watchdogs of cuts begin no copy until `release`; `reached`: a copy would begin, so its watchdog has looked. */
+    function holdCopies(): { reached: () => boolean; release: () => void } {
       // Not beside the pool: nothing is executed from its file system.
       scripts = ownFolder();
       const [held, node] = [join(scripts, 'held'), join(scripts, 'node')];
@@ -131,7 +132,7 @@ export function describeCuts(name: string, below: () => string | undefined): voi
       const exec = `exec '${NODE}' --import '${script}' "$@"`;
       writeFileSync(node, `#!/bin/sh\nexport TRIVET_TEST_HELD='${held}'\n${exec}\n`, { mode: 0o700 });
       process.execPath = node;
-      return { release: () => rmSync(held) };
+      return { reached: () => existsSync(`${held}.reached`), release: () => rmSync(held) };
     }
 
     const cutsOf = (...sources: ImageRef[]) =>
@@ -191,7 +192,7 @@ export function describeCuts(name: string, below: () => string | undefined): voi
       const copies = holdCopies();
       const cut = backend.stageTogether(cutsOf(first, second), { pids: [pid], deadlineMs: 30_000 }, soon());
       const failure = failsWith(cut, 'unavailable', /ran while/);
-      await until('the writer is stopped', () => isStopped(pid));
+      await until('the watchdog has stopped the writer and copies', copies.reached);
       process.kill(pid, 'SIGCONT');
       await goesOn(first, pid);
       process.kill(pid, 'SIGSTOP');

@@ -498,7 +498,7 @@ describe.skipIf(!chromiumPath())('administration in the page', () => {
       const { page } = visitor;
       const [monday, , wednesday] = history.snapshots;
       await visitor.logIn(house.acme.viewer, `/tenants/acme/volumes/${history.volume}`);
-      await page.getByRole('link', { name: 'wednesday' }).click();
+      await page.getByRole('link', { name: 'wednesday', exact: true }).click();
       await page.getByLabel('Compare with').selectOption(monday!);
       await page.waitForURL(new RegExp(`snapshots/${wednesday}\\?base=${monday}`));
       const map = page.getByRole('img', { name: /changed since monday/ });
