@@ -430,7 +430,7 @@ CREATE POLICY tenant ON trivet.cluster TO trivet_app USING ((tenant_id = trivet.
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.cluster TO trivet_app;
 
 -- cluster_join_token: What lets one cluster in, once, by its hash.
--- Migrations: 0056-clusters
+-- Migrations: 0056-clusters, 0090-repeated-joins
 CREATE TABLE trivet.cluster_join_token (
   tenant_id uuid NOT NULL,
   id uuid NOT NULL,
@@ -440,9 +440,12 @@ CREATE TABLE trivet.cluster_join_token (
   expires_at timestamptz NOT NULL,
   used_at timestamptz,
   created_at timestamptz NOT NULL DEFAULT now(),
+  joined_key bytea,
+  joined_cluster uuid,
   CONSTRAINT cluster_join_token_pkey PRIMARY KEY (tenant_id, id),
   CONSTRAINT cluster_join_token_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES trivet.tenant(id) ON DELETE CASCADE,
   CONSTRAINT cluster_join_token_cluster_name_check CHECK ((cluster_name ~ '^[a-z0-9][a-z0-9-]{0,62}$')),
+  CONSTRAINT cluster_join_token_key CHECK ((octet_length(joined_key) = 32)),
   CONSTRAINT cluster_join_token_token_hash_check CHECK ((octet_length(token_hash) = 32))
 );
 CREATE INDEX cluster_join_token_by_hash ON trivet.cluster_join_token (token_hash);
@@ -2358,14 +2361,14 @@ AS $function$
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.find_identity(text,text) TO trivet_app;
 
--- find_join_token: 0056-clusters
+-- find_join_token: 0090-repeated-joins
 CREATE OR REPLACE FUNCTION trivet.find_join_token(p_hash bytea)
- RETURNS TABLE(tenant_id uuid, tenant_name text, tenant_state text, id uuid, cluster_name text)
+ RETURNS TABLE(tenant_id uuid, tenant_name text, tenant_state text, id uuid, cluster_name text, joined_key bytea, joined_cluster uuid)
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-  SELECT t.id, t.name, t.state, j.id, j.cluster_name
+  SELECT t.id, t.name, t.state, j.id, j.cluster_name, j.joined_key, j.joined_cluster
     FROM trivet.cluster_join_token j JOIN trivet.tenant t ON t.id = j.tenant_id
    WHERE j.token_hash = p_hash;
 $function$;

@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import { webcrypto } from 'node:crypto';
+import { createPublicKey, webcrypto } from 'node:crypto';
 import { connect, type TLSSocket } from 'node:tls';
 import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js';
 import * as x509 from '@peculiar/x509';
@@ -26,14 +26,23 @@ export interface KeyAndRequest {
 
 /** A key of the cluster's own, and the request for a certificate of it. */
 export async function newKey(): Promise<KeyAndRequest> {
-  const keys = await webcrypto.subtle.generateKey(CURVE, true, ['sign', 'verify']);
+  const { privateKey } = await webcrypto.subtle.generateKey(CURVE, true, ['sign', 'verify']);
+  const key = x509.PemConverter.encode(await webcrypto.subtle.exportKey('pkcs8', privateKey), 'PRIVATE KEY');
+  return { key, request: await requestOf(key) };
+}
+
+/** The request for a certificate of this private key (PEM). */
+export async function requestOf(key: string): Promise<string> {
+  const [raw] = x509.PemConverter.decode(key);
+  const privateKey = await webcrypto.subtle.importKey('pkcs8', raw!, CURVE, true, ['sign']);
+  const spki = createPublicKey(key).export({ type: 'spki', format: 'der' });
+  const publicKey = await webcrypto.subtle.importKey('spki', spki, CURVE, true, ['verify']);
   const request = await x509.Pkcs10CertificateRequestGenerator.create({
     name: 'CN=whoever I like, O=another tenant',
-    keys,
+    keys: { privateKey, publicKey },
     signingAlgorithm: CURVE,
   });
-  const key = x509.PemConverter.encode(await webcrypto.subtle.exportKey('pkcs8', keys.privateKey), 'PRIVATE KEY');
-  return { key, request: request.toString('pem') };
+  return request.toString('pem');
 }
 
 /** A stock client of the door, which trusts the authority that it was given. */

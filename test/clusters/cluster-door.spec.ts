@@ -115,6 +115,28 @@ describe('a join token', () => {
     });
   });
 
+  it('lets the same key in again, whose first answer was lost, as the same cluster', async () => {
+    const { cluster, secret } = await tokenOf(acme);
+    const key = await newKey();
+    // At once: the repeat of a caller whose first attempt is still under way at another gateway.
+    const codes = await Promise.all([1, 2, 3].map(async () => (await client().join(secret, key)).code));
+    expect(codes).toEqual(['OK', 'OK', 'OK']);
+    const { id } = await shown(acme, cluster);
+    const { code, identity } = await client().join(secret, key);
+    expect(code).toBe('OK');
+    const { subject, serialNumber } = new X509Certificate(identity.certificate);
+    expect(subject).toContain(`CN=${id}`);
+    expect(await shown(acme, cluster)).toMatchObject({ id, state: 'active', certificateSerial: serialNumber });
+    const { outcome, socket } = await client(identity).knock(acme.id, 'k8s');
+    expect(outcome).toBe('served');
+    socket.destroy();
+    const entries = [...(await house.audit('cluster.join')), ...(await house.audit('cluster.renew'))];
+    const actions = entries.filter(({ subject_name }) => subject_name === cluster).map(({ action }) => action);
+    expect(actions.sort()).toEqual(['cluster.join', 'cluster.renew', 'cluster.renew', 'cluster.renew']);
+    await house.call(acme.admin, 'POST', `/tenants/acme/clusters/${cluster}/revoke`, { body: { reason: 'lost' } });
+    expect((await client().join(secret, key)).code).toBe('PERMISSION_DENIED');
+  });
+
   it('lets one in when two use it at once', async () => {
     const { secret } = await tokenOf(acme);
     const keys = await Promise.all([newKey(), newKey()]);

@@ -1,6 +1,7 @@
-import { readFileSync, renameSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { requestOf } from '#test/clusters/cluster-client';
 import { BLOCKS, BUCKETS, type Connector, ConnectorHouse } from '#test/clusters/connector-house';
 import { until } from '#test/support/parts';
 
@@ -32,6 +33,24 @@ describe('a connector', () => {
     await house.restart(connector);
     expect(await info(connector)).toBe('OK');
     expect(readFileSync(file, 'utf8')).toBe(before);
+  });
+
+  it('comes in as the cluster that it is when the answer to its join was lost', async () => {
+    const connector = await ready();
+    await connector.process.stop();
+    // As it is when a gateway has enrolled it and the connector ended before it heard so.
+    const { id } = await house.shown(connector.cluster);
+    const [key] = /-----BEGIN PRIVATE KEY-----[^-]+-----END PRIVATE KEY-----/.exec(
+      readFileSync(identityOf(connector), 'utf8'),
+    )!;
+    rmSync(identityOf(connector));
+    const joining = join(connector.home, 'connector', 'joining.pem');
+    expect(existsSync(joining)).toBe(false);
+    writeFileSync(joining, [key, await requestOf(key)].join('\n'), { mode: 0o600 });
+    await house.restart(connector);
+    expect(await info(connector)).toBe('OK');
+    expect(await house.shown(connector.cluster)).toMatchObject({ id, state: 'active' });
+    expect(existsSync(joining)).toBe(false);
   });
 
   it('ends with a line for people when its join token was used already', async () => {

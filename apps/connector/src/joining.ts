@@ -8,7 +8,7 @@ import type { Logger } from '#platform/logging/log';
 import { VERSION } from '#platform/process/boot';
 import { GATEWAY_NAME } from '#protocol/enrolment';
 import { ControlClient } from './control-client.js';
-import { type Identity, type IdentityFile, newKey, ownerOf } from './identity.js';
+import { type Identity, type IdentityFile, ownerOf } from './identity.js';
 
 const CONNECT_MS = 5_000;
 /** More than a call to a gateway and the writing of a file take. */
@@ -36,7 +36,7 @@ export async function joinOnce(
   for (const address of gateways) {
     try {
       const authority = await findAuthority(address, token.fingerprint);
-      const { key, request } = await newKey();
+      const { key, request } = await file.keyToJoin();
       const client = new ControlClient(address, { authority });
       const certificate = await client.join(token.secret, request, VERSION).finally(() => client.close());
       const identity = { key, certificate, authority };

@@ -1,3 +1,4 @@
+import { createHash, X509Certificate } from 'node:crypto';
 import { type Database, isUniqueViolation } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import { StorageError } from '#platform/errors';
@@ -13,12 +14,12 @@ const MAX_CONNECTORS = 16;
 const FIND_TOKEN = sql(
   'join_token_find',
   `SELECT tenant_id AS "tenantId", tenant_name AS "tenantName", tenant_state AS "tenantState", id,
-          cluster_name AS "clusterName", now() AS now
+          cluster_name AS "clusterName", joined_key AS "joinedKey", joined_cluster AS "joinedCluster", now() AS now
      FROM trivet.find_join_token($1)`,
 );
 const USE_TOKEN = sql(
   'join_token_use',
-  `UPDATE trivet.cluster_join_token SET used_at = now()
+  `UPDATE trivet.cluster_join_token SET used_at = now(), joined_key = $3, joined_cluster = $4
     WHERE tenant_id = $1 AND id = $2 AND used_at IS NULL AND expires_at > now() RETURNING endpoints`,
 );
 const ENROL = sql(
@@ -84,11 +85,19 @@ interface FoundToken {
   tenantState: string;
   id: string;
   clusterName: string;
+  /** Whom it let in; null: nobody yet, or a gateway of a release that did not note it. */
+  joinedKey: Buffer | null;
+  joinedCluster: string | null;
   now: Date;
 }
 
 /** Entries about what a cluster did itself. */
 const door = (address: string): Actor => ({ kind: 'system', name: 'clusters', address });
+
+const keyHashOf = ({ certificate }: SignedCertificate): Buffer =>
+  createHash('sha256')
+    .update(new X509Certificate(certificate).publicKey.export({ type: 'spki', format: 'der' }))
+    .digest();
 
 const refused = (message: string): StorageError => new StorageError('permission_denied', message, { retry: 'never' });
 
@@ -99,18 +108,22 @@ export class ClusterEnrolment {
     private readonly authority: Authority,
   ) {}
 
-  /** A token that is not known, used or over: `permission_denied`; none of these is told from another. */
+  /**
+   * A token that is not known, used or over: `permission_denied`; none of these is told from another. Who came in with it and
+   * did not hear the answer may ask again for the same key, and is the same cluster: nobody else can sign that request.
+   */
   async join(secret: string, request: string, release: string, address: string): Promise<SignedCertificate> {
     const unknown = 'this join token is not known, was used already, or is over: ask for another one';
-    const [token] = isToken(secret) ? await this.database.call<FoundToken>(FIND_TOKEN, [hashOfToken(secret)]) : [];
+    const token = await this.findToken(secret);
     if (token?.tenantState !== 'active') throw refused(unknown);
     const tenant = { id: token.tenantId, name: token.tenantName };
     const clusterId = uuidv7();
     // Before the token is used up: a request that cannot be signed costs nobody a token.
     const signed = await this.authority.signCluster(request, { tenantId: tenant.id, clusterId }, token.now);
+    const key = keyHashOf(signed);
     const enrolled = await this.database
       .withTenant(tenant.id, async tx => {
-        const [used] = await tx.query<{ endpoints: string[] | null }>(USE_TOKEN, [tenant.id, token.id]);
+        const [used] = await tx.query<{ endpoints: string[] | null }>(USE_TOKEN, [tenant.id, token.id, key, clusterId]);
         if (!used) return false;
         const { serial, until } = signed;
         const values = [tenant.id, clusterId, token.clusterName, used.endpoints, release, serial, until];
@@ -122,9 +135,19 @@ export class ClusterEnrolment {
         throw isUniqueViolation(error) ? isThere(tenant, token.clusterName) : error;
       });
     if (enrolled) return signed;
+    // Read again: the first attempt may have been under way.
+    const used = await this.findToken(secret);
+    if (used?.joinedCluster && used.joinedKey?.equals(key))
+      return this.renew({ tenantId: tenant.id, clusterId: used.joinedCluster }, request, release, address);
     const who = { tenantId: tenant.id, clusterName: token.clusterName };
     await this.noteRefusal(who, address, 'a join token that was used already, or is over');
     throw refused(unknown);
+  }
+
+  private async findToken(secret: string): Promise<FoundToken | undefined> {
+    if (!isToken(secret)) return undefined;
+    const [token] = await this.database.call<FoundToken>(FIND_TOKEN, [hashOfToken(secret)]);
+    return token;
   }
 
   /** For whoever has come in by a certificate of this cluster. Revoked: `permission_denied`. */
