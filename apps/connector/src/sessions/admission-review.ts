@@ -2,8 +2,11 @@ import type { IncomingMessage } from 'node:http';
 import type { UserInfo } from './access-reviews.js';
 import { CREATOR_ANNOTATION, type SessionRequest } from './resources.js';
 
-/** A request with all its names and its creator is a quarter of it. Whoever reaches the webhook can send one. */
-const MAX_BODY = 256 * 1024;
+/**
+ * Two of what Kubernetes takes: 256 KiB of annotations, 256 names and who owns which field. An update that is refused for its size would
+ * keep an object that waits for a finalizer for ever. Whoever reaches the webhook can send one, and 16 are read at once.
+ */
+const MAX_BODY = 1024 * 1024;
 
 /** What admission is about; nothing else of a review is kept while Kubernetes is asked. */
 export interface Review {

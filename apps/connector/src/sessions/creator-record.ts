@@ -2,8 +2,10 @@ import { createHash, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import type { UserInfo } from './access-reviews.js';
 import { CREATOR_ANNOTATION, type SessionRequest } from './resources.js';
 
-/** Between the webhook's look and the moment at which the object is stored; and until all connectors of a cluster have another certificate. */
+/** Between the webhook's look and the moment at which the object is stored. */
 const LASTS_MS = 60_000;
+/** By then all connectors of a cluster have another certificate: the kubelet renews a Secret within two minutes, and it is looked at every 30 s. */
+export const KEY_SPREADS_MS = 180_000;
 
 interface Content {
   user: UserInfo;
@@ -29,7 +31,7 @@ export class CreatorRecords {
   /** With another certificate. What was signed with the key before stays good; whoever has that key can sign nothing new with it. */
   renewed(webhookKey: string, now: number): CreatorRecords {
     const key = keyOf(webhookKey);
-    return key.equals(this.key) ? this : new CreatorRecords(key, { key: this.key, until: now + LASTS_MS });
+    return key.equals(this.key) ? this : new CreatorRecords(key, { key: this.key, until: now + KEY_SPREADS_MS });
   }
 
   write(user: UserInfo, namespace: string, snapshots: readonly string[], now: number): string {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { isKubeError, type KubeClient } from '../kube/kube-client.js';
 import type { AccessReviews } from './access-reviews.js';
 import type { Configurations } from './configurations.js';
-import type { CreatorRecords } from './creator-record.js';
+import { type CreatorRecords, KEY_SPREADS_MS } from './creator-record.js';
 import {
   DATA,
   type DataSnapshot,
@@ -16,8 +16,6 @@ import { findSnapshots, SessionFailed, SessionWaits } from './snapshot-handles.j
 
 const LETTERS = 'abcdefghijklmnopqrstuvwxyz234567';
 const MAX_ERROR = 1_000;
-/** By then all connectors of a cluster have another certificate: the kubelet renews a Secret within two minutes, and it is looked at every 30 s. */
-const KEY_SPREADS_MS = 180_000;
 
 /** It is gone, or somebody has changed it: a watch or the next look at all brings it again. */
 export class RequestMoved extends Error {}

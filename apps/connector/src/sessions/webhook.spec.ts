@@ -74,12 +74,18 @@ const review = (username: string, snapshots: unknown, padding = ''): string =>
   });
 
 describe('the webhook', () => {
-  it('reads no more than 256 KiB, whether their number is said before or not', async () => {
-    const said = await post('/validate', ['{'], { 'content-length': 256 * 1024 + 1 });
+  it('reads no more than 1 MiB, whether their number is said before or not', async () => {
+    const said = await post('/validate', ['{'], { 'content-length': 1024 * 1024 + 1 });
     expect(said).toMatchObject({ code: 413, headers: { connection: 'close' } });
-    const unsaid = await post('/validate', [review('a', ['s'], 'x'.repeat(300 * 1024))], {});
+    const unsaid = await post('/validate', [review('a', ['s'], 'x'.repeat(1024 * 1024))], {});
     expect(unsaid.code).toBe(413);
-    expect((await post('/validate', [review('a', ['s'], 'x'.repeat(200 * 1024))])).code).toBe(200);
+  });
+
+  it('reads an update of a request with all the names and annotations that Kubernetes takes', async () => {
+    const names = Array.from({ length: 256 }, (_, n) => `${n}`.padStart(253, 's'));
+    const { request } = JSON.parse(review('a', names, 'x'.repeat(256 * 1024)));
+    const update = { ...request, operation: 'UPDATE', oldObject: request.object };
+    expect((await post('/validate', [JSON.stringify({ request: update })])).code).toBe(200);
   });
 
   it.each(['/mutate', '/validate'])('refuses more than 256 names before it asks or signs: %s', async path => {
