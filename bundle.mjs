@@ -204,7 +204,7 @@ function starter(name) {
   writeFileSync(join(BEGUN, `${name}.js`), start);
 }
 
-/** Of a clone; of an archive, or in an image, whoever builds says it (BUILD_COMMIT, SOURCE_DATE_EPOCH), or nobody knows. */
+/** Of a clone. In an image whoever builds says it (BUILD_COMMIT, SOURCE_DATE_EPOCH), or nobody knows. */
 function git(...args) {
   if (!existsSync(join(ROOT, '.git'))) return undefined;
   try {
@@ -214,13 +214,20 @@ function git(...args) {
   }
 }
 
+/** Of an archive of git: what git wrote there in place of a pattern (.gitattributes). */
+function archived() {
+  const file = join(ROOT, 'deploy', 'release', 'commit.txt');
+  const [, commit, seconds] = (existsSync(file) && /^([0-9a-f]{40}) (\d+)$/m.exec(readFileSync(file, 'utf8'))) || [];
+  return { commit: commit?.slice(0, 12), seconds };
+}
+
 /** What `trivet --version` says beside the release. The date is the commit's: the same sources give the same files. */
 function provenance() {
   // biome-ignore lint/style/noProcessEnv: of the build, not of a program.
   const { BUILD_COMMIT, SOURCE_DATE_EPOCH } = process.env;
   const changed = git('status', '--porcelain') ? ', changed since' : '';
-  const commit = BUILD_COMMIT || git('rev-parse', '--short=12', 'HEAD');
-  const seconds = SOURCE_DATE_EPOCH || git('log', '-1', '--format=%ct');
+  const commit = BUILD_COMMIT || git('rev-parse', '--short=12', 'HEAD') || archived().commit;
+  const seconds = SOURCE_DATE_EPOCH || git('log', '-1', '--format=%ct') || archived().seconds;
   const date = seconds === undefined ? undefined : new Date(1_000 * Number(seconds)).toISOString().slice(0, 10);
   return { commit: commit && `${commit}${BUILD_COMMIT ? '' : changed}`, date };
 }

@@ -21,8 +21,8 @@ export interface KilledStore<H extends ObjectBackendHarness> {
   /** Writes with what was granted. */
   writeAs(store: H, credentials: Reply, bucket: string): Promise<unknown>;
   /**
-   * Of a store that is a stand-in, a normal run is killed behind each call alone, where it may have done something that nobody heard
-   * of; before it, as at every store, nothing has happened yet: a long run has those, too.
+   * Of a store that is a stand-in, ours or somebody else's (moto), a normal run is killed behind each call alone, where it may have
+   * done something that nobody heard of; before it, as at every store, nothing has happened yet: a long run has those, too.
    */
   isStandIn?: true;
   /** False: the harness cannot see what another appliance granted, and what keys open tells it. */

@@ -10,6 +10,7 @@ describe.skipIf(!parts)('s3', () =>
     open: () => openS3Harness(parts!),
     appliance: () => ({ backend: 's3' }),
     protocol: 'S3',
+    isStandIn: true,
     traits: ['issuesKeys', 'late', 'rightsOfPrincipals'],
     changes: {
       'bucket.create': ['createBucket', 'configureBucket'],

@@ -382,7 +382,10 @@ describe.skipIf(helm === '')('what was written by hand before the chart', () => 
   it('of webhooks has one name for whatever a release is called, so that a cluster has one manager', async () => {
     const documents = await render(...valuesOf('sessions'), '--set', 'fullnameOverride=other');
     const hooks = documents.filter(({ webhooks }) => webhooks);
-    expect(hooks.map(({ metadata }) => metadata.name)).toEqual(['trivet-snapshot-sessions', 'trivet-snapshot-sessions']);
+    expect(hooks.map(({ metadata }) => metadata.name)).toEqual([
+      'trivet-snapshot-sessions',
+      'trivet-snapshot-sessions',
+    ]);
     for (const { webhooks } of hooks) expect(webhooks[0].clientConfig.service.name).toBe('other-session-webhook');
   });
 

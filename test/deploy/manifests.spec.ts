@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { createSecureContext } from 'node:tls';
@@ -180,6 +180,39 @@ describe('systemd units', () => {
       expect(complaints).toEqual([]);
     }
   });
+
+  it.runIf(analyze.status === 0)(
+    'open no more of the host than deploy/README.md says, by systemd-analyze security',
+    () => {
+      const root = mkdtempSync(join(tmpdir(), 'trivet-units-'));
+      try {
+        const units = join(root, 'etc/systemd/system');
+        const addition = join(units, 'trivet-worker.service.d');
+        mkdirSync(addition, { recursive: true });
+        const exposureOf = (role: string): number => {
+          const unit = `trivet-${role}.service`;
+          cpSync(join(PACKAGE_ROOT, 'deploy/systemd', unit), join(units, unit));
+          const { stdout } = spawnSync(
+            'systemd-analyze',
+            ['security', '--offline=true', `--root=${root}`, '--no-pager', unit],
+            {
+              encoding: 'utf8',
+            },
+          );
+          return Number(/Overall exposure level for \S+: ([\d.]+)/.exec(stdout)![1]);
+        };
+        const bare = ['gateway', 'worker', 'migrate'].map(exposureOf);
+        cpSync(join(PACKAGE_ROOT, 'deploy/systemd/block-volumes.conf'), join(addition, 'block-volumes.conf'));
+        const [, most, mostWithVolumes] = /exposure level (\d\.\d), the worker with volumes (\d\.\d)/.exec(
+          read('deploy/README.md'),
+        )!;
+        for (const exposure of bare) expect(exposure).toBeLessThanOrEqual(Number(most));
+        expect(exposureOf('worker')).toBeLessThanOrEqual(Number(mostWithVolumes));
+      } finally {
+        rmSync(root, { recursive: true });
+      }
+    },
+  );
 });
 
 interface Container {

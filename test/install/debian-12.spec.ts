@@ -53,7 +53,13 @@ describe.skipIf(!parts().debian)('Debian 12', { timeout: 900_000 }, () => {
     const bin = `/opt/node-${node}/bin`;
     const as: Person = skipped.length === 0 ? { ...ROOT, bin } : await addPerson(debian, 'ben', bin);
     expect((await debian.must('node --version', { as })).trim()).toBe(`v${node}`);
-    await walkReadme(debian, { as, clone: `${as.home}/trivet`, npm, skipped });
+    await walkReadme(debian, {
+      as,
+      clone: `${as.home}/trivet`,
+      npm,
+      skipped,
+      ...(skipped.length === 0 ? {} : { built: '/root/trivet' }),
+    });
   });
 
   it('says of its own Node that it is too old', async () => {

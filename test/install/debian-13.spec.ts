@@ -43,6 +43,6 @@ describe.skipIf(!parts().debian)('Debian 13', { timeout: 900_000 }, () => {
     await addNpm(debian, person, '11');
     const npm = (await debian.must('npm --version', { as: person })).trim();
     expect(npm).toMatch(/^11\./);
-    await walkReadme(debian, { as: person, clone: '/home/ann/trivet', npm, skipped: ['xfs'] });
+    await walkReadme(debian, { as: person, clone: '/home/ann/trivet', npm, skipped: ['xfs'], built: '/srv/trivet' });
   });
 });

@@ -10,11 +10,16 @@ export interface Walk {
   npm: string;
   /** Parts that cannot run for this person. */
   skipped: string[];
+  /** A clone that was built before: what is built is the same for whoever has the same tree and the Node of the lock file. */
+  built?: string;
 }
 
 /** What README has a new user do, in a clone in an empty folder, to the end. */
-export async function walkReadme(debian: BareDebian, { as, clone, npm, skipped }: Walk): Promise<void> {
+export async function walkReadme(debian: BareDebian, { as, clone, npm, skipped, built }: Walk): Promise<void> {
   await debian.putClone(clone);
+  // Its folders are younger than what was built.
+  if (built)
+    await debian.must(`cp --archive ${built}/dist ${clone}/ && find ${clone}/dist -name '.*built*' -exec touch {} +`);
   await debian.must(`chown -R ${as.name}: ${clone}`);
   const here = { as, at: clone };
   expect((await debian.must('npm --version', here)).trim()).toBe(npm);
@@ -22,6 +27,7 @@ export async function walkReadme(debian: BareDebian, { as, clone, npm, skipped }
 
   const up = await debian.sh('./trivet up --detach', here);
   expect(up, up.stderr).toMatchObject({ code: 0, stderr: expect.stringContaining('trivet: installing packages') });
+  expect(up.stderr.includes('trivet: building\n')).toBe(built === undefined);
   const status = JSON.parse(await debian.must('./trivet status --json', here)) as Status;
   expect(status, up.stdout).toMatchObject({ state: 'ready' });
   expect(status.skipped.map(({ part }) => part)).toEqual(skipped);
