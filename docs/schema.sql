@@ -806,7 +806,7 @@ CREATE POLICY tenant ON trivet.bucket TO trivet_app USING ((tenant_id = trivet.c
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.bucket TO trivet_app;
 
 -- access: Accounts that were granted to callers of COSI.
--- Migrations: 0001-foundation, 0006-lists, 0079-changed-keys, 0080-keys-that-are-due
+-- Migrations: 0001-foundation, 0006-lists, 0079-changed-keys, 0080-keys-that-are-due, 0089-named-signatures
 CREATE TABLE trivet.access (
   tenant_id uuid NOT NULL,
   id uuid NOT NULL,
@@ -824,6 +824,9 @@ CREATE TABLE trivet.access (
   former_until timestamptz,
   rotate_at timestamptz,
   key_operation uuid,
+  signed_as text[],
+  expires_at timestamptz,
+  renew_at timestamptz,
   CONSTRAINT access_pkey PRIMARY KEY (tenant_id, id),
   CONSTRAINT access_tenant_id_backend_id_fkey FOREIGN KEY (tenant_id, backend_id) REFERENCES trivet.backend(tenant_id, id),
   CONSTRAINT access_state_check CHECK ((state = ANY (ARRAY['granting', 'ready', 'revoking', 'gone'])))
@@ -2283,7 +2286,7 @@ BEGIN
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.fenced(anyelement) TO trivet_app;
 
--- find_access: 0001-foundation
+-- find_access: 0089-named-signatures
 CREATE OR REPLACE FUNCTION trivet.find_access(p_tenant uuid, p_endpoint uuid, p_name text)
  RETURNS TABLE(serves boolean, id uuid, account_id text, state text, fingerprint bytea, active_operation uuid, stale boolean, sealed bytea)
  LANGUAGE plpgsql
@@ -2292,7 +2295,7 @@ BEGIN
   PERFORM set_config('trivet.tenant', p_tenant::text, true);
   RETURN QUERY
     SELECT t.state = 'active' AND e.state = 'active', a.id, a.account_id, a.state, a.fingerprint, a.active_operation,
-           a.stale, s.sealed
+           a.stale OR coalesce(a.renew_at <= now(), false), s.sealed
       FROM trivet.endpoint e
       JOIN trivet.tenant t ON t.id = e.tenant_id
       LEFT JOIN trivet.access a

@@ -70,13 +70,25 @@ describe.skipIf(!parts)('COSI on Azure Blob', () => {
     await settle('r1', 'DriverCreateBucket', { name, protocols: [{ type: 'AZURE' }], parameters });
     return name;
   }
-  const wish = (dialect: Dialect, name: string, buckets: readonly string[], mode: Mode): object =>
+  const wish = (
+    dialect: Dialect,
+    name: string,
+    buckets: readonly string[],
+    mode: Mode,
+    parameters: Record<string, string> = {},
+  ): object =>
     dialect === 'v1alpha1'
-      ? { bucket_id: buckets[0], name, authentication_type: 'Key', parameters: { accessMode: PARAMETERS[mode] } }
+      ? {
+          bucket_id: buckets[0],
+          name,
+          authentication_type: 'Key',
+          parameters: { accessMode: PARAMETERS[mode], ...parameters },
+        }
       : {
           account_name: name,
           protocol: { type: 'AZURE' },
           authentication_type: { type: 'KEY' },
+          parameters,
           buckets: buckets.map(bucket => accessedBucket(dialect, bucket, mode)),
         };
   const tokenOf = (reply: Reply): string => {
@@ -84,8 +96,13 @@ describe.skipIf(!parts)('COSI on Azure Blob', () => {
     tokens.push(token);
     return token;
   };
-  const grant = async (name: string, bucket: string, mode: Mode = 'READ_WRITE', dialect: Dialect = 'r1') =>
-    settle(dialect, 'DriverGrantBucketAccess', wish(dialect, name, [bucket], mode));
+  const grant = async (
+    name: string,
+    bucket: string,
+    mode: Mode = 'READ_WRITE',
+    dialect: Dialect = 'r1',
+    parameters: Record<string, string> = {},
+  ) => settle(dialect, 'DriverGrantBucketAccess', wish(dialect, name, [bucket], mode, parameters));
   const revoke = (account_id: string, bucket: string) =>
     settle('r1', 'DriverRevokeBucketAccess', {
       account_id,
@@ -157,6 +174,156 @@ describe.skipIf(!parts)('COSI on Azure Blob', () => {
     expect(sixth.message).toContain('6 stored access policies of 5');
     await revoke(five[0]!.account_id, bucket);
     await grant(`ba-6-${bucket}`, bucket, 'READ_ONLY');
+  });
+
+  describe('signatures that are changed, or end', () => {
+    const set = (account: string, what: string) =>
+      appliance.database.query(`UPDATE trivet.access SET ${what} WHERE account_id = $1`, [account]);
+    const rowOf = async (account: string) =>
+      (
+        await appliance.database.query<{ busy: boolean; former: boolean; due: boolean; names: string[] | null }>(
+          `SELECT key_operation IS NOT NULL AS busy, former_until IS NOT NULL AS former, signed_as AS names,
+                  coalesce(rotate_at <= now(), false) AS due FROM trivet.access WHERE account_id = $1`,
+          [account],
+        )
+      )[0]!;
+    const changed = (account: string) =>
+      until(
+        'its signature is changed',
+        async () => {
+          const { busy, due } = await rowOf(account);
+          return !busy && !due;
+        },
+        60_000,
+      );
+    const endOf = (reply: Reply): string => reply.credentials.azure.expiry_timestamp;
+    const policiesOf = async (bucket: string) =>
+      (await store.service.getContainerClient(bucket).getAccessPolicy()).signedIdentifiers;
+
+    it('serves every request of a client that takes its signature from Grant while it is changed', async () => {
+      const bucket = await make();
+      const aged = { rotateAfter: '2h', rotateGrace: '1h' };
+      const granting = () => grant(`ba-${bucket}`, bucket, 'READ_WRITE', 'r1', aged);
+      const { account_id } = await granting();
+      const failures: unknown[] = [];
+      let [rounds, isOver] = [0, false];
+      const using = (async () => {
+        while (!isOver) {
+          await PROBES.put!(store.holder(tokenOf(await granting()))).catch((error: unknown) => failures.push(error));
+          rounds++;
+        }
+      })();
+      const rounded = async () => {
+        const from = rounds;
+        await until('a client that began afterwards was served', () => rounds >= from + 2);
+      };
+      try {
+        for (let change = 0; change < 3; change++) {
+          await rounded();
+          const before = tokenOf(await granting());
+          await set(account_id, 'rotate_at = now()');
+          await until('another signature is answered', async () => tokenOf(await granting()) !== before, 60_000);
+          await PROBES.put!(store.holder(before));
+          expect(await store.grants(bucket)).toHaveLength(2);
+          await rounded();
+          await set(account_id, 'former_until = now()');
+          await until('the former has ended', async () => !(await rowOf(account_id)).former, 60_000);
+          await refused(PROBES.put!(store.holder(before)));
+        }
+      } finally {
+        isOver = true;
+        await using;
+      }
+      expect(failures).toEqual([]);
+      expect(rounds).toBeGreaterThan(6);
+      await revoke(account_id, bucket);
+      expect(await policiesOf(bucket)).toEqual([]);
+    });
+
+    it('changes none beside others that fill the container, and leaves the one that is there', async () => {
+      const bucket = await make();
+      const aged = { rotateAfter: '2h', rotateGrace: '1h' };
+      const first = await grant(`ba-0-${bucket}`, bucket, 'READ_WRITE', 'r1', aged);
+      await Promise.all([1, 2, 3, 4].map(n => grant(`ba-${n}-${bucket}`, bucket)));
+      await set(first.account_id, 'rotate_at = now()');
+      await changed(first.account_id);
+      expect(await grant(`ba-0-${bucket}`, bucket, 'READ_WRITE', 'r1', aged)).toEqual(first);
+      await PROBES.put!(store.holder(tokenOf(first)));
+      const [{ state, error }] = (await appliance.database.query<{ state: string; error: { message: string } }>(
+        "SELECT state, error FROM trivet.operation WHERE kind = 'access.rotate' AND resource_name = $1",
+        [`ba-0-${bucket}`],
+      )) as [{ state: string; error: { message: string } }];
+      expect(state).toBe('failed');
+      expect(error.message).toContain('6 stored access policies');
+    });
+
+    it('replaces one at once where there is no grace, also in a full container', async () => {
+      const bucket = await make();
+      const names = [0, 1, 2, 3, 4].map(n => `ba-${n}-${bucket}`);
+      const replies = await Promise.all(names.map(name => grant(name, bucket)));
+      const { account_id } = replies[0]!;
+      const atOnce = '{"rotation": {"afterSeconds": 7200, "graceSeconds": 0}}';
+      await set(account_id, `desired = desired || '${atOnce}', rotate_at = now()`);
+      await changed(account_id);
+      await until('the former is gone', async () => !(await rowOf(account_id)).former, 60_000);
+      const next = await grant(names[0]!, bucket);
+      expect(next.account_id).toBe(account_id);
+      await refused(PROBES.put!(store.holder(tokenOf(replies[0]!))));
+      await PROBES.put!(store.holder(tokenOf(next)));
+      expect(await policiesOf(bucket)).toHaveLength(5);
+      for (const other of replies.slice(1)) await PROBES.put!(store.holder(tokenOf(other)));
+    });
+
+    it.each(['v1alpha1', 'r1'] as const)(
+      '%s: ends by itself, and later where Grant is repeated in time',
+      async dialect => {
+        const bucket = await make();
+        const ending = { expiresAfter: '2h' };
+        const granting = () => grant(`ba-${bucket}`, bucket, 'READ_ONLY', dialect, ending);
+        const told = (reply: Reply): number =>
+          Date.parse(
+            dialect === 'r1' ? endOf(reply) : reply.credentials.azure.secrets.expiryTs.replace(' +0000 UTC', 'Z'),
+          );
+        const written = async () => (await policiesOf(bucket))[0]!.accessPolicy.expiresOn!.getTime();
+        const first = await granting();
+        expect(Math.abs(told(first) - Date.now() - 7_200_000)).toBeLessThan(60_000);
+        expect(await written()).toBe(told(first));
+        expect(await granting()).toEqual(first);
+
+        // As if an hour and a half had gone by.
+        await set(
+          first.account_id,
+          "expires_at = expires_at - interval '90 minutes', renew_at = now() - interval '30 minutes'",
+        );
+        const later = await granting();
+        expect(tokenOf(later)).toBe(tokenOf(first));
+        expect(told(later)).toBeGreaterThanOrEqual(told(first));
+        const [{ grants }] = (await appliance.database.query(
+          "SELECT count(*)::int AS grants FROM trivet.operation WHERE kind = 'access.grant' AND resource_name = $1",
+          [`ba-${bucket}`],
+        )) as [{ grants: number }];
+        expect(grants).toBe(2);
+        expect(await written()).toBe(told(later));
+        expect(await granting()).toEqual(later);
+        await PROBES.list!(store.holder(tokenOf(later)));
+
+        // Nobody asked in time.
+        const container = store.service.getContainerClient(bucket);
+        const [{ id, accessPolicy }] = (await policiesOf(bucket)) as [Awaited<ReturnType<typeof policiesOf>>[number]];
+        await container.setAccessPolicy(undefined, [
+          { id, accessPolicy: { ...accessPolicy, expiresOn: new Date(Date.now() - 1_000) } },
+        ]);
+        await refused(PROBES.list!(store.holder(tokenOf(later))));
+        await set(first.account_id, 'renew_at = now()');
+        await PROBES.list!(store.holder(tokenOf(await granting())));
+
+        const other = wish(dialect, `ba-${bucket}`, [bucket], 'READ_ONLY', { expiresAfter: '3h' });
+        expect(await client.call(dialect, 'DriverGrantBucketAccess', other)).toMatchObject({
+          code: 'ALREADY_EXISTS',
+          message: expect.stringContaining('parameters[expiresAfter]'),
+        });
+      },
+    );
   });
 
   it('refuses several buckets for one access by OUT_OF_RANGE, and another protocol', async () => {

@@ -1,6 +1,7 @@
 import type { CosiClient, Outcome } from '#test/cosi/client';
 import { createRequest, grantRequest, type Mode, revokeRequest } from '#test/cosi/conformance/context';
 import { type Answer, persistWhile } from '#test/crash/persist';
+import { nameIn } from '#test/fakes/object/fake-signing-backend';
 
 export interface Credentials {
   accountId: string;
@@ -38,7 +39,15 @@ export class Jobs {
 
 export function credentialsOf({ code, message, reply }: Outcome): Credentials {
   if (code !== 'OK') throw new Error(`${code}: ${message}`);
-  const { access_key_id, access_secret_key } = reply.credentials.s3;
+  const { s3, azure } = reply.credentials;
+  // A signature has the name that it stands under.
+  if (azure)
+    return {
+      accountId: reply.account_id,
+      accessKeyId: nameIn(azure.access_token),
+      secretAccessKey: azure.access_token,
+    };
+  const { access_key_id, access_secret_key } = s3;
   return { accountId: reply.account_id, accessKeyId: access_key_id, secretAccessKey: access_secret_key };
 }
 

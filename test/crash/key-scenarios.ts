@@ -52,10 +52,9 @@ async function retire(stage: Stage): Promise<Outcome> {
 async function expectKeys(stage: Stage, count: number, isSame: boolean): Promise<void> {
   const { account, fake } = stage;
   const answered = credentialsOf(await grantBoth(stage));
-  const there = fake
-    .principals()
-    .find(({ uid }) => uid === account!.accountId)!
-    .keys.map(key => key.accessKeyId);
+  const principal = fake.principals().find(({ uid }) => uid === account!.accountId);
+  const names = fake.grants(stage.bucket).map(({ uid }) => uid);
+  const there = principal ? principal.keys.map(key => key.accessKeyId) : names;
   if (there.length !== count || !there.includes(answered.accessKeyId))
     throw new Error(`the store has ${there.length} keys, expected ${count} with the one that was answered`);
   if ((answered.accessKeyId === account!.accessKeyId) !== isSame) throw new Error(`isSame is not ${isSame}`);
@@ -79,15 +78,19 @@ const retirement: Omit<Scenario, 'name' | 'covers'> = {
   code: 'OK',
   after: stage => expectKeys(stage, 1, false),
 };
-const refuse = (stage: Stage, error: 'unavailable' | 'resource_exhausted') =>
-  stage.fake.addFault({ method: 'putPrincipal', resource: stage.account!.accountId, mode: 'fail-before', error });
+type Refusal = (stage: Stage, error: 'unavailable' | 'resource_exhausted') => void;
+const refuseKey: Refusal = ({ fake, account }, error) =>
+  fake.addFault({ method: 'putPrincipal', resource: account!.accountId, mode: 'fail-before', error });
+/** At the last of its buckets: the one before has it already. */
+const refuseName: Refusal = ({ fake, other }, error) =>
+  fake.addFault({ method: 'putGrants', resource: other, mode: 'fail-before', error });
 
-export const KEY_SCENARIOS: readonly Scenario[] = [
+const scenarios = (refuse: Refusal, written: string): readonly Scenario[] => [
   {
     ...rotation,
     name: 'a key that cannot be changed stays, and nothing is left beside it',
     covers: /:undo:/,
-    alsoAt: ['access.rotate:end:before', 'access.rotate:end:after', 'access.rotate:putPrincipal:call@2'],
+    alsoAt: ['access.rotate:end:before', 'access.rotate:end:after', `access.rotate:${written}:call@2`],
     arm: stage => refuse(stage, 'resource_exhausted'),
     after: stage => expectKeys(stage, 1, true),
     // Its next time has come.
@@ -108,3 +111,7 @@ export const KEY_SCENARIOS: readonly Scenario[] = [
   },
   { ...retirement, name: 'a former key ends', covers: /./ },
 ];
+
+export const KEY_SCENARIOS = scenarios(refuseKey, 'putPrincipal');
+/** Where the store signs, keys are names at buckets. */
+export const NAME_SCENARIOS = scenarios(refuseName, 'putGrants');

@@ -21,6 +21,14 @@ interface AccessRow {
   /** Its keys, by their names. */
   keys: Record<string, string>;
   key_operation: string | null;
+  signed_as: string[] | null;
+}
+
+interface PromisedKey {
+  accessKeyId: string;
+  secretAccessKey: string;
+  token?: string;
+  signedAs?: string;
 }
 
 /** What Postgres promises and the store holds; two of them are equal when nothing is lost, doubled or left behind. */
@@ -75,21 +83,26 @@ async function promises(appliance: TestAppliance, problems: string[]): Promise<H
   for (const row of accesses)
     if (row.key_operation !== null || row.keys.next) problems.push(`the keys of ${row.name} are still being changed`);
   const grants = await database.query<{ bucket: string; uid: string; mode: string; state: string }>(
-    `SELECT b.name AS bucket, a.account_id AS uid, g.state,
-            CASE g.state WHEN 'revoked' THEN 'revoked' ELSE g.mode END AS mode
-       FROM trivet.bucket_grant g JOIN trivet.bucket b ON b.id = g.bucket_id JOIN trivet.access a ON a.id = g.access_id`,
+    `SELECT b.name AS bucket, named.uid, g.state, CASE g.state WHEN 'revoked' THEN 'revoked' ELSE g.mode END AS mode
+       FROM trivet.bucket_grant g JOIN trivet.bucket b ON b.id = g.bucket_id JOIN trivet.access a ON a.id = g.access_id
+            CROSS JOIN unnest(coalesce(a.signed_as, ARRAY[a.account_id])) AS named (uid)`,
   );
   for (const grant of grants)
     if (grant.state !== 'applied' && grant.state !== 'revoked')
       problems.push(`grant of ${grant.uid} on ${grant.bucket} is ${grant.state}`);
   return {
     buckets: buckets.filter(row => row.origin === 'created').map(row => bucketText(row.name, row.id, 1)),
-    principals: accesses.map(row => {
-      const texts = Object.entries(row.keys).map(([column, sealed]) => {
+    principals: accesses.flatMap(row => {
+      const keys = Object.entries(row.keys).map(([column, sealed]) => {
         const place = { tenantId: row.tenant_id, table: 'access', rowId: row.id, column };
-        return keyText(JSON.parse(secrets.openText(decodeSealed(Buffer.from(sealed, 'base64')), place)));
+        return JSON.parse(secrets.openText(decodeSealed(Buffer.from(sealed, 'base64')), place)) as PromisedKey;
       });
-      return principalText(row.account_id, texts);
+      const signed = keys.flatMap(({ token, signedAs = row.account_id }) => (token === undefined ? [] : [signedAs]));
+      if (signed.length === 0) return [principalText(row.account_id, keys.map(keyText))];
+      const names = row.signed_as ?? [row.account_id];
+      if (signed.toSorted().join() !== names.toSorted().join())
+        problems.push(`${row.name} has signatures under ${signed.join()}, and stands under ${names.join()}`);
+      return [];
     }),
     grants: grants.map(grantText),
   };

@@ -31,7 +31,7 @@ describe('the backends of an appliance of tests', () => {
     ]);
     await import('#test/fakes/kinds');
     expect(known()).toEqual([
-      ['rgw', 's3', 'azure', 'garage', 'gcs', 'fake', 'fake-iam'],
+      ['rgw', 's3', 'azure', 'garage', 'gcs', 'fake', 'fake-iam', 'fake-signing'],
       ['reflink', 'rbd', 'fake-block'],
     ]);
   });

@@ -26,7 +26,7 @@ import { type Parts, parts, until } from '#test/support/parts';
 export type Role = 'gateway' | 'worker';
 
 export interface ApplianceOptions {
-  backend: 'fake' | 'fake-iam' | 'rgw' | 'azure' | 's3' | 'garage' | 'gcs';
+  backend: 'fake' | 'fake-iam' | 'fake-signing' | 'rgw' | 'azure' | 's3' | 'garage' | 'gcs';
   /** Block volumes too: in a folder of the run's XFS over tgt, or on files behind the fake's faults, without root. */
   block?: BlockKind;
   /** The configuration of a Ceph of the test's own. */
@@ -57,7 +57,7 @@ function s3Backend(through: string | undefined) {
   return { name: 's3', kind: 's3', config: { endpoint: through ?? endpoint }, credentials };
 }
 
-const FAKE_IAM = { name: 'fake-iam', kind: 'fake-iam', credentials: {} };
+const anotherFake = (kind: string, file: string) => ({ name: kind, kind, credentials: {}, config: { file } });
 
 /** One gateway or worker as it runs in production, beside what test/entry gives it: from dist, with an environment. */
 export class DaemonProcess {
@@ -188,7 +188,7 @@ export class TestAppliance {
     const config = loadConfig(['TRIVET_DATABASE_OWNER_URL'], owner);
     await setUp(config, secrets, kind => objectBackendKinds().some(known => known.kind === kind), [
       ...withFakes(backendsOf(config), { object: fakeFile, block: block?.fakeFile }),
-      ...(options.backend === 'fake-iam' ? [{ ...FAKE_IAM, config: { file: fakeFile } }] : []),
+      ...(options.backend.startsWith('fake-') ? [anotherFake(options.backend, fakeFile)] : []),
       ...(options.backend === 'azure' ? [azureBackend(options.azureEndpoint)] : []),
       ...(options.backend === 's3' ? [s3Backend(options.s3Endpoint)] : []),
       ...(options.store ? [{ name: options.backend, kind: options.backend, ...options.store }] : []),

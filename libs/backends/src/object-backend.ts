@@ -66,7 +66,7 @@ export interface ObjectBackend {
   issueKey(uid: string, signal: LeaseSignal, staying?: string): Promise<IssuedKey>;
 
   /**
-   * Where changes of rights are seen late: asks as the holder of the key whether the store goes by what was written of it. Who
+   * Where changes of rights are seen late: asks as the holder of the key, or signature, whether the store goes by what was written of it. Who
    * is `revoked` at a bucket may do nothing there, also because the bucket or the key is gone. What is asked has no effect.
    * Elsewhere true, and nobody is asked.
    */
@@ -107,10 +107,11 @@ export interface ObjectBackend {
   ): Promise<boolean>;
 
   /**
-   * What opens this bucket for the principal where the store has no keys of principals: the same whenever it is asked, and
-   * worth nothing before `putGrants`. Nobody is asked. Undefined: the principal's key does.
+   * What opens this bucket where the store has no keys of principals, under a name that `putGrants` writes (`signedAs`, or the
+   * principal's own) and without which it is worth nothing: the same whenever it is asked. Nobody is asked. Undefined: the
+   * principal's key does.
    */
-  signAccess(bucketName: string, uid: string): string | undefined;
+  signAccess(bucketName: string, signedAs: string): string | undefined;
 
   /**
    * Bytes of all that the bucket holds; undefined: there is none of this name. Without effect. A store that does not count
@@ -197,6 +198,10 @@ export type AccessMode = 'read_write' | 'read_only' | 'write_only';
 export interface Grant {
   uid: string;
   mode: AccessMode | 'revoked';
+  /** Where the store signs: the names under which signatures open the bucket for the principal. Absent: its own alone. */
+  signedAs?: readonly string[];
+  /** And when they end by themselves: ISO 8601, a whole second. Absent: never. */
+  endsAt?: string;
 }
 
 export interface PrincipalRef {
@@ -207,6 +212,8 @@ export interface PrincipalRef {
 export interface IssuedKey {
   accessKeyId: string;
   secretAccessKey: string;
+  /** In its place, where the store signs. */
+  token?: string;
 }
 
 /** What a principal may do at one bucket. */
@@ -226,8 +233,8 @@ export interface StoreTraits {
   rightsOfPrincipals?: true;
   /** A change of rights or keys is answered before it holds everywhere: `isInForce`. */
   late?: true;
-  /** No second key beside the first: what opens a bucket is changed by revoking and granting. */
-  oneKey?: true;
+  /** No keys: what opens a bucket is signed (`signAccess`), under names that are written at the bucket. */
+  signs?: true;
   /** Keys are chosen, of hexadecimal digits alone: an id is GK and 24 of them, a secret 64. */
   hexKeys?: true;
   /** Who may write may delete as well: there is no `write_only`. */
@@ -236,7 +243,7 @@ export interface StoreTraits {
 
 export interface Principal extends PrincipalRef {
   secretAccessKey: string;
-  /** What `signAccess` gave when it was granted. */
+  /** What `signAccess` gave. */
   token?: string;
   /** For people who look at the store's own list of users. */
   displayName: string;

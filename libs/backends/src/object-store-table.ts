@@ -45,7 +45,7 @@ export function objectStoreTable(kinds: readonly ObjectBackendKind[]): string {
     ['Bytes of a bucket’s policy', ...kinds.map(kind => (kind.policyUnit ? '' : bytes(kind.maxPolicyBytes)))],
     ['Bytes of an access’s rights', ...kinds.map(kind => bytes(kind.maxRightsBytes ?? 0))],
     ['Keys are chosen by', ...kinds.map(({ traits }) => chooser(traits))],
-    ['A key beside the former one', ...kinds.map(({ traits }) => wordOf(!traits?.oneKey))],
+    ['A key beside the former one', ...kinds.map(({ traits }) => (traits?.signs ? 'if a policy is free' : 'yes'))],
     ['Rights are seen', ...kinds.map(({ traits }) => (traits?.late ? 'late, asked for' : 'at once'))],
     ['Shared by tenants', ...said.map(({ isShared }) => wordOf(isShared))],
   ];
@@ -55,7 +55,7 @@ export function objectStoreTable(kinds: readonly ObjectBackendKind[]): string {
 /** A signature is made of the account's key. */
 const chooser = (traits: ObjectBackendKind['traits']): string => {
   if (traits?.issuesKeys) return 'the store';
-  return traits?.oneKey ? 'nobody: a signature' : 'Trivet';
+  return traits?.signs ? 'nobody: a signature' : 'Trivet';
 };
 const bytes = (count: number): string => (count === 0 ? '' : count.toLocaleString('en'));
 

@@ -1,6 +1,6 @@
 import type { AccessMode, ObjectProtocol } from '#backends/object-backend';
+import { EXPIRES_AFTER, expiryOf, field, LIFE_PARAMETERS, ROTATE_AFTER, rotationOf } from '#cosi/life-parameters';
 import { checkId, checkMap, checkName } from '#cosi/request-checks';
-import { field, ROTATE_AFTER, ROTATION_PARAMETERS, rotationOf } from '#cosi/rotation-parameters';
 import {
   AUTHENTICATION_NUMBERS,
   type CreateBucketReply,
@@ -30,6 +30,7 @@ const GRANT_FIELDS: GrantRequest['fields'] = {
   buckets: 'bucket_id',
   modes: field(ACCESS_MODE_PARAMETER),
   rotation: field(ROTATE_AFTER),
+  expiry: field(EXPIRES_AFTER),
 };
 
 export function toBucketRequest(request: CreateBucketRequest, endpoint: Endpoint): BucketRequest {
@@ -55,6 +56,7 @@ export function toGrantRequest(request: GrantBucketAccessRequest, endpoint: Endp
     protocol: protocolOf(endpoint),
     buckets: [{ bucketId: request.bucketId, mode: accessMode(request.parameters) }],
     rotation: rotationOf(request.parameters),
+    expiry: expiryOf(request.parameters),
     fields: GRANT_FIELDS,
   };
 }
@@ -82,7 +84,7 @@ function checkAuthentication(number: number): void {
 }
 
 function accessMode(parameters: Readonly<Record<string, string>>): AccessMode {
-  const known = [ACCESS_MODE_PARAMETER, ...ROTATION_PARAMETERS];
+  const known = [ACCESS_MODE_PARAMETER, ...LIFE_PARAMETERS];
   const unknown = Object.keys(parameters).find(key => !known.includes(key));
   if (unknown !== undefined) throw invalid(field(unknown), `unknown parameter, known: ${known.join(', ')}`);
   const value = parameters[ACCESS_MODE_PARAMETER];
@@ -105,7 +107,8 @@ export function toRevocation(request: RevokeBucketAccessRequest): { accountId: s
 }
 
 /** In the layout that sidecars parse; what they cannot parse looks to them as if it had ended long ago. */
-const NO_END = '9999-12-31 00:00:00 +0000 UTC';
+const goTime = (iso: string): string => `${iso.slice(0, 10)} ${iso.slice(11, 19)} +0000 UTC`;
+const NO_END = '9999-12-31T00:00:00.000Z';
 
 export function toCreateReply({ bucketId, accessPoint }: BucketView): CreateBucketReply {
   const { storageAccount } = accessPoint;
@@ -117,9 +120,9 @@ export function toGrantReply({ accountId, buckets, credentials }: AccessView): G
   const [bucket] = buckets;
   if (!bucket) throw new StorageError('internal', `account ${accountId} came back without its bucket`);
   const { endpoint, region } = bucket.accessPoint;
-  const { accessKeyId, secretAccessKey, token } = credentials;
+  const { accessKeyId, secretAccessKey, token, expiresAt = NO_END } = credentials;
   if (token !== undefined)
-    return { accountId, credentials: { azure: { secrets: { accessToken: token, expiryTs: NO_END } } } };
+    return { accountId, credentials: { azure: { secrets: { accessToken: token, expiryTs: goTime(expiresAt) } } } };
   const secrets = { accessKeyID: accessKeyId, accessSecretKey: secretAccessKey, endpoint, region };
   return { accountId, credentials: { s3: { secrets } } };
 }

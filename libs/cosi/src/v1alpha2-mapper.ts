@@ -1,5 +1,6 @@
 import type { ObjectAccessPoint, ObjectProtocol } from '#backends/object-backend';
 import { decodeAccessModes } from '#cosi/access-modes';
+import { EXPIRES_AFTER, expiryOf, field, LIFE_PARAMETERS, ROTATE_AFTER, rotationOf } from '#cosi/life-parameters';
 import { checkProtocolNumber, decodeProtocol, decodeProtocols, encodeProtocols } from '#cosi/protocols';
 import {
   checkCount,
@@ -11,7 +12,6 @@ import {
   MAX_BUCKETS,
   MAX_NAME,
 } from '#cosi/request-checks';
-import { field, ROTATE_AFTER, ROTATION_PARAMETERS, rotationOf } from '#cosi/rotation-parameters';
 import {
   ADDRESSING_NUMBERS,
   AUTHENTICATION_NUMBERS,
@@ -72,14 +72,15 @@ export function toGrantRequest(request: GrantBucketAccessRequest, endpoint: Endp
   const protocol = decodeProtocol('protocol', request.protocol, endpoint);
   checkAuthentication(request);
   checkMap('parameters', request.parameters);
-  const unknown = Object.keys(request.parameters).find(key => !ROTATION_PARAMETERS.includes(key));
+  const unknown = Object.keys(request.parameters).find(key => !LIFE_PARAMETERS.includes(key));
   if (unknown !== undefined)
-    throw invalid(field(unknown), `unknown parameter, an access has ${ROTATION_PARAMETERS.join(' and ')}`);
+    throw invalid(field(unknown), `unknown parameter, an access has ${LIFE_PARAMETERS.join(', ')}`);
   return {
     name: request.accountName,
     protocol,
     buckets: accessedBuckets(request, endpoint),
     rotation: rotationOf(request.parameters),
+    expiry: expiryOf(request.parameters),
     fields: GRANT_FIELDS,
   };
 }
@@ -90,6 +91,7 @@ export const GRANT_FIELDS: GrantRequest['fields'] = {
   buckets: 'buckets',
   modes: 'buckets',
   rotation: field(ROTATE_AFTER),
+  expiry: field(EXPIRES_AFTER),
 };
 
 function checkAuthentication({ authenticationType, serviceAccountName }: GrantBucketAccessRequest): void {
@@ -162,10 +164,10 @@ export function toGrantReply(view: AccessView, protocol: ObjectProtocol): GrantB
 
 /** One key of an access to GCS opens it by either protocol. */
 function credentialsOf(
-  { credentials: { accessKeyId, secretAccessKey, token } }: AccessView,
+  { credentials: { accessKeyId, secretAccessKey, token, expiresAt = '' } }: AccessView,
   protocol: ObjectProtocol,
 ): GrantBucketAccessReply['credentials'] {
-  if (token !== undefined) return { azure: { accessToken: token, expiryTimestamp: '' } };
+  if (token !== undefined) return { azure: { accessToken: token, expiryTimestamp: expiresAt } };
   if (protocol !== 'gcs') return { s3: { accessKeyId, accessSecretKey: secretAccessKey } };
   return { gcs: { accessId: accessKeyId, accessSecret: secretAccessKey, privateKeyName: '', serviceAccount: '' } };
 }

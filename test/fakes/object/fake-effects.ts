@@ -7,6 +7,7 @@
 import type { BucketSpec, Grant, IssuedKey, Principal } from '#backends/object-backend';
 import { applyIamEffect, type IamEffect } from '#test/fakes/object/fake-iam-effects';
 import { type EffectOutcome, outcome } from '#test/fakes/object/fake-outcome';
+import { changed } from '#test/fakes/object/fake-rights';
 import type { FakeState } from '#test/fakes/object/fake-state';
 
 export type FakeEffect =
@@ -20,6 +21,8 @@ export type FakeEffect =
   | { type: 'removePrincipal'; uid: string }
   | { type: 'limitTenant'; owner: string; bytes: string | null }
   | { type: 'putGrants'; name: string; grants: readonly Grant[] }
+  /** Of a store that signs: `uid` is a name. */
+  | { type: 'putNames'; name: string; grants: readonly Grant[] }
   | IamEffect;
 
 /** Call it inside a write transaction. */
@@ -84,6 +87,8 @@ export function applyEffect(state: FakeState, effect: FakeEffect): EffectOutcome
       );
     case 'putGrants':
       return putGrants(state, effect.name, effect.grants);
+    case 'putNames':
+      return putNames(state, effect.name, effect.grants);
     default:
       return applyIamEffect(state, effect);
   }
@@ -131,4 +136,15 @@ function putGrants(state: FakeState, bucket: string, grants: readonly Grant[]): 
   for (const [uid, mode] of wanted)
     state.run('INSERT INTO grants (bucket, uid, mode) VALUES (?, ?, ?)', bucket, uid, mode);
   return 'changed';
+}
+
+function putNames(state: FakeState, bucket: string, grants: readonly Grant[]): EffectOutcome {
+  const there = () =>
+    new Map(state.all<Grant>('SELECT uid, mode FROM grants WHERE bucket = ?', bucket).map(one => [one.uid, one.mode]));
+  const before = there();
+  const result = putGrants(state, bucket, grants);
+  const after = there();
+  for (const name of new Set([...before.keys(), ...after.keys()]))
+    if (before.get(name) !== after.get(name)) changed(state, name);
+  return result;
 }

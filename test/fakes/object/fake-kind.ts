@@ -9,6 +9,7 @@ import { StorageError } from '#platform/errors';
 import { type FakeConfig, fakeConfig } from '#test/fakes/object/fake-config';
 import { FAKE_IAM_TRAITS, FakeIamBackend } from '#test/fakes/object/fake-iam-backend';
 import { FakeObjectBackend } from '#test/fakes/object/fake-object-backend';
+import { FAKE_SIGNING_TRAITS, FakeSigningBackend } from '#test/fakes/object/fake-signing-backend';
 
 const MAX_POLICY_BYTES = 360 * 1024;
 
@@ -56,6 +57,15 @@ export const fakeIamKind: ObjectBackendKind<FakeConfig> = {
   traits: FAKE_IAM_TRAITS,
   open: (parsed: FakeConfig, _credentials: BackendCredentials, owner: ApplianceIdentity) =>
     new FakeIamBackend(parsed, owner, 0),
+};
+
+/** The same store with signatures under names, as Azure Blob has them. */
+export const fakeSigningKind: ObjectBackendKind<FakeConfig> = {
+  ...fakeKind,
+  kind: 'fake-signing',
+  traits: FAKE_SIGNING_TRAITS,
+  open: (parsed: FakeConfig, _credentials: BackendCredentials, owner: ApplianceIdentity) =>
+    new FakeSigningBackend(parsed, owner, MAX_POLICY_BYTES),
 };
 
 const digest = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 12);

@@ -242,11 +242,17 @@ export class FakeObjectBackend implements ObjectBackend {
           'resource_exhausted',
           `the policy of bucket ${bucket.name} cannot hold ${grants.length} grants`,
         );
-      return done({ type: 'putGrants', name: bucket.name, grants });
+      return this.grantsEffect(bucket.name, grants);
     });
   }
 
-  signAccess(): undefined {}
+  protected grantsEffect(name: string, grants: readonly Grant[]): Plan<void> {
+    return done({ type: 'putGrants', name, grants });
+  }
+
+  signAccess(_bucketName: string, _signedAs: string): string | undefined {
+    return undefined;
+  }
 
   measureBucket(name: string, signal: AbortSignal): Promise<bigint | undefined> {
     const plan = () => {

@@ -26,10 +26,20 @@ export function look(state: FakeState, accessKeyId: string): void {
     'SELECT uid FROM keys WHERE access_key_id = ?1 UNION SELECT uid FROM seen_keys WHERE access_key_id = ?1',
     accessKeyId,
   );
-  if (!owner) return;
-  state.run('UPDATE unseen SET looks = looks - 1 WHERE uid = ?', owner.uid);
-  if (state.get('SELECT uid FROM unseen WHERE uid = ? AND looks <= 0', owner.uid)) see(state, owner.uid);
+  if (owner) lookAt(state, owner.uid);
 }
+
+/** The same, at a user, or a name that signatures stand under. */
+export function lookAt(state: FakeState, uid: string): void {
+  state.run('UPDATE unseen SET looks = looks - 1 WHERE uid = ?', uid);
+  if (state.get('SELECT uid FROM unseen WHERE uid = ? AND looks <= 0', uid)) see(state, uid);
+}
+
+/** What a name lets its holder do at the bucket now. */
+export const modesSeen = (state: FakeState, uid: string, bucket: string): Right['mode'][] =>
+  state
+    .all<{ mode: Right['mode'] }>('SELECT mode FROM seen_rights WHERE uid = ? AND bucket = ?', uid, bucket)
+    .map(({ mode }) => mode);
 
 /** All changes. */
 export function seeAll(state: FakeState): void {

@@ -77,6 +77,6 @@ describe('the kind azure', () => {
   });
 });
 
-it('has no second key for an access, as its backend says', () => {
-  expect(azureKind.traits).toEqual({ oneKey: true });
+it('signs, and sees changes late', () => {
+  expect(azureKind.traits).toEqual({ signs: true, late: true });
 });

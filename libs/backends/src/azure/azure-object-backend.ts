@@ -3,8 +3,8 @@
  *
  * A container is made together with the metadata that say whose it is, so there is no moment in which ours could be taken
  * for somebody else's, and one without them is never ours. There are no users: an access is a stored access policy of its
- * container, and what its holder gets is a signature bound to that. So principals are nothing here, and the end of the policy
- * is the end of the access (ADR 47).
+ * container, or two while its signature is changed, and what its holder gets is a signature bound to one. So principals are
+ * nothing here, and the end of its policies is the end of the access (ADR 47 and 63).
  */
 import type { ContainerClient } from '@azure/storage-blob';
 import type { AzureConfig, AzureCredentials } from '#backends/azure/azure-config';
@@ -13,14 +13,17 @@ import { bytesOf, emptyPortion, isEmpty } from '#backends/azure/container-conten
 import { holdsPolicies, putPolicies } from '#backends/azure/container-policies';
 import { diagnoseAccount } from '#backends/azure/diagnose';
 import { type CallContext, errorCode, httpStatus, translate } from '#backends/azure/errors';
+import { isInForce } from '#backends/azure/in-force';
 import { signatureUrl } from '#backends/azure/signature';
 import type {
   ApplianceIdentity,
   BucketInspection,
   BucketRef,
   BucketSpec,
+  Expected,
   Grant,
   GrantTarget,
+  IssuedKey,
   ObjectBackend,
   Principal,
   StoreTraits,
@@ -30,7 +33,7 @@ import { applianceTag } from '#backends/s3/bucket-tags';
 import { StorageError } from '#platform/errors';
 import type { LeaseSignal } from '#platform/lease-signal';
 
-export const AZURE_TRAITS: StoreTraits = { oneKey: true };
+export const AZURE_TRAITS: StoreTraits = { signs: true, late: true };
 
 const APPLIANCE = 'trivet_appliance';
 const INCARNATION = 'trivet_incarnation';
@@ -131,16 +134,24 @@ export class AzureObjectBackend implements ObjectBackend {
     throw new StorageError('unimplemented', 'keys of this store are chosen');
   }
 
-  async isInForce(): Promise<boolean> {
-    return true;
+  /** A signature that was never told opens nothing. */
+  isInForce({ token }: IssuedKey, expected: Expected, signal: LeaseSignal): Promise<boolean> {
+    const context = { doing: 'ask as a grantee', resource: 'object store', readOnly: true, signal };
+    return this.#call(context, async () => {
+      if (token === undefined) return expected === 'no key' || expected.every(({ mode }) => mode === 'revoked');
+      return isInForce(this.config.endpoint, token, expected, signal);
+    });
   }
 
   async putPrincipal(): Promise<void> {}
 
   /** There is none, but what its holder was given must still be what this key signs. */
   async holdsPrincipal({ uid, token }: Principal): Promise<boolean> {
-    const container = token === undefined ? undefined : new URL(token).pathname.split('/').at(-1);
-    return container !== undefined && this.signAccess(container, uid) === token;
+    if (token === undefined) return false;
+    const { pathname, searchParams } = new URL(token);
+    const signedAs = searchParams.get('si') ?? '';
+    if (signedAs !== uid && !signedAs.startsWith(`${uid}-`)) return false;
+    return this.signAccess(pathname.split('/').at(-1)!, signedAs) === token;
   }
 
   async removeKey(): Promise<void> {}
@@ -170,8 +181,8 @@ export class AzureObjectBackend implements ObjectBackend {
     });
   }
 
-  signAccess(name: string, uid: string): string {
-    return signatureUrl(this.config, this.#service.key, name, uid);
+  signAccess(name: string, signedAs: string): string {
+    return signatureUrl(this.config, this.#service.key, name, signedAs);
   }
 
   measureBucket(name: string, signal: AbortSignal): Promise<bigint | undefined> {

@@ -1,5 +1,5 @@
 /**
- * The stored access policies of a container: ours are those whose id is an account of ours, all others stay as they are.
+ * The stored access policies of a container: ours are those whose id begins with an account of ours, all others stay as they are.
  *
  * The list is written whole, and the service has no compare-and-swap for it: of conditions on a container's list it knows
  * only the time of the last change, in seconds. So the write is bound to that, and what it left is read again: a write of
@@ -75,16 +75,12 @@ export function grantsOf(policies: readonly SignedIdentifier[]): Grant[] {
 
 /** Without its policy a signature is worth nothing: what is revoked needs none. */
 function wanted(grants: readonly Grant[]): SignedIdentifier[] {
-  return grants.flatMap(({ uid, mode }) =>
-    mode === 'revoked'
-      ? []
-      : [
-          {
-            id: uid,
-            accessPolicy: { permissions: PERMISSIONS[mode], expiresOn: NEVER } as SignedIdentifier['accessPolicy'],
-          },
-        ],
-  );
+  return grants.flatMap(({ uid, mode, signedAs = [uid], endsAt }) => {
+    if (mode === 'revoked') return [];
+    const accessPolicy = { permissions: PERMISSIONS[mode], expiresOn: endsAt ? new Date(endsAt) : NEVER };
+    // The service takes one without a beginning, whatever the SDK's type says.
+    return signedAs.map(id => ({ id, accessPolicy: accessPolicy as SignedIdentifier['accessPolicy'] }));
+  });
 }
 
 const oursOf = (policies: readonly SignedIdentifier[]) => policies.filter(({ id }) => id.startsWith(OURS));

@@ -1,6 +1,6 @@
 /**
- * The signature of an access: of one container, bound to the stored access policy that has the access's name. It carries no
- * times and no rights of its own, so it is the same whenever it is made, and ends with its policy.
+ * The signature of an access: of one container, bound to a stored access policy by its name. It carries no rights of its own, and
+ * no times, so it is the same whenever it is made, and ends with its policy.
  */
 import type { StorageSharedKeyCredential } from '@azure/storage-blob';
 import type { AzureConfig } from '#backends/azure/azure-config';

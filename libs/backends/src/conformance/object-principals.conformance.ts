@@ -3,8 +3,16 @@ import { describe, expect, it } from 'vitest';
 import { failsWith, none, type ObjectWorld, plain } from '#backends/conformance/object-world';
 import type { Grant, Principal } from '#backends/object-backend';
 
+const inHours = (hours: number) => new Date(Math.floor(Date.now() / 1_000) * 1_000 + hours * 3_600_000).toISOString();
+const [IN_AN_HOUR, AN_HOUR_AGO] = [inHours(1), inHours(-1)];
+
 export function describePrincipals(world: ObjectWorld): void {
   const { traits, newPrincipal, make, remove } = world;
+  const signed = (bucket: string, name: string) => ({
+    accessKeyId: '',
+    secretAccessKey: '',
+    token: world.backend.signAccess(bucket, name)!,
+  });
   describe.runIf(traits.signs)('signatures', () => {
     it('signs the same each time, and another for each bucket and principal', async () => {
       const [a, b] = [newPrincipal(), newPrincipal()];
@@ -16,6 +24,54 @@ export function describePrincipals(world: ObjectWorld): void {
       expect(await world.backend.holdsPrincipal({ ...a, token }, none())).toBe(true);
       expect(await world.backend.holdsPrincipal({ ...b, token }, none())).toBe(false);
       expect(await world.backend.holdsPrincipal(a, none())).toBe(false);
+    });
+
+    it('lets in under each name that stands, as its mode says, and under none that does not', async () => {
+      const ref = await make();
+      const { uid } = newPrincipal();
+      const names = [uid, `${uid}-2`];
+      const keys = names.map(name => signed(ref.name, name));
+      const isLetIn = (mode: Grant['mode']) =>
+        Promise.all(keys.map(key => world.backend.isInForce(key, [{ bucket: ref.name, mode }], none())));
+      const put = (mode: Grant['mode'], ...signedAs: string[]) =>
+        world.backend.putGrants(ref, [{ uid, mode, signedAs }], none(), [uid]);
+      expect(await isLetIn('read_only')).toEqual([false, false]);
+      expect(await isLetIn('revoked')).toEqual([true, true]);
+      for (const mode of ['read_write', 'read_only', 'write_only'] as const) {
+        await put(mode, ...names);
+        for (const asked of ['read_write', 'read_only', 'write_only', 'revoked'] as const)
+          expect(await isLetIn(asked), `${asked} at ${mode}`).toEqual([asked === mode, asked === mode]);
+      }
+      await put('read_only', names[1]!);
+      expect(await isLetIn('read_only')).toEqual([false, true]);
+      expect(await world.backend.holdsGrants(ref, [{ uid, mode: 'read_only', signedAs: [names[1]!] }], none())).toBe(
+        true,
+      );
+      expect(await world.backend.holdsGrants(ref, [{ uid, mode: 'read_only' }], none())).toBe(false);
+      for (const key of keys)
+        expect(await world.backend.isInForce(key, 'no key', none())).toBe(key.token === keys[0]!.token);
+      await remove(ref);
+      expect(await isLetIn('revoked')).toEqual([true, true]);
+      for (const key of keys) expect(await world.backend.isInForce(key, 'no key', none())).toBe(true);
+    });
+
+    it('lets in until the end of a name, which may be moved, and tells one end from another', async () => {
+      const ref = await make();
+      const { uid } = newPrincipal();
+      const key = signed(ref.name, uid);
+      const put = (endsAt?: string) =>
+        world.backend.putGrants(ref, [{ uid, mode: 'read_only', endsAt }], none(), [uid]);
+      const isLetIn = () => world.backend.isInForce(key, [{ bucket: ref.name, mode: 'read_only' }], none());
+      await put(AN_HOUR_AGO);
+      expect(await isLetIn()).toBe(false);
+      for (const endsAt of [IN_AN_HOUR, undefined]) {
+        await put(endsAt);
+        expect(await isLetIn()).toBe(true);
+        const holds = (end?: string) =>
+          world.backend.holdsGrants(ref, [{ uid, mode: 'read_only', endsAt: end }], none());
+        expect([await holds(IN_AN_HOUR), await holds()]).toEqual([endsAt === IN_AN_HOUR, endsAt === undefined]);
+      }
+      await remove(ref);
     });
   });
 

@@ -62,6 +62,7 @@ import { SessionsByCluster1797210000420 } from '#platform/migrations/0078-sessio
 import { ChangedKeys1797210000421 } from '#platform/migrations/0079-changed-keys';
 import { KeysThatAreDue1797210000422 } from '#platform/migrations/0080-keys-that-are-due';
 import { RepeatedJoins1797210001200 } from '#platform/migrations/0090-repeated-joins';
+import { NamedSignatures1797210001001 } from '#platform/migrations/0089-named-signatures';
 import type { Migration } from '#platform/migrations/locks';
 
 /** In their order. */
@@ -130,4 +131,5 @@ export const MIGRATIONS = [
   ChangedKeys1797210000421,
   KeysThatAreDue1797210000422,
   RepeatedJoins1797210001200,
+  NamedSignatures1797210001001,
 ] satisfies readonly (new () => Migration)[];

@@ -2,7 +2,7 @@ import type { AccessMode, ObjectAccessPoint, ObjectProtocol } from '#backends/ob
 import type { Caller } from '#operations/accepting/caller';
 import type { Submitted } from '#operations/accepting/operations';
 import type { EndpointCaller } from '#storage/object/endpoint';
-import type { AccessPlace, Rotation } from '#storage/shared/desired-state';
+import type { AccessPlace, Expiry, Rotation } from '#storage/shared/desired-state';
 
 /**
  * What the object interfaces ask of the domain. Every method validates, answers a repeat from one read where it can, else
@@ -58,6 +58,7 @@ export interface GrantRequest {
   protocol: ObjectProtocol;
   buckets: readonly { bucketId: string; mode: AccessMode }[];
   rotation?: Rotation;
+  expiry?: Expiry;
   /** What the caller's protocol calls them, for the message of a conflict. */
   fields: Readonly<Record<AccessPlace, string>>;
 }
@@ -65,5 +66,5 @@ export interface GrantRequest {
 export interface AccessView {
   accountId: string;
   buckets: readonly BucketView[];
-  credentials: { accessKeyId: string; secretAccessKey: string; token?: string };
+  credentials: { accessKeyId: string; secretAccessKey: string; token?: string; expiresAt?: string };
 }

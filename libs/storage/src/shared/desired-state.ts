@@ -19,12 +19,19 @@ export interface DesiredAccess {
   buckets: readonly { bucketId: string; mode: AccessMode }[];
   /** Absent: its key is changed when somebody asks for it. */
   rotation?: Rotation;
+  /** Absent: it opens its buckets until it is taken away. */
+  expiry?: Expiry;
 }
 
 /** How often a key is changed by itself, and how long the one before is let in beside it. */
 export interface Rotation {
   afterSeconds: number;
   graceSeconds: number;
+}
+
+/** For how long what Grant answers is good; a repeat in the second half of that time answers one that is good for as long again. */
+export interface Expiry {
+  afterSeconds: number;
 }
 
 /** What makes two creations of one name the same; the rest may be edited afterwards. */
@@ -45,15 +52,16 @@ export function desiredBucket(protocols: readonly ObjectProtocol[], spec: Bucket
 export function desiredAccess(
   protocol: ObjectProtocol,
   buckets: readonly { bucketId: string; mode: AccessMode }[],
-  rotation?: Rotation,
+  { rotation, expiry }: Pick<DesiredAccess, 'rotation' | 'expiry'> = {},
 ): DesiredAccess {
   const sorted = buckets.map(({ bucketId, mode }) => ({ bucketId, mode }));
   sorted.sort((a, b) => (a.bucketId < b.bucketId ? -1 : a.bucketId > b.bucketId ? 1 : 0));
-  return { v: 1, protocol, authentication: 'key', buckets: sorted, ...(rotation ? { rotation } : {}) };
+  const terms = { ...(rotation ? { rotation } : {}), ...(expiry ? { expiry } : {}) };
+  return { v: 1, protocol, authentication: 'key', buckets: sorted, ...terms };
 }
 
 /** What a caller asks of an access, and may ask otherwise under the same name. */
-export type AccessPlace = 'protocol' | 'buckets' | 'modes' | 'rotation';
+export type AccessPlace = 'protocol' | 'buckets' | 'modes' | 'rotation' | 'expiry';
 
 export function accessDifferences(is: DesiredAccess, asked: DesiredAccess): AccessPlace[] {
   const modes = new Map(is.buckets.map(({ bucketId, mode }) => [bucketId, mode]));
@@ -67,6 +75,7 @@ export function accessDifferences(is: DesiredAccess, asked: DesiredAccess): Acce
     ['buckets', sameBuckets],
     ['modes', sameModes],
     ['rotation', canonical(is.rotation ?? null) === canonical(asked.rotation ?? null)],
+    ['expiry', is.expiry?.afterSeconds === asked.expiry?.afterSeconds],
   ];
   return places.filter(([, same]) => !same).map(([place]) => place);
 }

@@ -45,7 +45,7 @@ const SERVES = sql(
     WHERE e.tenant_id = $1 AND e.id = $2`,
 );
 const COLUMNS = `id, name, account_id AS "accountId", state, fingerprint, active_operation AS "activeOperation",
-          stale, desired`;
+          stale OR coalesce(renew_at <= now(), false) AS stale, desired`;
 const LOCK = sql(
   'access_lock',
   `SELECT ${COLUMNS} FROM trivet.access
@@ -92,9 +92,10 @@ const WANT = sql(
 );
 const COUNT = sql(
   'access_count_grants',
-  `SELECT bucket_id AS "bucketId", CASE state WHEN 'revoked' THEN 'revoked' ELSE mode END AS mode, count(*)::int AS n
-     FROM trivet.bucket_grant
-    WHERE tenant_id = $1 AND bucket_id = ANY ($2) AND state <> 'removing' AND access_id IS DISTINCT FROM $3
+  `SELECT g.bucket_id AS "bucketId", CASE g.state WHEN 'revoked' THEN 'revoked' ELSE g.mode END AS mode,
+          sum(coalesce(cardinality(a.signed_as), 1))::int AS n
+     FROM trivet.bucket_grant g JOIN trivet.access a ON a.tenant_id = g.tenant_id AND a.id = g.access_id
+    WHERE g.tenant_id = $1 AND g.bucket_id = ANY ($2) AND g.state <> 'removing' AND g.access_id IS DISTINCT FROM $3
     GROUP BY 1, 2`,
 );
 const GRANTED = sql(
@@ -185,8 +186,8 @@ export async function wantGrants(
   await tx.query(WANT, [endpoint.tenantId, accessId, ids, grants.map(grant => grant.mode)]);
 }
 
-/** Of all accesses but one, if it is given. */
-export function countGrants(tx: Tx, endpoint: Endpoint, bucketIds: readonly string[], exceptOf: string | undefined) {
+/** Of all accesses but one, if it is given; each counts as often as it has names that signatures open the bucket under. */
+export function countGrants(tx: Tx, endpoint: AccessOwner, bucketIds: readonly string[], exceptOf: string | undefined) {
   const params = [endpoint.tenantId, bucketIds, exceptOf ?? null];
   return tx.query<{ bucketId: string; mode: Grant['mode']; n: number }>(COUNT, params);
 }

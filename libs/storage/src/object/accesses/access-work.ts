@@ -36,7 +36,8 @@ export const REMOVE = sql(
   `WITH grants AS (DELETE FROM trivet.bucket_grant WHERE tenant_id = $1 AND access_id = $2),
         secret AS (DELETE FROM trivet.secret WHERE tenant_id = $1 AND owner_table = 'access' AND owner_id = $2)
    UPDATE trivet.access
-      SET state = 'gone', active_operation = NULL, key_operation = NULL, former_until = NULL, rotate_at = NULL, updated_at = now()
+      SET state = 'gone', active_operation = NULL, key_operation = NULL, former_until = NULL, rotate_at = NULL, signed_as = NULL,
+          expires_at = NULL, renew_at = NULL, updated_at = now()
     WHERE tenant_id = $1 AND id = $2`,
 );
 

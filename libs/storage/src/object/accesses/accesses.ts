@@ -1,4 +1,4 @@
-import type { Grant, ObjectBackendKind } from '#backends/object-backend';
+import type { AccessMode, Grant, ObjectBackendKind } from '#backends/object-backend';
 import type { Caller } from '#operations/accepting/caller';
 import { requireSuccess, type Submitted, shownAfter } from '#operations/accepting/operations';
 import { encodeSealed } from '#platform/crypto/secrets';
@@ -6,6 +6,7 @@ import type { Tx } from '#platform/database/database';
 import { invalid, StorageError } from '#platform/errors';
 import { uuidv7 } from '#platform/uuid';
 import {
+  type AccessOwner,
   type AccessRow,
   countGrants,
   findAccess,
@@ -42,9 +43,12 @@ export class Accesses implements AccessCalls {
     const { endpoint } = caller;
     const kind = this.parts.kindOf(endpoint.backendKind);
     supported(kind, [request.protocol]);
-    if (request.rotation && kind.traits?.oneKey)
-      throw invalid(request.fields.rotation, `${ONE_KEY}: leave it out, and rotate by revoking and granting`);
-    const desired = desiredAccess(request.protocol, distinct(request.buckets), request.rotation);
+    if (request.expiry && !kind.traits?.signs)
+      throw invalid(
+        request.fields.expiry,
+        'keys of this backend do not end by themselves: leave it out, and have them changed by rotateAfter',
+      );
+    const desired = desiredAccess(request.protocol, distinct(request.buckets), request);
     const most = kind.bucketsPerAccess ?? Number.POSITIVE_INFINITY;
     if (desired.buckets.length > most)
       throw new StorageError(
@@ -108,7 +112,7 @@ export class Accesses implements AccessCalls {
         resourceId: id,
         resourceName: request.name,
         after: desired,
-        request: { resources: bucketIds, heal: row !== undefined },
+        request: { resources: bucketIds, heal: row !== undefined, lastsSeconds: desired.expiry?.afterSeconds },
       });
       return { value: undefined };
     });
@@ -142,7 +146,6 @@ export class Accesses implements AccessCalls {
       if (row.state !== 'ready')
         throw new StorageError('aborted', `${resource} is being granted or revoked; try again`, { resource });
       const keys = await readKeys(tx, caller.tenantId, row.id);
-      if (this.parts.kindOf(keys.backendKind).traits?.oneKey) throw oneKeyOnly(resource);
       if (keys.operation !== null) return { value: undefined, join: keys.operation };
       if (keys.formerUntil !== null && !keys.formerEnds && graceSeconds > 0)
         throw new StorageError(
@@ -150,6 +153,8 @@ export class Accesses implements AccessCalls {
           `${resource} has a former key that is let in until ${keys.formerUntil.toISOString()}, and no room for a third: try again then, or with no grace, which ends it and the present one at once`,
           { resource, retry: 'later' },
         );
+      const kind = this.parts.kindOf(keys.backendKind);
+      if (kind.traits?.signs && graceSeconds > 0) await requireRoomBeside(tx, caller, kind, row);
       const { tenantId, backendId } = caller;
       await beginRotation(tx, begin, { tenantId, backendId, operationId }, row, graceSeconds);
       return { value: undefined };
@@ -236,24 +241,7 @@ export class Accesses implements AccessCalls {
         `the rights of one access on these ${rights.length} buckets would take ${taken} bytes of ${most}: ask for several accesses`,
         { field: 'buckets' },
       );
-    const counted = await countGrants(
-      tx,
-      endpoint,
-      grants.map(({ bucketId }) => bucketId),
-      accessId,
-    );
-    for (const { bucketId, name, mode } of grants) {
-      const counts: Record<Grant['mode'], number> = { read_write: 0, read_only: 0, write_only: 0, revoked: 0 };
-      for (const row of counted) if (row.bucketId === bucketId) counts[row.mode] = row.n;
-      counts[mode]++;
-      const bytes = kind.policyBytes(name, counts);
-      if (bytes > kind.maxPolicyBytes)
-        throw new StorageError(
-          'resource_exhausted',
-          `the policy of bucket ${name} would take ${bytes} ${kind.policyUnit ?? 'bytes'} of ${kind.maxPolicyBytes}: revoke accesses first`,
-          { resource: `bucket ${name}` },
-        );
-    }
+    await requireRoom(tx, endpoint, kind, grants, accessId);
     return grants;
   }
 
@@ -273,10 +261,41 @@ export class Accesses implements AccessCalls {
   }
 }
 
-const ONE_KEY = 'this backend has one key for an access and none beside it';
+/** Of the policies of the buckets, for one more each. */
+async function requireRoom(
+  tx: Tx,
+  endpoint: AccessOwner,
+  kind: ObjectBackendKind,
+  grants: readonly { bucketId: string; name: string; mode: AccessMode }[],
+  exceptOf: string | undefined,
+  otherwise = 'revoke accesses first',
+): Promise<void> {
+  const bucketIds = grants.map(({ bucketId }) => bucketId);
+  const counted = await countGrants(tx, endpoint, bucketIds, exceptOf);
+  for (const { bucketId, name, mode } of grants) {
+    const counts: Record<Grant['mode'], number> = { read_write: 0, read_only: 0, write_only: 0, revoked: 0 };
+    for (const row of counted) if (row.bucketId === bucketId) counts[row.mode] = row.n;
+    counts[mode]++;
+    const bytes = kind.policyBytes(name, counts);
+    if (bytes > kind.maxPolicyBytes)
+      throw new StorageError(
+        'resource_exhausted',
+        `the policy of bucket ${name} would take ${bytes} ${kind.policyUnit ?? 'bytes'} of ${kind.maxPolicyBytes}: ${otherwise}`,
+        { resource: `bucket ${name}` },
+      );
+  }
+}
 
-const oneKeyOnly = (resource: string): StorageError =>
-  new StorageError('unimplemented', `${ONE_KEY}: revoke ${resource} and grant it again`, { resource });
+/** A name beside the one that the access has. */
+async function requireRoomBeside(tx: Tx, owner: AccessOwner, kind: ObjectBackendKind, row: AccessRow): Promise<void> {
+  const buckets = await grantedBuckets(tx, owner, row.id);
+  const grants = buckets.flatMap(({ id: bucketId, name }) => {
+    const mode = row.desired.buckets.find(bucket => bucket.bucketId === name)?.mode;
+    return mode ? [{ bucketId, name, mode }] : [];
+  });
+  const otherwise = 'revoke an access, or change this one with no grace, which ends the signature that it has at once';
+  await requireRoom(tx, owner, kind, grants, undefined, otherwise);
+}
 
 /** Told by the names that the caller knows, of which one may stand for several places. */
 export function otherRequest(

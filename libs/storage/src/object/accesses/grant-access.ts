@@ -19,6 +19,7 @@ import {
   removePrincipal,
   rowOf,
 } from '#storage/object/accesses/access-work';
+import { isSigned, moveEnd, RENEW_AT, SIGN_UNDER, takeNames, withSignature } from '#storage/object/accesses/signatures';
 import { readPolicies } from '#storage/object/buckets/bucket-policies';
 import { type AccessNeeds, credentialsPlace } from '#storage/object/rights/credentials';
 import { untilInForce } from '#storage/object/rights/until-in-force';
@@ -26,6 +27,8 @@ import { untilInForce } from '#storage/object/rights/until-in-force';
 export interface GrantAccessRequest extends AccessRequest {
   /** It lives, and is only put right. */
   heal?: boolean;
+  /** What it opens ends by itself, so long after now. */
+  lastsSeconds?: number;
 }
 
 const WANTED = sql(
@@ -34,7 +37,8 @@ const WANTED = sql(
 );
 const END = sql(
   'access_end',
-  `UPDATE trivet.access SET state = 'ready', stale = false, active_operation = NULL, updated_at = now()
+  `UPDATE trivet.access SET state = 'ready', stale = false, active_operation = NULL, renew_at = ${RENEW_AT},
+          updated_at = now()
     WHERE tenant_id = $1 AND id = $2 AND active_operation = $3`,
 );
 const RESEAL = sql(
@@ -90,17 +94,27 @@ function makeAccess(needs: AccessNeeds): Handling<AccessAtBackend, GrantAccessRe
         await requireBuckets(tx, operation);
         if (healing(operation)) operation.progress.added ??= await wanted(tx, operation);
         await mark(tx, operation, 'applied');
+        await moveEnd(tx, operation);
       }
-      return readAccessOf(tx, needs.secrets, operation);
+      const work = await readAccessOf(tx, needs.secrets, operation);
+      // One that is only to come goes, as a key beside it does that nobody knows.
+      if (healing(operation) && isSigned(work))
+        await tx.query(SIGN_UNDER, [...rowOf(operation), takeNames(work, [work.credentials, work.former])]);
+      return work;
     },
-    steps: [putPrincipal(needs), thenSigned(needs, putPolicies(needs, { grants: true })), haveKey(needs)],
+    steps: [
+      putPrincipal(needs),
+      thenSigned(needs, putPolicies(needs, { grants: true })),
+      signatureLetIn(needs),
+      haveKey(needs),
+    ],
     undo: [
       unlessHealing(removeKey(needs)),
       putPolicies(needs, { grants: true }),
       unlessHealing(removePrincipal(needs)),
     ],
-    succeed: (writer, operation, { resealed }) => {
-      if (resealed) writer.write(RESEAL, [...rowOf(operation), resealed]);
+    succeed: (writer, operation, work) => {
+      if (work.resealed) writer.write(RESEAL, [...rowOf(operation), work.resealed]);
       writer.write(END, [...rowOf(operation), operation.id]);
       return undefined;
     },
@@ -169,7 +183,7 @@ export const neverInForce = (name: string): StorageError =>
     { resource: `access ${name}` },
   );
 
-/** What the store signs for an access says the same each time, so a crash before it is kept loses nothing. */
+/** What the store signs is worth nothing before its names stand, and the same each time: a crash before it is kept loses nothing. */
 function thenSigned(
   { backends, secrets }: AccessNeeds,
   step: Step<AccessAtBackend, AccessRequest>,
@@ -177,16 +191,32 @@ function thenSigned(
   const run: typeof step.run = async (work, context) => {
     const again = await step.run(work, context);
     const { tenantId, backendId, resourceId } = context.operation;
-    const { uid, credentials, policies } = work;
-    const [policy] = policies;
-    if (!credentials || !policy) return again;
-    const token = (await backends.open(tenantId, backendId)).signAccess(policy.name, uid);
-    if (token === credentials.token) return again;
-    const place = credentialsPlace(tenantId, resourceId);
-    work.resealed = encodeSealed(secrets.seal(JSON.stringify({ ...credentials, token }), place));
+    const { credentials } = work;
+    if (!credentials) return again;
+    const key = withSignature(await backends.open(tenantId, backendId), work, credentials);
+    if (key.token === credentials.token && key.expiresAt === credentials.expiresAt) return again;
+    work.credentials = key;
+    work.resealed = encodeSealed(secrets.seal(JSON.stringify(key), credentialsPlace(tenantId, resourceId)));
     return again;
   };
   return { ...step, run };
+}
+
+/** Where it signs: the other stores that see rights late are asked with the key that they issued. */
+function signatureLetIn({ backends }: AccessNeeds): Step<AccessAtBackend, AccessRequest> {
+  return {
+    name: 'let-in',
+    where: 'signs',
+    calls: ['isInForce'],
+    run: async (work, context) => {
+      const { tenantId, backendId } = context.operation;
+      const backend = await backends.open(tenantId, backendId);
+      const { credentials: key, name } = work;
+      if (!backend.traits().signs || !key) return undefined;
+      await untilInForce(backend, [{ key, expected: rightsOf(work) }], context, () => neverInForce(name));
+      return undefined;
+    },
+  };
 }
 
 /** Buckets that the access has not had yet. */

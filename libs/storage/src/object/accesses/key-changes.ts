@@ -48,7 +48,7 @@ export async function beginRotation(
     resourceId: row.id,
     resourceName: row.name,
     after,
-    request: { resources, graceSeconds },
+    request: { resources, graceSeconds, lastsSeconds: row.desired.expiry?.afterSeconds },
   });
 }
 

@@ -10,6 +10,7 @@ import {
   rowOf,
 } from '#storage/object/accesses/access-work';
 import { refused } from '#storage/object/accesses/late-rights';
+import { isSigned, putNames, SIGN_UNDER, takeNames } from '#storage/object/accesses/signatures';
 import type { AccessNeeds } from '#storage/object/rights/credentials';
 
 const RETIRED = sql(
@@ -27,9 +28,14 @@ export const retireKey = defineOperation('access.retire', {
   class: 'fast',
   slots: (id, request: AccessRequest) => accessSlots(id, request),
   carriedOut: (needs: AccessNeeds): Handling<AccessAtBackend, AccessRequest> => ({
-    begin: (tx, operation) => readAccessOf(tx, needs.secrets, operation),
+    begin: async (tx, operation) => {
+      const work = await readAccessOf(tx, needs.secrets, operation);
+      if (isSigned(work)) await tx.query(SIGN_UNDER, [...rowOf(operation), takeNames(work, [work.credentials])]);
+      return work;
+    },
     steps: [
       putPrincipal(needs, ({ credentials }) => [credentials]),
+      putNames(needs, { grants: false }),
       refused(
         needs,
         () => 'no key',

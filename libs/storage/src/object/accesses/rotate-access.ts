@@ -15,6 +15,16 @@ import {
 } from '#storage/object/accesses/access-work';
 import { neverInForce, rightsOf } from '#storage/object/accesses/grant-access';
 import {
+  isSigned,
+  moveEnd,
+  putNames,
+  RENEW_AT,
+  SIGN_UNDER,
+  signedAnew,
+  takeNames,
+  withSignature,
+} from '#storage/object/accesses/signatures';
+import {
   type AccessCredentials,
   type AccessNeeds,
   credentialsPlace,
@@ -26,6 +36,8 @@ import { untilInForce } from '#storage/object/rights/until-in-force';
 export interface RotateAccessRequest extends AccessRequest {
   /** So long the key that was is let in after Grant answers the next one. */
   graceSeconds: number;
+  /** What it opens ends by itself, so long after now. */
+  lastsSeconds?: number;
 }
 
 const KEEP_NEXT = sql(
@@ -45,7 +57,9 @@ const SWITCH = sql(
       WHERE tenant_id = $1 AND owner_table = 'access' AND owner_id = $2 AND name = 'credentials'
    )
    UPDATE trivet.access
-      SET key_operation = NULL, former_until = now() + $6 * interval '1 second', rotate_at = ${ROTATE_AT}, updated_at = now()
+      SET key_operation = NULL, former_until = now() + $6 * interval '1 second', rotate_at = ${ROTATE_AT},
+          renew_at = ${RENEW_AT},
+          updated_at = now()
     WHERE tenant_id = $1 AND id = $2 AND key_operation = $3`,
 );
 /** By itself it is tried again in an hour. */
@@ -64,6 +78,9 @@ const NOT_ROTATED = sql(
  * Another key for an access: a second one beside the first, which Grant answers once the store lets it in. The first one stays
  * until its time is over, and then goes by an operation of its own (retire-key.ts). Until the switch is committed nobody has
  * heard of the new key, so whatever ends the operation before takes it away; afterwards nothing can fail any more.
+ *
+ * Where the store signs, both are names at the bucket (signatures.ts). With no grace the new one stands in place of the first, so
+ * that it needs no room beside it.
  */
 export const rotateAccess = defineOperation('access.rotate', {
   resourceKind: 'access',
@@ -71,16 +88,22 @@ export const rotateAccess = defineOperation('access.rotate', {
   slots: (id, request: RotateAccessRequest) => accessSlots(id, request),
   carriedOut: (needs: AccessNeeds): Handling<AccessAtBackend, RotateAccessRequest> => ({
     begin: async (tx, operation) => {
+      if (!failureOf(operation)) await moveEnd(tx, operation);
       const work = await readAccessOf(tx, needs.secrets, operation);
-      if (!work.credentials && !failureOf(operation)) throw notKept(work.name);
+      if (failureOf(operation)) {
+        if (isSigned(work))
+          await tx.query(SIGN_UNDER, [...rowOf(operation), takeNames(work, [work.credentials, work.former])]);
+      } else if (!work.credentials) throw notKept(work.name);
+      else if (work.next?.signedAs)
+        await tx.query(SIGN_UNDER, [...rowOf(operation), takeNames(work, standing(operation, work))]);
       return work;
     },
-    steps: [issueNext(needs), putBoth(needs), letIn(needs)],
-    undo: [takeNextAway(needs)],
-    succeed: (writer, operation, { credentials, next }) => {
+    steps: [issueNext(needs), putBoth(needs), nextSigned(needs), letIn(needs)],
+    undo: [takeNextAway(needs), putNames(needs, { grants: true })],
+    succeed: (writer, operation, work) => {
       const keys = [
-        sealedKey(needs.secrets, operation, next!, 'credentials'),
-        sealedKey(needs.secrets, operation, credentials!, 'former'),
+        sealedKey(needs.secrets, operation, work.next!, 'credentials'),
+        sealedKey(needs.secrets, operation, work.credentials!, 'former'),
       ];
       writer.write(SWITCH, [...rowOf(operation), operation.id, ...keys, operation.request.graceSeconds]);
       return undefined;
@@ -127,9 +150,28 @@ const putBoth = (needs: AccessNeeds): Step<AccessAtBackend, RotateAccessRequest>
   point: (writer, operation, work) => {
     if (work.next) return;
     work.next = newCredentials(work.traits!);
+    if (work.traits!.signs) {
+      work.next = signedAnew(work.uid, work.next);
+      writer.write(SIGN_UNDER, [...rowOf(operation), takeNames(work, standing(operation, work))]);
+    }
     writer.write(KEEP_NEXT, [...rowOf(operation), sealedKey(needs.secrets, operation, work.next, 'next')]);
   },
 });
+
+/** What opens the buckets from now on, the one that is to come first. */
+const standing = ({ request }: LeasedOperation<RotateAccessRequest>, { next, credentials }: AccessAtBackend) =>
+  request.graceSeconds > 0 ? [next, credentials] : [next];
+
+function nextSigned(needs: AccessNeeds): Step<AccessAtBackend, AccessRequest> {
+  const step = putNames(needs, { grants: true });
+  const run: typeof step.run = async (work, context) => {
+    const again = await step.run(work, context);
+    const { tenantId, backendId } = context.operation;
+    work.next = withSignature(await needs.backends.open(tenantId, backendId), work, work.next!);
+    return again;
+  };
+  return { ...step, run };
+}
 
 /** The store has what is kept, if that is anything. */
 function takeNextAway(needs: AccessNeeds): Step<AccessAtBackend, RotateAccessRequest> {

@@ -17,8 +17,9 @@ export interface BucketPolicy {
 const POLICIES = sql(
   'access_policies',
   `SELECT b.name, b.state, CASE b.origin WHEN 'created' THEN b.id END AS incarnation, b.identity,
-          coalesce(json_agg(json_build_object(
-            'uid', a.account_id, 'mode', CASE g.state WHEN 'revoked' THEN 'revoked' ELSE g.mode END) ORDER BY a.account_id)
+          coalesce(json_agg(json_strip_nulls(json_build_object(
+            'uid', a.account_id, 'mode', CASE g.state WHEN 'revoked' THEN 'revoked' ELSE g.mode END,
+            'signedAs', a.signed_as, 'endsAt', a.expires_at)) ORDER BY a.account_id)
             FILTER (WHERE g.state IN ('applied', 'revoked')), '[]') AS grants,
           coalesce(json_agg(a.account_id ORDER BY a.account_id) FILTER (WHERE a.account_id IS NOT NULL), '[]') AS whose
      FROM trivet.bucket b

@@ -12,6 +12,10 @@ export interface AccessCredentials {
   secretAccessKey: string;
   /** In place of the key, where the store signs for each bucket: kept once its policy stands. */
   token?: string;
+  /** The name that it was signed under; absent: the account's. */
+  signedAs?: string;
+  /** When it ends by itself; ISO 8601. */
+  expiresAt?: string;
 }
 
 /** What definitions of operations that act as the holder of a key are carried out with. */

@@ -1,10 +1,14 @@
-/** What an access class says of changing keys: how old one gets (`rotateAfter`), and how long it lasts after that (`rotateGrace`). */
+/**
+ * What an access class says of the life of keys: how old one gets (`rotateAfter`), how long it lasts after that (`rotateGrace`), and
+ * for how long what Grant answers is good, where it ends by itself (`expiresAfter`).
+ */
 import { invalid } from '#platform/errors';
-import type { Rotation } from '#storage/shared/desired-state';
+import type { Expiry, Rotation } from '#storage/shared/desired-state';
 
 export const ROTATE_AFTER = 'rotateAfter';
 const ROTATE_GRACE = 'rotateGrace';
-export const ROTATION_PARAMETERS = [ROTATE_AFTER, ROTATE_GRACE];
+export const EXPIRES_AFTER = 'expiresAfter';
+export const LIFE_PARAMETERS = [ROTATE_AFTER, ROTATE_GRACE, EXPIRES_AFTER];
 
 const UNITS = { m: 60, h: 3_600, d: 86_400 };
 const SPAN = /^([1-9][0-9]{0,4})([mhd])$/;
@@ -20,10 +24,21 @@ export function rotationOf(parameters: Readonly<Record<string, string>>): Rotati
     if (grace === undefined) return undefined;
     throw invalid(field(ROTATE_GRACE), `must come with ${ROTATE_AFTER}`);
   }
-  if (after < LEAST_AFTER || after > MOST_AFTER) throw invalid(field(ROTATE_AFTER), 'must be between 1h and 3660d');
+  bounded(ROTATE_AFTER, after);
   const graceSeconds = grace ?? Math.min(USUAL_GRACE, after / 2);
   if (graceSeconds > after / 2) throw invalid(field(ROTATE_GRACE), `must not be more than half of ${ROTATE_AFTER}`);
   return { afterSeconds: after, graceSeconds };
+}
+
+export function expiryOf(parameters: Readonly<Record<string, string>>): Expiry | undefined {
+  const afterSeconds = seconds(parameters, EXPIRES_AFTER);
+  if (afterSeconds === undefined) return undefined;
+  bounded(EXPIRES_AFTER, afterSeconds);
+  return { afterSeconds };
+}
+
+function bounded(parameter: string, after: number): void {
+  if (after < LEAST_AFTER || after > MOST_AFTER) throw invalid(field(parameter), 'must be between 1h and 3660d');
 }
 
 export const field = (parameter: string): string => `parameters[${parameter}]`;

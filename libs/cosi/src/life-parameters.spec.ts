@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { rotationOf } from '#cosi/rotation-parameters';
+import { rotationOf } from '#cosi/life-parameters';
 
 it.each([
   [{}, undefined],

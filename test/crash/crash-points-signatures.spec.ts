@@ -1,0 +1,3 @@
+import { describeKeyCrashPoints } from '#test/crash/crash-points';
+
+describeKeyCrashPoints('fake-signing');
