@@ -61,6 +61,9 @@ import { SettledPasses1797210000410 } from '#platform/migrations/0077-settled-pa
 import { SessionsByCluster1797210000420 } from '#platform/migrations/0078-sessions-by-cluster';
 import { ChangedKeys1797210000421 } from '#platform/migrations/0079-changed-keys';
 import { KeysThatAreDue1797210000422 } from '#platform/migrations/0080-keys-that-are-due';
+import { ListsOfAllTenants1797210000801 } from '#platform/migrations/0086-lists-of-all-tenants';
+import { OrdersOfAllTenants1797210000802 } from '#platform/migrations/0087-orders-of-all-tenants';
+import { Search1797210000803 } from '#platform/migrations/0088-search';
 import type { Migration } from '#platform/migrations/locks';
 
 /** In their order. */
@@ -128,4 +131,7 @@ export const MIGRATIONS = [
   SessionsByCluster1797210000420,
   ChangedKeys1797210000421,
   KeysThatAreDue1797210000422,
+  ListsOfAllTenants1797210000801,
+  OrdersOfAllTenants1797210000802,
+  Search1797210000803,
 ] satisfies readonly (new () => Migration)[];
