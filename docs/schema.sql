@@ -347,9 +347,14 @@ CREATE TABLE trivet.backend (
 CREATE INDEX backend_share ON trivet.backend (shared_from) WHERE (shared_from IS NOT NULL);
 CREATE TRIGGER tell_changed AFTER INSERT OR DELETE OR UPDATE OF name, kind, config ON trivet.backend FOR EACH STATEMENT EXECUTE FUNCTION trivet.tell_changed('doors');
 ALTER TABLE trivet.backend ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY engine ON trivet.backend FOR SELECT TO trivet_engine USING (true);
 CREATE POLICY owner ON trivet.backend TO trivet_owner USING (true) WITH CHECK (true);
 CREATE POLICY tenant ON trivet.backend TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.backend TO trivet_app;
+GRANT SELECT (id) ON trivet.backend TO trivet_engine;
+GRANT SELECT (kind) ON trivet.backend TO trivet_engine;
+GRANT SELECT (name) ON trivet.backend TO trivet_engine;
+GRANT SELECT (tenant_id) ON trivet.backend TO trivet_engine;
 
 -- backend_circuit: Whether a backend answers, and since when not.
 -- Migrations: 0001-foundation, 0015-waiting-for-backends, 0017-evidence
@@ -792,6 +797,9 @@ CREATE INDEX bucket_by_name ON trivet.bucket (tenant_id, name, id) WHERE (state 
 CREATE INDEX bucket_gone ON trivet.bucket (tenant_id, updated_at) WHERE (state = 'gone');
 CREATE UNIQUE INDEX bucket_live ON trivet.bucket (tenant_id, backend_id, name) WHERE (state <> 'gone');
 CREATE INDEX bucket_measured ON trivet.bucket (tenant_id, measured_at) WHERE (state = 'ready');
+CREATE INDEX bucket_of_all_by_id ON trivet.bucket (id) WHERE (state <> 'gone');
+CREATE INDEX bucket_of_all_by_name ON trivet.bucket (name, id) WHERE (state <> 'gone');
+CREATE INDEX bucket_search ON trivet.bucket (tenant_id, name COLLATE "C", id) WHERE (state <> 'gone');
 CREATE INDEX bucket_with_condition ON trivet.bucket (tenant_id) WHERE (condition IS NOT NULL);
 CREATE TRIGGER count_changed AFTER UPDATE ON trivet.bucket FOR EACH ROW WHEN ((((old.state <> 'gone') <> (new.state <> 'gone')) OR ((new.state <> 'gone') AND ((old.backend_id <> new.backend_id) OR ('' <> '') OR (COALESCE(old.used_bytes, (0)::bigint) <> COALESCE(new.used_bytes, (0)::bigint)))))) EXECUTE FUNCTION trivet.count_bucket();
 CREATE TRIGGER count_made AFTER INSERT ON trivet.bucket REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION trivet.count_bucket();
@@ -801,9 +809,22 @@ CREATE TRIGGER count_registered_removed AFTER DELETE ON trivet.bucket FOR EACH R
 CREATE TRIGGER count_removed AFTER DELETE ON trivet.bucket FOR EACH ROW WHEN ((old.state <> 'gone')) EXECUTE FUNCTION trivet.count_bucket();
 CREATE TRIGGER keep_quotas AFTER INSERT ON trivet.bucket REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION trivet.keep_quotas('buckets', 'bucket_bytes');
 ALTER TABLE trivet.bucket ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY engine ON trivet.bucket FOR SELECT TO trivet_engine USING (true);
 CREATE POLICY owner ON trivet.bucket TO trivet_owner USING (true) WITH CHECK (true);
 CREATE POLICY tenant ON trivet.bucket TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.bucket TO trivet_app;
+GRANT SELECT (active_operation) ON trivet.bucket TO trivet_engine;
+GRANT SELECT (backend_id) ON trivet.bucket TO trivet_engine;
+GRANT SELECT (condition) ON trivet.bucket TO trivet_engine;
+GRANT SELECT (created_at) ON trivet.bucket TO trivet_engine;
+GRANT SELECT (desired) ON trivet.bucket TO trivet_engine;
+GRANT SELECT (id) ON trivet.bucket TO trivet_engine;
+GRANT SELECT (name) ON trivet.bucket TO trivet_engine;
+GRANT SELECT (origin) ON trivet.bucket TO trivet_engine;
+GRANT SELECT (state) ON trivet.bucket TO trivet_engine;
+GRANT SELECT (tenant_id) ON trivet.bucket TO trivet_engine;
+GRANT SELECT (updated_at) ON trivet.bucket TO trivet_engine;
+GRANT SELECT (used_bytes) ON trivet.bucket TO trivet_engine;
 
 -- access: Accounts that were granted to callers of COSI.
 -- Migrations: 0001-foundation, 0006-lists, 0079-changed-keys, 0080-keys-that-are-due, 0089-named-signatures
@@ -837,10 +858,16 @@ CREATE INDEX access_by_name ON trivet.access (tenant_id, name, id) WHERE (state 
 CREATE INDEX access_gone ON trivet.access (tenant_id, updated_at) WHERE (state = 'gone');
 CREATE INDEX access_keys_due ON trivet.access (LEAST(former_until, rotate_at), tenant_id) WHERE ((state = 'ready') AND (key_operation IS NULL) AND (LEAST(former_until, rotate_at) IS NOT NULL));
 CREATE UNIQUE INDEX access_live ON trivet.access (tenant_id, backend_id, name) WHERE (state <> 'gone');
+CREATE INDEX access_search ON trivet.access (tenant_id, name COLLATE "C", id) WHERE (state <> 'gone');
 ALTER TABLE trivet.access ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY engine ON trivet.access FOR SELECT TO trivet_engine USING (true);
 CREATE POLICY owner ON trivet.access TO trivet_owner USING (true) WITH CHECK (true);
 CREATE POLICY tenant ON trivet.access TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.access TO trivet_app;
+GRANT SELECT (id) ON trivet.access TO trivet_engine;
+GRANT SELECT (name) ON trivet.access TO trivet_engine;
+GRANT SELECT (state) ON trivet.access TO trivet_engine;
+GRANT SELECT (tenant_id) ON trivet.access TO trivet_engine;
 
 -- bucket_grant: Which account may do what in which bucket; the bucket’s policy is made of these rows.
 -- Migrations: 0001-foundation
@@ -858,9 +885,13 @@ CREATE TABLE trivet.bucket_grant (
 );
 CREATE INDEX bucket_grant_of_bucket ON trivet.bucket_grant (tenant_id, bucket_id);
 ALTER TABLE trivet.bucket_grant ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY engine ON trivet.bucket_grant FOR SELECT TO trivet_engine USING (true);
 CREATE POLICY owner ON trivet.bucket_grant TO trivet_owner USING (true) WITH CHECK (true);
 CREATE POLICY tenant ON trivet.bucket_grant TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.bucket_grant TO trivet_app;
+GRANT SELECT (bucket_id) ON trivet.bucket_grant TO trivet_engine;
+GRANT SELECT (state) ON trivet.bucket_grant TO trivet_engine;
+GRANT SELECT (tenant_id) ON trivet.bucket_grant TO trivet_engine;
 
 -- ========== Block storage ===========================================================================================
 
@@ -884,11 +915,27 @@ CREATE TABLE trivet.host (
   CONSTRAINT host_tenant_id_uuid_key UNIQUE (tenant_id, uuid),
   CONSTRAINT host_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES trivet.tenant(id)
 );
+CREATE INDEX host_addresses ON trivet.host USING gin (((((iqns || wwpns) || nqns) || networks)));
 CREATE INDEX host_by_name ON trivet.host (tenant_id, name, id);
+CREATE INDEX host_of_all_by_id ON trivet.host (id);
+CREATE INDEX host_of_all_by_name ON trivet.host (name, id);
+CREATE INDEX host_search ON trivet.host (tenant_id, name COLLATE "C", id);
 ALTER TABLE trivet.host ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY engine ON trivet.host FOR SELECT TO trivet_engine USING (true);
 CREATE POLICY owner ON trivet.host TO trivet_owner USING (true) WITH CHECK (true);
 CREATE POLICY tenant ON trivet.host TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.host TO trivet_app;
+GRANT SELECT (chap_user) ON trivet.host TO trivet_engine;
+GRANT SELECT (created_at) ON trivet.host TO trivet_engine;
+GRANT SELECT (id) ON trivet.host TO trivet_engine;
+GRANT SELECT (iqns) ON trivet.host TO trivet_engine;
+GRANT SELECT (name) ON trivet.host TO trivet_engine;
+GRANT SELECT (networks) ON trivet.host TO trivet_engine;
+GRANT SELECT (nqns) ON trivet.host TO trivet_engine;
+GRANT SELECT (tenant_id) ON trivet.host TO trivet_engine;
+GRANT SELECT (updated_at) ON trivet.host TO trivet_engine;
+GRANT SELECT (uuid) ON trivet.host TO trivet_engine;
+GRANT SELECT (wwpns) ON trivet.host TO trivet_engine;
 
 -- volume_group: Volumes whose snapshots are taken together.
 -- Migrations: 0002-block-volumes, 0013-group-protection
@@ -961,9 +1008,14 @@ CREATE INDEX volume_copying ON trivet.volume (tenant_id, parent_volume_id) WHERE
 CREATE INDEX volume_gone ON trivet.volume (tenant_id, updated_at) WHERE (state = 'gone');
 CREATE INDEX volume_in_pool ON trivet.volume (tenant_id, backend_id, pool, id) WHERE (state = ANY (ARRAY['ready', 'binned']));
 CREATE UNIQUE INDEX volume_live ON trivet.volume (tenant_id, backend_id, name) WHERE (state <> ALL (ARRAY['binned', 'gone']));
+CREATE INDEX volume_of_all_by_id ON trivet.volume (id) WHERE (state <> 'gone');
+CREATE INDEX volume_of_all_by_name ON trivet.volume (name, id) WHERE (state <> 'gone');
+CREATE INDEX volume_of_all_by_size ON trivet.volume (size_bytes, id) WHERE (state <> 'gone');
 CREATE INDEX volume_of_group ON trivet.volume (tenant_id, volume_group_id) WHERE (volume_group_id IS NOT NULL);
 CREATE INDEX volume_of_snapshot ON trivet.volume (tenant_id, base_snapshot_id) WHERE (base_snapshot_id IS NOT NULL);
 CREATE INDEX volume_promised ON trivet.volume (tenant_id, backend_id, pool) INCLUDE (size_bytes, growing_to, state, binned_until) WHERE (state <> 'gone');
+CREATE INDEX volume_search ON trivet.volume (tenant_id, name COLLATE "C", id) WHERE (state <> 'gone');
+CREATE INDEX volume_serial ON trivet.volume (tenant_id, serial_number) WHERE (serial_number IS NOT NULL);
 CREATE INDEX volume_with_condition ON trivet.volume (tenant_id) WHERE (condition IS NOT NULL);
 CREATE TRIGGER count_binned_changed AFTER UPDATE ON trivet.volume FOR EACH ROW WHEN ((((old.state = 'binned') <> (new.state = 'binned')) OR ((new.state = 'binned') AND ((old.backend_id <> new.backend_id) OR (old.pool <> new.pool) OR (0 <> 0))))) EXECUTE FUNCTION trivet.count_binned();
 CREATE TRIGGER count_binned_made AFTER INSERT ON trivet.volume REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION trivet.count_binned();
@@ -975,9 +1027,27 @@ CREATE TRIGGER keep_quotas AFTER INSERT ON trivet.volume REFERENCING NEW TABLE A
 CREATE CONSTRAINT TRIGGER note_giving_way AFTER UPDATE OF binned_until ON trivet.volume DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.state = 'binned') AND (new.state = 'binned') AND (new.binned_until < old.binned_until))) EXECUTE FUNCTION trivet.note_giving_way();
 CREATE TRIGGER volume_target_identity BEFORE INSERT OR UPDATE OF tid, target ON trivet.volume FOR EACH ROW EXECUTE FUNCTION trivet.volume_target_identity();
 ALTER TABLE trivet.volume ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY engine ON trivet.volume FOR SELECT TO trivet_engine USING (true);
 CREATE POLICY owner ON trivet.volume TO trivet_owner USING (true) WITH CHECK (true);
 CREATE POLICY tenant ON trivet.volume TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.volume TO trivet_app;
+GRANT SELECT (active_operation) ON trivet.volume TO trivet_engine;
+GRANT SELECT (backend_id) ON trivet.volume TO trivet_engine;
+GRANT SELECT (binned_until) ON trivet.volume TO trivet_engine;
+GRANT SELECT (clone_of) ON trivet.volume TO trivet_engine;
+GRANT SELECT (condition) ON trivet.volume TO trivet_engine;
+GRANT SELECT (created_at) ON trivet.volume TO trivet_engine;
+GRANT SELECT (description) ON trivet.volume TO trivet_engine;
+GRANT SELECT (folder) ON trivet.volume TO trivet_engine;
+GRANT SELECT (id) ON trivet.volume TO trivet_engine;
+GRANT SELECT (name) ON trivet.volume TO trivet_engine;
+GRANT SELECT (pool) ON trivet.volume TO trivet_engine;
+GRANT SELECT (serial_number) ON trivet.volume TO trivet_engine;
+GRANT SELECT (size_bytes) ON trivet.volume TO trivet_engine;
+GRANT SELECT (state) ON trivet.volume TO trivet_engine;
+GRANT SELECT (tenant_id) ON trivet.volume TO trivet_engine;
+GRANT SELECT (thick) ON trivet.volume TO trivet_engine;
+GRANT SELECT (updated_at) ON trivet.volume TO trivet_engine;
 
 -- publication: Which host may use which volume; the targets are made of these rows.
 -- Migrations: 0002-block-volumes
@@ -998,9 +1068,13 @@ CREATE TABLE trivet.publication (
 );
 CREATE INDEX publication_of_host ON trivet.publication (tenant_id, host_id);
 ALTER TABLE trivet.publication ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY engine ON trivet.publication FOR SELECT TO trivet_engine USING (true);
 CREATE POLICY owner ON trivet.publication TO trivet_owner USING (true) WITH CHECK (true);
 CREATE POLICY tenant ON trivet.publication TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.publication TO trivet_app;
+GRANT SELECT (host_id) ON trivet.publication TO trivet_engine;
+GRANT SELECT (tenant_id) ON trivet.publication TO trivet_engine;
+GRANT SELECT (volume_id) ON trivet.publication TO trivet_engine;
 
 -- target_id: Rule: target ids. Numbers of tgt, given once over the appliance. Reached by functions only.
 -- Migrations: 0002-block-volumes
@@ -1078,8 +1152,10 @@ CREATE INDEX snapshot_in_pool ON trivet.snapshot (tenant_id, backend_id, pool, i
 CREATE INDEX snapshot_kept_image ON trivet.snapshot (tenant_id, volume_id, cut) WHERE ((state = 'gone') AND (cut IS NOT NULL) AND (image_gone_at IS NULL));
 CREATE UNIQUE INDEX snapshot_live ON trivet.snapshot (tenant_id, volume_id, name) WHERE (state <> 'gone');
 CREATE INDEX snapshot_named ON trivet.snapshot (tenant_id, backend_id, name) WHERE (state <> 'gone');
+CREATE INDEX snapshot_of_all_by_id ON trivet.snapshot (id) WHERE ((state <> 'gone') AND (NOT hidden));
 CREATE INDEX snapshot_of_group ON trivet.snapshot (tenant_id, snapshot_group_id) WHERE (snapshot_group_id IS NOT NULL);
 CREATE INDEX snapshot_of_volume ON trivet.snapshot (tenant_id, volume_id);
+CREATE INDEX snapshot_search ON trivet.snapshot (tenant_id, name COLLATE "C", id) WHERE ((state <> 'gone') AND (NOT hidden));
 CREATE INDEX snapshot_to_index ON trivet.snapshot (tenant_id, volume_id, cut) WHERE ((cut IS NOT NULL) AND (index_state = 'pending'));
 CREATE INDEX snapshot_tombstone ON trivet.snapshot (tenant_id, updated_at) WHERE ((state = 'gone') AND (cut IS NOT NULL) AND (index_state <> 'pending'));
 CREATE INDEX snapshot_with_condition ON trivet.snapshot (tenant_id) WHERE (condition IS NOT NULL);
@@ -1090,9 +1166,26 @@ CREATE TRIGGER keep_quotas AFTER INSERT ON trivet.snapshot REFERENCING NEW TABLE
 CREATE TRIGGER queue_cut_gone AFTER UPDATE OF cut ON trivet.snapshot FOR EACH ROW WHEN (((old.cut IS NOT NULL) AND (new.cut IS DISTINCT FROM old.cut))) EXECUTE FUNCTION trivet.queue_cut_upkeep();
 CREATE TRIGGER queue_removed AFTER DELETE ON trivet.snapshot FOR EACH ROW WHEN ((old.cut IS NOT NULL)) EXECUTE FUNCTION trivet.queue_cut_upkeep();
 ALTER TABLE trivet.snapshot ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY engine ON trivet.snapshot FOR SELECT TO trivet_engine USING (true);
 CREATE POLICY owner ON trivet.snapshot TO trivet_owner USING (true) WITH CHECK (true);
 CREATE POLICY tenant ON trivet.snapshot TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.snapshot TO trivet_app;
+GRANT SELECT (active_operation) ON trivet.snapshot TO trivet_engine;
+GRANT SELECT (backend_id) ON trivet.snapshot TO trivet_engine;
+GRANT SELECT (condition) ON trivet.snapshot TO trivet_engine;
+GRANT SELECT (created_at) ON trivet.snapshot TO trivet_engine;
+GRANT SELECT (cut_at) ON trivet.snapshot TO trivet_engine;
+GRANT SELECT (cut) ON trivet.snapshot TO trivet_engine;
+GRANT SELECT (hidden) ON trivet.snapshot TO trivet_engine;
+GRANT SELECT (id) ON trivet.snapshot TO trivet_engine;
+GRANT SELECT (index_state) ON trivet.snapshot TO trivet_engine;
+GRANT SELECT (name) ON trivet.snapshot TO trivet_engine;
+GRANT SELECT (size_bytes) ON trivet.snapshot TO trivet_engine;
+GRANT SELECT (snapshot_group_id) ON trivet.snapshot TO trivet_engine;
+GRANT SELECT (state) ON trivet.snapshot TO trivet_engine;
+GRANT SELECT (tenant_id) ON trivet.snapshot TO trivet_engine;
+GRANT SELECT (updated_at) ON trivet.snapshot TO trivet_engine;
+GRANT SELECT (volume_id) ON trivet.snapshot TO trivet_engine;
 
 -- protection_template: Schedules by which snapshots are taken.
 -- Migrations: 0004-protection
@@ -1108,9 +1201,13 @@ CREATE TABLE trivet.protection_template (
   CONSTRAINT protection_template_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES trivet.tenant(id)
 );
 ALTER TABLE trivet.protection_template ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY engine ON trivet.protection_template FOR SELECT TO trivet_engine USING (true);
 CREATE POLICY owner ON trivet.protection_template TO trivet_owner USING (true) WITH CHECK (true);
 CREATE POLICY tenant ON trivet.protection_template TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.protection_template TO trivet_app;
+GRANT SELECT (id) ON trivet.protection_template TO trivet_engine;
+GRANT SELECT (name) ON trivet.protection_template TO trivet_engine;
+GRANT SELECT (tenant_id) ON trivet.protection_template TO trivet_engine;
 
 -- volume_protection: When each schedule of a volume is due.
 -- Migrations: 0004-protection, 0013-group-protection
@@ -1132,9 +1229,13 @@ CREATE INDEX volume_protection_of_template ON trivet.volume_protection (tenant_i
 CREATE INDEX volume_protection_prune ON trivet.volume_protection (tenant_id, prune_at) WHERE (prune_at IS NOT NULL);
 CREATE INDEX volume_protection_pruned ON trivet.volume_protection (prune_at) WHERE (prune_at IS NOT NULL);
 ALTER TABLE trivet.volume_protection ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY engine ON trivet.volume_protection FOR SELECT TO trivet_engine USING (true);
 CREATE POLICY owner ON trivet.volume_protection TO trivet_owner USING (true) WITH CHECK (true);
 CREATE POLICY tenant ON trivet.volume_protection TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.volume_protection TO trivet_app;
+GRANT SELECT (template_id) ON trivet.volume_protection TO trivet_engine;
+GRANT SELECT (tenant_id) ON trivet.volume_protection TO trivet_engine;
+GRANT SELECT (volume_id) ON trivet.volume_protection TO trivet_engine;
 
 -- protection_run: Rule: one snapshot a period. Of each schedule and volume.
 -- Migrations: 0004-protection
@@ -1154,9 +1255,13 @@ CREATE TABLE trivet.protection_run (
 CREATE INDEX protection_run_of_snapshot ON trivet.protection_run (tenant_id, snapshot_id);
 CREATE INDEX protection_run_of_volume ON trivet.protection_run (tenant_id, volume_id);
 ALTER TABLE trivet.protection_run ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY engine ON trivet.protection_run FOR SELECT TO trivet_engine USING (true);
 CREATE POLICY owner ON trivet.protection_run TO trivet_owner USING (true) WITH CHECK (true);
 CREATE POLICY tenant ON trivet.protection_run TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.protection_run TO trivet_app;
+GRANT SELECT (snapshot_id) ON trivet.protection_run TO trivet_engine;
+GRANT SELECT (template_id) ON trivet.protection_run TO trivet_engine;
+GRANT SELECT (tenant_id) ON trivet.protection_run TO trivet_engine;
 
 -- performance_policy: What volumes get where their creator says nothing.
 -- Migrations: 0004-protection
@@ -1226,9 +1331,18 @@ CREATE TRIGGER count_removed AFTER DELETE ON trivet.change_step REFERENCING OLD 
 CREATE TRIGGER queue_changed AFTER UPDATE ON trivet.change_step REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION trivet.queue_step_upkeep();
 CREATE TRIGGER queue_made AFTER INSERT ON trivet.change_step REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION trivet.queue_step_upkeep();
 ALTER TABLE trivet.change_step ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY engine ON trivet.change_step FOR SELECT TO trivet_engine USING (true);
 CREATE POLICY owner ON trivet.change_step TO trivet_owner USING (true) WITH CHECK (true);
 CREATE POLICY tenant ON trivet.change_step TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.change_step TO trivet_app;
+GRANT SELECT (data_bytes) ON trivet.change_step TO trivet_engine;
+GRANT SELECT (from_cut) ON trivet.change_step TO trivet_engine;
+GRANT SELECT (hole_bytes) ON trivet.change_step TO trivet_engine;
+GRANT SELECT (kind) ON trivet.change_step TO trivet_engine;
+GRANT SELECT (state) ON trivet.change_step TO trivet_engine;
+GRANT SELECT (tenant_id) ON trivet.change_step TO trivet_engine;
+GRANT SELECT (to_cut) ON trivet.change_step TO trivet_engine;
+GRANT SELECT (volume_id) ON trivet.change_step TO trivet_engine;
 
 -- change_chunk: The ranges of a step, encoded.
 -- Migrations: 0005-changes

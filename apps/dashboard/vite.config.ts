@@ -1,8 +1,12 @@
+import { join } from 'node:path';
 import react from '@vitejs/plugin-react';
 import { defineConfig, type Plugin } from 'vite';
 
 /** Placeholder in index.html; the gateway puts a fresh nonce there for every page. */
 const NONCE = '__CSP_NONCE__';
+
+/** It imports nothing. */
+const VALUES: Readonly<Record<string, string>> = { '#admin/contract/csv': 'libs/admin/src/contract/csv.ts' };
 
 /**
  * Types of the API's contract are imported from the server's libraries, values are not: they would bring a schema library and
@@ -12,8 +16,11 @@ const onlyTypesOfServer: Plugin = {
   name: 'only-types-of-server',
   enforce: 'pre',
   resolveId(source, importer) {
+    const file = VALUES[source];
+    if (file !== undefined) return join(import.meta.dirname, '..', '..', file);
     if (source.startsWith('#') || source === 'zod')
       this.error(`${importer} imports a value from ${source}; the page takes types alone from there`);
+    return undefined;
   },
 };
 

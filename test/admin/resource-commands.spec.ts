@@ -3,6 +3,7 @@ import { CommandLine } from './commands/command-line.js';
 import { describeBackendChanges } from './commands/describe-backend-changes.js';
 import { describeClusters } from './commands/describe-clusters.js';
 import { describeHosts } from './commands/describe-hosts.js';
+import { describeLists } from './commands/describe-lists.js';
 import { describePeople } from './commands/describe-people.js';
 
 /** One appliance for the verbs of what a tenant has beside volumes. */
@@ -13,6 +14,7 @@ afterAll(() => line.close());
 describeBackendChanges(line);
 describeClusters(line);
 describeHosts(line);
+describeLists(line);
 describePeople(line);
 
 it('no key of a store stood in an argument or in the environment of a command', () => {

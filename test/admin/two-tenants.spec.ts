@@ -188,6 +188,7 @@ describe('what is read', () => {
     actor: [`only-${tenant}-actor`],
     subject: [`only-${tenant}-subject`],
     search: [`only-${tenant}`],
+    q: [`only-${tenant}`, things.volume!, things.snapshot!, things.bucket!, things.host!, things.operation!],
     kind: [`only-${tenant}`],
     action: [`only-${tenant}`],
     error: [`only-${tenant}-error`],

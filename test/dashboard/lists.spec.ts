@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { uuidv7 } from '#platform/uuid';
 import type { AdminHouse } from '#test/admin/admin-house';
@@ -63,10 +64,14 @@ describe.skipIf(!chromiumPath())('ways through the page', () => {
       ['/operations', ['state', 'stuck', 'kind', 'resource', 'tenant', 'backend', 'error', 'since', 'until', 'sort']],
       ['/audit', ['tenant', 'actor', 'action', 'subject', 'since', 'until']],
       ['/tenants', ['search', 'state']],
+      ['/all/volumes', ['tenant', 'search', 'state', 'backend', 'condition', 'sort']],
+      ['/all/snapshots', ['tenant', 'search', 'sort']],
+      ['/all/hosts', ['tenant', 'search', 'sort']],
+      ['/all/buckets', ['tenant', 'search', 'state', 'backend', 'condition', 'sort']],
       [`${at}/volumes`, ['search', 'state', 'backend', 'condition', 'sort']],
       [`${at}/recycle-bin`, ['search']],
       [`${at}/snapshots`, ['search', 'volume', 'sort']],
-      [`${at}/hosts`, ['search']],
+      [`${at}/hosts`, ['search', 'sort']],
       [`${at}/publications`, ['volume', 'host']],
       [`${at}/buckets`, ['search', 'state', 'backend', 'condition', 'sort']],
       [`${at}/accesses`, ['search', 'bucket', 'sort']],
@@ -88,7 +93,7 @@ describe.skipIf(!chromiumPath())('ways through the page', () => {
       const before = await values();
       const address = page.url();
       await page.goto('about:blank');
-      const list = `/api/v1${path.replace('recycle-bin', 'volumes')}`;
+      const list = `/api/v1${path.replace('recycle-bin', 'volumes').replace('/all/', '/')}`;
       const asked = page.waitForRequest(request => {
         const { pathname, searchParams } = new URL(request.url());
         return pathname === list && names.every(name => searchParams.has(name));
@@ -100,6 +105,64 @@ describe.skipIf(!chromiumPath())('ways through the page', () => {
       await page.getByRole('button', { name: 'Clear filters' }).click();
       await page.waitForURL(url => url.search === '');
     });
+  });
+
+  it('lists what all tenants have, each with a link to its tenant', async () => {
+    for (const tenant of [house.acme, house.beta]) await makeVolume(house, tenant, `shown-of-${tenant.name}`);
+    const visitor = await visit();
+    const { page } = visitor;
+    await visitor.logIn(house.root.viewer, '/');
+    await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'All volumes' }).click();
+    for (const tenant of ['acme', 'beta']) {
+      const row = page.getByRole('row').filter({ hasText: `shown-of-${tenant}` });
+      await row.getByRole('link', { name: tenant, exact: true }).waitFor();
+    }
+    await page.getByRole('search').getByLabel('Tenant', { exact: true }).fill('beta');
+    await page.getByRole('row').filter({ hasText: 'shown-of-acme' }).waitFor({ state: 'detached' });
+    await page.getByRole('link', { name: 'shown-of-beta' }).click();
+    await page.waitForURL(/\/tenants\/beta\/volumes\//);
+    const other = await visit();
+    await other.logIn(house.acme.viewer, '/');
+    await other.page.getByRole('link', { name: 'Volumes', exact: true }).waitFor();
+    expect(await other.page.getByRole('link', { name: 'All volumes' }).count()).toBe(0);
+  });
+
+  it('exports the whole of a filtered list as CSV, page after page, and leaves off when told to', async () => {
+    await house.query(
+      `INSERT INTO trivet.volume (tenant_id, id, backend_id, name, state, desired, fingerprint, pool, folder, size_bytes, thick,
+                                  destroy_on_delete, description, config)
+       SELECT $1, gen_random_uuid(), $2, 'export-' || lpad(n::text, 4, '0'), 'ready', '{}', 'x', 'main', '', 1024, false, false,
+              '=1+1', '{}' FROM generate_series(1, 450) AS n`,
+      [house.acme.id, house.acme.backends.local],
+    );
+    const visitor = await visit();
+    const { page } = visitor;
+    await visitor.logIn(house.acme.viewer, '/tenants/acme/volumes?search=export-');
+    const download = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Export as CSV' }).click();
+    const file = await download;
+    expect(file.suggestedFilename()).toBe('Volumes.csv');
+    const text = readFileSync(await file.path(), 'utf8');
+    const [head, ...lines] = text.trimEnd().split('\r\n');
+    expect(head).toMatch(/^\ufeffid,name,backend,/);
+    expect(lines).toHaveLength(450);
+    expect(lines[449]).toContain(',export-0450,');
+    expect(lines[0]).toContain(",'=1+1,");
+    await page.getByText('450 rows exported').waitFor();
+
+    // Its second page does not come: what was read so far is given up.
+    const held = Promise.withResolvers<void>();
+    await page.route('**/volumes?*cursor=*', async route => {
+      await held.promise;
+      await route.abort();
+    });
+    await page.getByRole('button', { name: 'Export as CSV' }).click();
+    await page.getByText('200 rows read').waitFor();
+    await page.getByRole('button', { name: 'Cancel the export' }).click();
+    await page.getByText('Export cancelled').waitFor();
+    held.resolve();
+    await page.getByRole('button', { name: 'Export as CSV' }).waitFor();
+    await house.query("DELETE FROM trivet.volume WHERE name LIKE 'export-%'");
   });
 
   it('filters by the name of a volume, and keeps its id in the address', async () => {

@@ -25,6 +25,21 @@ const ENGINE_SEES = [
   'storage_host',
   'worker',
 ];
+/** Of these it reads what lists show, of all tenants, and writes nothing. */
+const ENGINE_SHOWS = [
+  'access',
+  'backend',
+  'bucket',
+  'bucket_grant',
+  'change_step',
+  'host',
+  'protection_run',
+  'protection_template',
+  'publication',
+  'snapshot',
+  'volume',
+  'volume_protection',
+];
 /** Of no tenant, and of no role but the owner: functions that run as it, or commands, say what may be done with them. */
 const BY_FUNCTION_ONLY = ['appliance_backup', 'database_restore', 'login_throttle', 'target_id'];
 /** Of no tenant too: of the processes. Workers write them as the engine, gateways go through functions. */
@@ -288,21 +303,53 @@ it.each(OF_THE_ENGINE)('the app role reaches %s by no statement', async table =>
 });
 
 describe('the engine role', () => {
-  it('sees operations of all tenants and nothing else', async () => {
+  it('sees operations of all tenants, what lists show of their resources, and nothing else', async () => {
     const readable = await database.query<{ relname: string }>(
       `SELECT relname FROM pg_class WHERE relnamespace = 'trivet'::regnamespace AND relkind IN ('r', 'p')
           AND has_any_column_privilege('trivet_engine', oid, 'SELECT, INSERT, UPDATE') ORDER BY 1`,
     );
-    expect(readable.map(row => row.relname)).toEqual(ENGINE_SEES);
+    expect(readable.map(row => row.relname)).toEqual([...ENGINE_SEES, ...ENGINE_SHOWS].sort());
     expect((await engine.query('SELECT DISTINCT tenant_id FROM trivet.operation')).rowCount).toBe(2);
     // Who pauses a class of operations is asked for a role and a reason; a worker only obeys.
     await expect(engine.query('UPDATE trivet.queue SET paused = true')).rejects.toMatchObject({ code: '42501' });
-    for (const table of tenantTables.filter(name => !ENGINE_SEES.includes(name)))
+    for (const table of tenantTables.filter(name => ![...ENGINE_SEES, ...ENGINE_SHOWS].includes(name)))
       await expect(engine.query(`SELECT FROM trivet.${table}`), table).rejects.toMatchObject({ code: '42501' });
     await expect(
       engine.query('SELECT * FROM trivet.find_buckets($1, $2, $3)', [A, A, ['photos']]),
     ).rejects.toMatchObject({
       code: '42501',
+    });
+  });
+});
+
+describe('what lists show of all tenants', () => {
+  it.each(ENGINE_SHOWS)('the engine role reads of %s, by named columns, and writes nothing', async table => {
+    const { rows } = await engine.query(`SELECT DISTINCT tenant_id FROM trivet.${table}`);
+    expect(rows.length).toBeGreaterThanOrEqual(2);
+    for (const statement of [
+      `SELECT * FROM trivet.${table}`,
+      `UPDATE trivet.${table} SET tenant_id = tenant_id`,
+      `DELETE FROM trivet.${table}`,
+      `INSERT INTO trivet.${table} (tenant_id) VALUES ('${A}')`,
+    ])
+      await expect(engine.query(statement), statement).rejects.toMatchObject({ code: '42501' });
+  });
+
+  it.each([
+    ['backend', 'config'],
+    ['volume', 'desired'],
+    ['volume', 'config'],
+    ['snapshot', 'config'],
+    ['bucket', 'fingerprint'],
+  ])('%s.%s is none of it', async (table, column) => {
+    const statement = `SELECT ${column} FROM trivet.${table}`;
+    await expect(engine.query(statement)).rejects.toMatchObject({ code: '42501' });
+  });
+
+  it('is of one tenant for the application role still', async () => {
+    await asA(async () => {
+      for (const table of ENGINE_SHOWS)
+        expect(names(await app.query(`SELECT DISTINCT tenant_id FROM trivet.${table}`)), table).toEqual([A]);
     });
   });
 });

@@ -7,12 +7,14 @@ import { EventsController } from '#admin/operations/events.controller';
 import { MetaController } from '#admin/operations/meta.controller';
 import { OperationsController } from '#admin/operations/operations.controller';
 import { OverviewController } from '#admin/operations/overview.controller';
+import { SearchController } from '#admin/operations/search.controller';
 import { StorageHostsController } from '#admin/operations/storage-hosts.controller';
 import { WorkersController } from '#admin/operations/workers.controller';
 import { Overview } from '#admin/overview/overview';
 import { AdminGuard } from '#admin/requests/admin.guard';
 import { CallMetrics } from '#admin/requests/call-metrics';
 import { EarlyRefusals } from '#admin/requests/early-refusals';
+import { OfAllTenants } from '#admin/requests/of-all-tenants';
 import { RESOURCE_CONTROLLERS } from '#admin/resources/resource-controllers';
 import { BackendsController } from '#admin/tenants/backends.controller';
 import { ClustersController } from '#admin/tenants/clusters.controller';
@@ -73,6 +75,7 @@ export class AdminModule {
         AdminGuard,
         EarlyRefusals,
         CallMetrics,
+        OfAllTenants,
       ],
       controllers: [
         MetaController,
@@ -85,6 +88,7 @@ export class AdminModule {
         EndpointsController,
         ClustersController,
         OverviewController,
+        SearchController,
         OperationsController,
         WorkersController,
         StorageHostsController,

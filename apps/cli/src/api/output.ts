@@ -1,4 +1,5 @@
 import type { ZodType } from 'zod';
+import { csvOf } from '#admin/contract/csv';
 import type { ReplyOf, RouteContract } from '#admin/contract/route';
 import { table } from '../table.js';
 import type { Answered, ApiClient, Sent } from './api-client.js';
@@ -28,8 +29,15 @@ export async function listed<R extends ListRoute>(api: ApiClient, route: R, sent
   return { items, next };
 }
 
-export interface Columns<T> {
+/** How a list is to be shown; neither: as a table. */
+export interface Shape {
   json?: boolean;
+  output?: 'table' | 'json' | 'csv';
+}
+
+export const isTable = ({ json, output }: Shape): boolean => !json && (output ?? 'table') === 'table';
+
+export interface Columns<T> extends Shape {
   /** Said when there are none: the next command. */
   none: string;
   columns: Readonly<Record<string, (item: T) => string>>;
@@ -38,11 +46,16 @@ export interface Columns<T> {
 /** A list that comes whole has no `next`. */
 export function showPage<T>(
   page: { items: readonly T[]; next?: string | null },
-  { json, none, columns }: Columns<T>,
+  { json = false, output = json ? 'json' : 'table', none, columns }: Columns<T>,
 ): void {
   const { items, next } = page;
-  if (json || items.length === 0) {
-    say(json ? JSON.stringify(page, null, 2) : none);
+  if (output === 'csv') {
+    process.stdout.write(csvOf(items as readonly object[]));
+    if (next) process.stderr.write(`trivet: the first ${items.length} alone; --limit gives more\n`);
+    return;
+  }
+  if (output === 'json' || items.length === 0) {
+    say(output === 'json' ? JSON.stringify(page, null, 2) : none);
     return;
   }
   const cells = Object.values(columns);

@@ -1,7 +1,7 @@
 import type { ReplyOf, RouteContract } from '#admin/contract/route';
 import type { ApiClient } from '../api/api-client.js';
 import { type ApiOptions, inTenant, type TenantOptions, withApi } from '../api/api-command.js';
-import { listed, type Page, showOne, showPage } from '../api/output.js';
+import { listed, type Page, type Shape, showOne, showPage } from '../api/output.js';
 import {
   type Arguments,
   type Command,
@@ -9,9 +9,10 @@ import {
   type Definition,
   type None,
   type Options,
+  UsageError,
   type Values,
 } from '../command-line/command.js';
-import { limit, NAME, OF_TENANT, OVER_API, reason } from './options.js';
+import { ALL_TENANTS, limit, NAME, OF_TENANT, OUTPUT, OVER_API, reason } from './options.js';
 
 type Asking<Args, Opts, Asked, More extends readonly unknown[]> = Omit<Definition<Args, Opts>, 'run'> & {
   run(given: Values<Args> & Values<Opts> & Asked, api: ApiClient, ...more: More): unknown;
@@ -47,11 +48,37 @@ export const ofTenant = <const Args extends Arguments = None, const Opts extends
         : inTenant(given, async (api, tenant) => run(given as never, api, tenant)),
   });
 
+/** A command that lists what a tenant has; what all have with `--all-tenants`, and then `tenant` is undefined. */
+export const ofTenants = <const Opts extends Options>(
+  verb: string,
+  about: string,
+  example: string,
+  options: Opts,
+  run: (given: Values<Opts> & TenantOptions, api: ApiClient, tenant: string | undefined) => unknown,
+): Command =>
+  command(verb, about, example, {
+    options: { ...options, allTenants: ALL_TENANTS, ...OF_TENANT },
+    run: given => {
+      const { allTenants, ...asked } = given as Values<Opts> & TenantOptions & { allTenants?: boolean };
+      if (!allTenants) return inTenant(asked, async (api, tenant) => run(asked as never, api, tenant));
+      if (asked.tenant !== undefined) throw new UsageError('--tenant and --all-tenants: give one of the two');
+      return withApi(asked, async api => run(asked as never, api, undefined));
+    },
+  });
+
+/** Whose each item is, before all else. */
+export const withTenant = <T>(columns: Readonly<Record<string, (item: T) => string>>) => ({
+  TENANT: (item: T) => (item as { tenant: string }).tenant,
+  ...columns,
+});
+
 type ItemOf<R extends RouteContract> = ReplyOf<R> extends { items: readonly (infer Item)[] } ? Item : never;
 
 interface Listing<R extends RouteContract, Opts> {
   verb?: string;
   route: R;
+  /** The list of all tenants, with `--all-tenants`. */
+  ofAll?: RouteContract;
   /** How many without `--limit`; absent: the API gives all of them at once. */
   most?: number;
   /** Said when there are none: the next command. */
@@ -68,28 +95,35 @@ interface Listing<R extends RouteContract, Opts> {
 export function listing<R extends RouteContract, const Opts extends Options = None>(
   about: string,
   example: string,
-  { verb = 'list', route, most, none, columns, filters, query, offline, runOffline }: Listing<R, Opts>,
+  { verb = 'list', route, ofAll, most, none, columns, filters, query, offline, runOffline }: Listing<R, Opts>,
 ): Command {
-  const show = (page: unknown, json: boolean | undefined) =>
-    showPage(page as Page<ItemOf<R>>, { json: json ?? false, none, columns });
+  const show = (page: unknown, { json, output }: Shape, shown = columns) =>
+    showPage(page as Page<ItemOf<R>>, { json, output, none, columns: shown });
   const asked = (given: object) => {
     const entries = Object.entries(given).filter(([name]) => Object.hasOwn(filters ?? {}, name));
     const named = Object.fromEntries(entries.map(([name, value]) => [name, String(value)]));
     return query ? query(named) : named;
   };
   const definition = {
-    options: { ...filters, ...(most === undefined ? {} : { limit: limit(most) }) },
+    options: { ...filters, ...(most === undefined ? {} : { limit: limit(most) }), output: OUTPUT },
     ...(offline && { offline }),
-    run: async (given: ApiOptions & { limit?: number }, api: ApiClient, tenant?: string) => {
+    run: async (given: ApiOptions & Shape & { limit?: number }, api: ApiClient, tenant?: string) => {
       const sent = { query: asked(given), ...(tenant === undefined ? {} : { params: { tenant } }) } as never;
       const page =
         most === undefined
           ? (await api.call(route, sent)).reply
           : await listed(api, route as never, sent, given.limit!);
-      show(page, given.json);
+      show(page, given);
     },
-    runOffline: async (given: never) => show(await runOffline!(given), (given as ApiOptions).json),
+    runOffline: async (given: never) => show(await runOffline!(given), given as Shape),
   };
+  if (ofAll)
+    return ofTenants(verb, about, example, definition.options, async (given, api, tenant) => {
+      if (tenant !== undefined) return definition.run(given as never, api, tenant);
+      const { limit: many } = given as unknown as { limit: number };
+      const page = await listed(api, ofAll as never, { query: asked(given) } as never, many);
+      show(page, given, withTenant(columns));
+    });
   return route.access.scope === 'tenant'
     ? ofTenant(verb, about, example, definition)
     : overApi(verb, about, example, definition);

@@ -1,3 +1,4 @@
+import { allTenantsRoutes } from '#admin/contract/all-tenants';
 import { bucketRoutes } from '#admin/contract/buckets';
 import type { ReplyOf } from '#admin/contract/route';
 import type { ApiClient } from '../api/api-client.js';
@@ -17,6 +18,7 @@ const bucket = one('its name or id');
 export const BUCKET = noun('bucket', 'buckets of a tenant', [
   listing('what Trivet made or was given', '--tenant acme', {
     route: bucketRoutes.list,
+    ofAll: allTenantsRoutes.buckets,
     most: 1_000,
     filters: { backend: text('name', 'only those there') },
     none: 'no buckets yet: a COSI client makes them',

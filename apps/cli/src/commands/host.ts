@@ -1,3 +1,4 @@
+import { allTenantsRoutes } from '#admin/contract/all-tenants';
 import type { ReplyOf } from '#admin/contract/route';
 import { hostRoutes } from '#admin/contract/volumes';
 import { idOf } from '../api/by-name.js';
@@ -11,6 +12,7 @@ const host = one('its name or id');
 export const HOST = noun('host', 'hosts that volumes are published to', [
   listing('hosts, their initiators and how many volumes they have', '--tenant acme', {
     route: hostRoutes.list,
+    ofAll: allTenantsRoutes.hosts,
     most: 1_000,
     filters: { search: text('text', 'part of the name') },
     none: 'no hosts yet: CSP clients name theirs before they publish a volume',

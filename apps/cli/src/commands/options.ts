@@ -1,4 +1,4 @@
-import { flag, initially, one, parsed, text, UsageError } from '../command-line/command.js';
+import { choice, flag, initially, one, parsed, text, UsageError } from '../command-line/command.js';
 import { readBytes } from '../read-bytes.js';
 
 /** Of every command that talks to the API. */
@@ -12,6 +12,16 @@ export const OF_TENANT = {
   tenant: text('name', 'whose; your own when absent, for administrators of the appliance `default`'),
   ...OVER_API,
 };
+
+/** Of a list; `csv` has what `json` has, a column for each field. */
+export const OUTPUT = choice(
+  'form',
+  ['table', 'json', 'csv'],
+  'table for people, or json or csv; --json is the second',
+);
+
+/** Of a list: instead of `--tenant`. */
+export const ALL_TENANTS = flag('what all tenants have, for administrators of the appliance');
 
 /** Of a command that takes away what cannot be had back. */
 export const YES = flag('without a question; needed where nobody sits at a terminal');

@@ -6,7 +6,7 @@ import { operationIn, PATIENCE_S, saidOf } from '../api/goes-on.js';
 import { ago, listed, showOne, showPage } from '../api/output.js';
 import { noun, one, text } from '../command-line/command.js';
 import { ofTenant } from './api-commands.js';
-import { limit, YES } from './options.js';
+import { limit, OUTPUT, YES } from './options.js';
 
 export const PUBLICATION = noun('publication', 'which host may reach which volume', [
   ofTenant('list', 'all of a tenant, or of one volume or host', '--volume data --tenant acme', {
@@ -14,14 +14,15 @@ export const PUBLICATION = noun('publication', 'which host may reach which volum
       volume: text('volume', 'only of this one, by its name or id'),
       host: text('host', 'only to this one, by its name or id'),
       limit: limit(1_000),
+      output: OUTPUT,
     },
-    run: async ({ volume, host, limit: most, json }, api, tenant) => {
+    run: async ({ volume, host, limit: most, ...shape }, api, tenant) => {
       const query = {
         volume: volume && (await idOf(api, tenant, volumeRoutes.list, volume, { noun: 'volume' })),
         host: host && (await idOf(api, tenant, hostRoutes.list, host, { noun: 'host' })),
       };
       showPage(await listed(api, publicationRoutes.list, { params: { tenant }, query }, most), {
-        json,
+        ...shape,
         none: 'nothing is published: CSP clients publish volumes to their hosts',
         columns: {
           VOLUME: row => row.volume.name,

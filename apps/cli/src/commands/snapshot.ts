@@ -1,45 +1,47 @@
+import { allTenantsRoutes } from '#admin/contract/all-tenants';
 import { type SnapshotReply, snapshotRoutes, volumeRoutes } from '#admin/contract/volumes';
+import { isUuid } from '#platform/uuid';
 import type { ApiClient } from '../api/api-client.js';
 import { idOf } from '../api/by-name.js';
 import { confirm } from '../api/confirm.js';
 import { operationIn, PATIENCE_S, saidOf } from '../api/goes-on.js';
 import { ago, facts, listed, showOne, showPage } from '../api/output.js';
-import { command, flag, initially, noun, one, text } from '../command-line/command.js';
+import { command, flag, initially, noun, one, text, UsageError } from '../command-line/command.js';
 import { humanBytes } from '../human-bytes.js';
-import { ofTenant } from './api-commands.js';
-import { limit, OVER_CSP, YES } from './options.js';
+import { ofTenant, ofTenants, withTenant } from './api-commands.js';
+import { limit, OUTPUT, OVER_CSP, YES } from './options.js';
 import { removeOne } from './remove-one.js';
 
 const snapshot = one('its name or id, as `snapshot list` shows it');
 const ofVolume = text('volume', 'by its name or id; needed where several have a snapshot of that name');
 
 export const SNAPSHOT = noun('snapshot', 'snapshots of volumes', [
-  ofTenant('list', 'the newest first; of one volume, in the order in which they were cut', '--volume data', {
-    options: {
+  ofTenants(
+    'list',
+    'the newest first; of one volume, in the order in which they were cut',
+    '--volume data',
+    {
       volume: text('volume', 'only those of one volume, by its name or id'),
       search: text('text', 'part of the name'),
       limit: limit(1_000),
+      output: OUTPUT,
     },
-    run: async ({ volume, search, limit: most, json }, api, tenant) => {
-      const of = volume === undefined ? undefined : await volumeIdOf(api, tenant, volume);
+    async ({ volume, search, limit: most, ...shape }, api, tenant) => {
+      const of = volume === undefined ? undefined : await anyVolumeIdOf(api, tenant, volume);
       const query = { search, ...(of === undefined ? {} : { volume: of, sort: 'cut' as const }) };
-      showPage(await listed(api, snapshotRoutes.list, { params: { tenant }, query }, most), {
-        json,
-        none: 'no snapshots yet: trivet snapshot create VOLUME NAME',
-        columns: {
-          NAME: row => row.name,
-          VOLUME: row => row.volume.name,
-          STATE: row => (row.condition === null ? row.state : 'needs attention'),
-          SIZE: row => bytesOf(row.size),
-          CHANGED: row => bytesOf(row.changedBytes),
-          TEMPLATE: row => row.template ?? '-',
-          AGE: row => ago(row.createdAt),
-          ID: row => row.id,
-          CONDITION: row => row.condition?.message ?? '',
-        },
-      });
+      const shown = { ...shape, none: 'no snapshots yet: trivet snapshot create VOLUME NAME' };
+      if (tenant === undefined)
+        showPage(await listed(api, allTenantsRoutes.snapshots, { query }, most), {
+          ...shown,
+          columns: withTenant(COLUMNS),
+        });
+      else
+        showPage(await listed(api, snapshotRoutes.list, { params: { tenant }, query }, most), {
+          ...shown,
+          columns: COLUMNS,
+        });
     },
-  }),
+  ),
   ofTenant('show', 'one of them', 'monday --volume data --tenant acme', {
     args: { snapshot },
     options: { volume: ofVolume },
@@ -84,6 +86,25 @@ export const SNAPSHOT = noun('snapshot', 'snapshots of volumes', [
     run: async given => (await import('./changes.js')).showChanges(given),
   }),
 ]);
+
+const COLUMNS = {
+  NAME: (row: SnapshotReply) => row.name,
+  VOLUME: (row: SnapshotReply) => row.volume.name,
+  STATE: (row: SnapshotReply) => (row.condition === null ? row.state : 'needs attention'),
+  SIZE: (row: SnapshotReply) => bytesOf(row.size),
+  CHANGED: (row: SnapshotReply) => bytesOf(row.changedBytes),
+  TEMPLATE: (row: SnapshotReply) => row.template ?? '-',
+  AGE: (row: SnapshotReply) => ago(row.createdAt),
+  ID: (row: SnapshotReply) => row.id,
+  CONDITION: (row: SnapshotReply) => row.condition?.message ?? '',
+};
+
+/** Volumes of several tenants may have one name: of all tenants it is called by its id. */
+function anyVolumeIdOf(api: ApiClient, tenant: string | undefined, given: string): Promise<string> | string {
+  if (tenant !== undefined) return volumeIdOf(api, tenant, given);
+  if (isUuid(given)) return given;
+  throw new UsageError('--volume takes an id with --all-tenants');
+}
 
 const volumeIdOf = (api: ApiClient, tenant: string, given: string): Promise<string> =>
   idOf(api, tenant, volumeRoutes.list, given, { noun: 'volume' });

@@ -14,6 +14,7 @@ import { POOL } from './pool.js';
 import { PROTECTION } from './protection.js';
 import { PUBLICATION } from './publication.js';
 import { QUEUE } from './queue.js';
+import { SEARCH } from './search.js';
 import { SNAPSHOT } from './snapshot.js';
 import { SNAPSHOT_SESSION } from './snapshot-session.js';
 import { APPLIANCE_STATE } from './state-backup.js';
@@ -43,5 +44,5 @@ const NOUNS = [...STORAGE, ...ADMINISTRATION, APPLIANCE_STATE];
 /** Every command: what help, parsing, completion and tests know of them. */
 export const TABLE: Table = {
   nouns: Object.fromEntries(NOUNS.map(({ noun, about }) => [noun, about])),
-  commands: [...APPLIANCE, ...NOUNS.flatMap(({ commands }) => commands)],
+  commands: [...APPLIANCE, SEARCH, ...NOUNS.flatMap(({ commands }) => commands)],
 };

@@ -1,51 +1,49 @@
+import { allTenantsRoutes } from '#admin/contract/all-tenants';
 import { publicationRoutes, type VolumeReply, volumeRoutes } from '#admin/contract/volumes';
 import { invalid } from '#platform/errors';
 import { isUuid } from '#platform/uuid';
 import type { ApiClient } from '../api/api-client.js';
 import { ApiError } from '../api/api-error.js';
-import { listed, say, sayJson, showOne, showPage } from '../api/output.js';
+import { isTable, listed, say, sayJson, showOne, showPage } from '../api/output.js';
 import { choice, command, flag, manyMaybe, needed, noun, one, text } from '../command-line/command.js';
 import { humanBytes } from '../human-bytes.js';
-import { listing, ofTenant } from './api-commands.js';
-import { limit, OVER_CSP } from './options.js';
+import { listing, ofTenant, ofTenants, withTenant } from './api-commands.js';
+import { limit, OUTPUT, OVER_CSP } from './options.js';
 import { VOLUME_CHANGES } from './volume-changes.js';
 
 const OF_IMPORT = needed(text('name', 'of the volume; importVolumeName of a StorageClass finds it by this'));
 
 export const VOLUME = noun('volume', 'block volumes of a tenant', [
-  ofTenant('list', 'volumes, where they are and who has them', '--tenant acme --condition', {
-    options: {
+  ofTenants(
+    'list',
+    'volumes, where they are and who has them',
+    '--tenant acme --condition',
+    {
       state: choice('state', ['creating', 'ready', 'deleting', 'binned'], 'only those'),
       backend: text('name', 'only those there'),
       search: text('text', 'part of the name'),
       condition: flag('only those with which something is wrong'),
       limit: limit(1_000),
+      output: OUTPUT,
     },
-    run: async ({ state, backend, search, condition, limit: most, json }, api, tenant) => {
+    async ({ state, backend, search, condition, limit: most, ...shape }, api, tenant) => {
       const query = { state, backend, search, ...(condition ? { condition: 'true' as const } : {}) };
+      const none = 'no volumes yet: trivet volume create NAME --size BYTES, or a CSP client makes them';
+      if (tenant === undefined) {
+        const page = await listed(api, allTenantsRoutes.volumes, { query }, most);
+        showPage(page, { ...shape, none, columns: withTenant(columnsOf(row => String(row.publications))) });
+        return;
+      }
       const page = await listed(api, volumeRoutes.list, { params: { tenant }, query }, most);
-      const hosts = json ? undefined : await hostsOf(api, tenant, page.items);
-      showPage(page, {
-        json,
-        none: 'no volumes yet: trivet volume create NAME --size BYTES, or a CSP client makes them',
-        columns: {
-          NAME: row => row.name,
-          SIZE: row => humanBytes(row.size),
-          POOL: row => (row.folder === '' ? row.pool : `${row.pool}/${row.folder}`),
-          // What a script compares; for people a condition says more than a state.
-          STATE: row => (row.condition === null ? row.state : 'needs attention'),
-          'PUBLISHED TO': row => hosts?.get(row.id)?.join(' ') ?? '',
-          SNAPSHOTS: row => String(row.snapshots),
-          ID: row => row.id,
-          CONDITION: row => row.condition?.message ?? '',
-        },
-      });
+      const hosts = isTable(shape) ? await hostsOf(api, tenant, page.items) : undefined;
+      showPage(page, { ...shape, none, columns: columnsOf(row => hosts?.get(row.id)?.join(' ') ?? '') });
     },
-  }),
+  ),
   ...VOLUME_CHANGES,
   listing('deleted volumes that can still be restored', '', {
     verb: 'bin',
     route: volumeRoutes.list,
+    ofAll: allTenantsRoutes.volumes,
     most: 1_000,
     query: () => ({ state: 'binned' }),
     none: 'the recycle bin is empty',
@@ -111,6 +109,19 @@ export const VOLUME = noun('volume', 'block volumes of a tenant', [
     },
   ),
 ]);
+
+/** @param publishedTo which hosts of one tenant; how many of all */
+const columnsOf = (publishedTo: (row: VolumeReply) => string) => ({
+  NAME: (row: VolumeReply) => row.name,
+  SIZE: (row: VolumeReply) => humanBytes(row.size),
+  POOL: (row: VolumeReply) => (row.folder === '' ? row.pool : `${row.pool}/${row.folder}`),
+  // What a script compares; for people a condition says more than a state.
+  STATE: (row: VolumeReply) => (row.condition === null ? row.state : 'needs attention'),
+  'PUBLISHED TO': publishedTo,
+  SNAPSHOTS: (row: VolumeReply) => String(row.snapshots),
+  ID: (row: VolumeReply) => row.id,
+  CONDITION: (row: VolumeReply) => row.condition?.message ?? '',
+});
 
 const MOST_BINNED = 100_000;
 

@@ -13,6 +13,7 @@ const OTHERS: Readonly<Record<string, readonly string[]>> = {
   logout: ['token create'],
   me: ['token create'],
   getOverview: ['doctor'],
+  search: ['search'],
   listBackendKinds: ['backend kinds'],
   changeBackend: ['backend change', 'backend cordon', 'backend drain', 'backend uncordon', 'pool thin'],
   changeEndpoint: ['endpoint change', 'endpoint suspend', 'endpoint resume'],
@@ -29,6 +30,10 @@ const OTHERS: Readonly<Record<string, readonly string[]>> = {
   setQuotas: ['tenant quota'],
   changeUser: ['user change', 'user passwd', 'user disable', 'user enable'],
   listVolumes: ['volume list', 'volume bin'],
+  listVolumesOfAll: ['volume list', 'volume bin'],
+  listSnapshotsOfAll: ['snapshot list'],
+  listBucketsOfAll: ['bucket list'],
+  listHostsOfAll: ['host list'],
   createVolume: ['volume create', 'volume clone', 'volume register'],
   deleteVolume: ['volume delete', 'volume purge'],
 };

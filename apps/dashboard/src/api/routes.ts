@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { allTenantsRoutes } from '#admin/contract/all-tenants';
 import type { backendRoutes, endpointRoutes } from '#admin/contract/backends';
 import type { accessRoutes, bucketRoutes } from '#admin/contract/buckets';
 import type { clusterRoutes } from '#admin/contract/clusters';
@@ -6,6 +7,7 @@ import type { operationRoutes, workerRoutes } from '#admin/contract/operations';
 import type { auditRoutes, overviewRoutes } from '#admin/contract/overview';
 import type { poolRoutes } from '#admin/contract/pools';
 import type { protectionRoutes, snapshotSessionRoutes } from '#admin/contract/protection';
+import type { searchRoutes } from '#admin/contract/search';
 import type { sessionRoutes } from '#admin/contract/session';
 import type { storageHostRoutes } from '#admin/contract/storage-hosts';
 import type { tenantRoutes } from '#admin/contract/tenants';
@@ -18,6 +20,7 @@ type ValuesOf<Group> = Group extends unknown ? Group[keyof Group] : never;
 export type Route = ValuesOf<
   | typeof sessionRoutes
   | typeof overviewRoutes
+  | typeof searchRoutes
   | typeof tenantRoutes
   | typeof userRoutes
   | typeof tokenRoutes
@@ -30,6 +33,7 @@ export type Route = ValuesOf<
   | typeof snapshotRoutes
   | typeof publicationRoutes
   | typeof hostRoutes
+  | typeof allTenantsRoutes
   | typeof protectionRoutes
   | typeof snapshotSessionRoutes
   | typeof operationRoutes

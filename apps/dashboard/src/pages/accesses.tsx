@@ -8,10 +8,12 @@ import { Act } from '../parts/act';
 import { Ago } from '../parts/ago';
 import { Copy } from '../parts/copy';
 import { DataTable, Pager } from '../parts/data-table';
+import { ExportCsv } from '../parts/export-csv';
 import { FilterBar, type FilterField, useFilters } from '../parts/filters';
 import { BackendLink, To, UnderWay } from '../parts/links';
 import { LinkedOperations } from '../parts/operation-list';
 import { Empty, Facts, Loaded, Page, Section } from '../parts/page';
+import { usePageSize } from '../parts/page-size';
 import { StateBadge } from '../parts/state-badge';
 import { useTenant } from '../shell/tenant';
 
@@ -25,6 +27,7 @@ const fields: readonly FilterField[] = [
     label: 'Order',
     unset: 'by name',
     options: [
+      ['-name', 'by name, last first'],
       ['-createdAt', 'newest first'],
       ['createdAt', 'oldest first'],
     ],
@@ -61,16 +64,19 @@ interface ListProps {
 }
 
 export function AccessList({ tenant, query, paged }: ListProps) {
+  const size = usePageSize();
   const list = useRead('/tenants/{tenant}/accesses', {
     params: { tenant },
-    query: { ...(query as object), limit: 50 },
+    query: { ...(query as object), limit: size },
   });
+  const { cursor: _, ...wanted } = query;
   return (
     <Loaded read={{ ...list, data: list.data?.data }}>
       {({ items, next }) => (
         <>
           <DataTable
             label="Accesses"
+            usualSort={paged ? 'name' : undefined}
             rows={items}
             keyOf={({ id }) => id}
             empty={
@@ -80,7 +86,11 @@ export function AccessList({ tenant, query, paged }: ListProps) {
               />
             }
             columns={[
-              { head: 'Name', cell: ({ id, name }) => <To to={`/tenants/${tenant}/accesses/${id}`}>{name}</To> },
+              {
+                head: 'Name',
+                sort: 'name',
+                cell: ({ id, name }) => <To to={`/tenants/${tenant}/accesses/${id}`}>{name}</To>,
+              },
               {
                 head: 'State',
                 cell: ({ state, stale }) => (
@@ -93,10 +103,13 @@ export function AccessList({ tenant, query, paged }: ListProps) {
               { head: 'Buckets', cell: ({ grants }) => <Grants grants={grants} /> },
               { head: 'Backend', cell: ({ backend }) => backend },
               { head: 'Operation', cell: ({ operation }) => <UnderWay operation={operation} /> },
-              { head: 'Granted', cell: ({ createdAt }) => <Ago at={createdAt} /> },
+              { head: 'Granted', sort: 'createdAt', descends: true, cell: ({ createdAt }) => <Ago at={createdAt} /> },
             ]}
           />
           {paged && <Pager next={next} shown={items.length} />}
+          {paged && items.length > 0 && (
+            <ExportCsv name="Accesses" path="/tenants/{tenant}/accesses" params={{ tenant }} query={wanted} />
+          )}
         </>
       )}
     </Loaded>

@@ -5,9 +5,11 @@ import { useRead } from '../api/read';
 import type { ItemOf } from '../api/routes';
 import { Ago } from '../parts/ago';
 import { DataTable, Pager } from '../parts/data-table';
+import { ExportCsv } from '../parts/export-csv';
 import { FilterBar, type FilterField, useFilters } from '../parts/filters';
 import { To } from '../parts/links';
 import { Empty, Loaded, Page } from '../parts/page';
+import { usePageSize } from '../parts/page-size';
 
 type Entry = ItemOf<'/audit'>;
 
@@ -25,7 +27,8 @@ export function AuditPage() {
   const may = useMay();
   const shown = me.appliance ? [ofAppliance, ...fields] : fields;
   const filters = useFilters(shown.map(({ name }) => name));
-  const list = useRead('/audit', { query: { ...filters.query, limit: 50 } });
+  const size = usePageSize();
+  const list = useRead('/audit', { query: { ...filters.query, limit: size } });
   const { cursor: _, ...wanted } = filters.query;
   return (
     <Page
@@ -70,6 +73,7 @@ export function AuditPage() {
               ]}
             />
             <Pager next={next} shown={items.length} />
+            {items.length > 0 && <ExportCsv name="Audit log" path="/audit" query={wanted} />}
           </>
         )}
       </Loaded>

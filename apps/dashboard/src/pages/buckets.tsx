@@ -1,5 +1,6 @@
 import { Stack } from '@mantine/core';
 import { useNavigate, useParams } from 'react-router';
+import type { BucketReply } from '#admin/contract/buckets';
 import { call } from '../api/client';
 import { useMay } from '../api/me';
 import { useRead } from '../api/read';
@@ -7,9 +8,10 @@ import { Act } from '../parts/act';
 import { Ago } from '../parts/ago';
 import { showBytes } from '../parts/amounts';
 import { Copy } from '../parts/copy';
-import { resourceFields } from '../parts/filters';
+import type { Column } from '../parts/data-table';
+import { OF_TENANT, resourceFields } from '../parts/filters';
 import { BackendLink, ConditionNotice, To, UnderWay } from '../parts/links';
-import { COMMON, ListPage } from '../parts/list-page';
+import { COMMON, ListPage, type OfTenant, withTenant } from '../parts/list-page';
 import { LinkedOperations } from '../parts/operation-list';
 import { Empty, Facts, Loaded, Page, Section } from '../parts/page';
 import { StateBadge } from '../parts/state-badge';
@@ -29,20 +31,39 @@ export function BucketsPage() {
       empty={
         <Empty what="No bucket matches. A BucketClaim of the cluster makes one." command="kubectl get bucketclaim" />
       }
-      columns={[
-        { head: 'Name', cell: ({ id, name }) => <To to={`/tenants/${tenant}/buckets/${id}`}>{name}</To> },
-        COMMON.state,
-        { head: 'Used', cell: ({ usedBytes }) => showBytes(usedBytes), number: true },
-        { head: 'Backend', cell: ({ backend }) => backend },
-        { head: 'Origin', cell: ({ origin }) => origin },
-        { head: 'Accesses', cell: ({ accesses }) => accesses, number: true },
-        COMMON.condition,
-        COMMON.operation,
-        COMMON.made,
-      ]}
+      usualSort="name"
+      columns={columnsOf(tenant)}
     />
   );
 }
+
+export const AllBucketsPage = () => (
+  <ListPage
+    title="Buckets of all tenants"
+    path="/buckets"
+    fields={[OF_TENANT, ...fields]}
+    empty={<Empty what="No bucket matches." command="trivet bucket list --all-tenants" />}
+    usualSort="name"
+    columns={withTenant(columnsOf())}
+  />
+);
+
+/** @param tenant whose all rows are; absent: each row says its own */
+const columnsOf = (tenant?: string): readonly Column<OfTenant<BucketReply>>[] => [
+  {
+    head: 'Name',
+    sort: 'name',
+    cell: row => <To to={`/tenants/${tenant ?? row.tenant}/buckets/${row.id}`}>{row.name}</To>,
+  },
+  COMMON.state,
+  { head: 'Used', cell: ({ usedBytes }) => showBytes(usedBytes), number: true },
+  { head: 'Backend', cell: ({ backend }) => backend },
+  { head: 'Origin', cell: ({ origin }) => origin },
+  { head: 'Accesses', cell: ({ accesses }) => accesses, number: true },
+  COMMON.condition,
+  COMMON.operation,
+  COMMON.made,
+];
 
 export function BucketPage() {
   const tenant = useTenant();

@@ -1,19 +1,34 @@
 import { Stack } from '@mantine/core';
 import { useNavigate, useParams } from 'react-router';
+import type { HostReply } from '#admin/contract/volumes';
 import { call } from '../api/client';
 import { useMay } from '../api/me';
 import { useRead } from '../api/read';
 import { Act } from '../parts/act';
 import { Ago } from '../parts/ago';
 import { Copy } from '../parts/copy';
+import type { Column } from '../parts/data-table';
+import { type FilterField, OF_TENANT } from '../parts/filters';
 import { To } from '../parts/links';
-import { ListPage } from '../parts/list-page';
+import { ListPage, type OfTenant, withTenant } from '../parts/list-page';
 import { LinkedOperations } from '../parts/operation-list';
 import { Empty, Facts, Loaded, Page, Section } from '../parts/page';
 import { useTenant } from '../shell/tenant';
 import { PublicationList } from './publications';
 
-const fields = [{ name: 'search', label: 'Name', placeholder: 'part of it' }];
+const fields: readonly FilterField[] = [
+  { name: 'search', label: 'Name', placeholder: 'part of it' },
+  {
+    name: 'sort',
+    label: 'Order',
+    unset: 'by name',
+    options: [
+      ['-name', 'by name, last first'],
+      ['-createdAt', 'newest first'],
+      ['createdAt', 'oldest first'],
+    ],
+  },
+];
 
 export function HostsPage() {
   const tenant = useTenant();
@@ -24,16 +39,35 @@ export function HostsPage() {
       params={{ tenant }}
       fields={fields}
       empty={<Empty what="No host is known: drivers register them." command="trivet host list" />}
-      columns={[
-        { head: 'Name', cell: ({ id, name }) => <To to={`/tenants/${tenant}/hosts/${id}`}>{name}</To> },
-        { head: 'Initiators', cell: ({ iqns, wwpns, nqns }) => [...iqns, ...wwpns, ...nqns].join(', ') || '–' },
-        { head: 'CHAP', cell: ({ chapUser }) => (chapUser === null ? 'no' : `as ${chapUser}`) },
-        { head: 'Volumes', cell: ({ publications }) => publications, number: true },
-        { head: 'Registered', cell: ({ createdAt }) => <Ago at={createdAt} /> },
-      ]}
+      usualSort="name"
+      columns={columnsOf(tenant)}
     />
   );
 }
+
+export const AllHostsPage = () => (
+  <ListPage
+    title="Hosts of all tenants"
+    path="/hosts"
+    fields={[OF_TENANT, ...fields]}
+    empty={<Empty what="No host matches." command="trivet host list --all-tenants" />}
+    usualSort="name"
+    columns={withTenant(columnsOf())}
+  />
+);
+
+/** @param tenant whose all rows are; absent: each row says its own */
+const columnsOf = (tenant?: string): readonly Column<OfTenant<HostReply>>[] => [
+  {
+    head: 'Name',
+    sort: 'name',
+    cell: row => <To to={`/tenants/${tenant ?? row.tenant}/hosts/${row.id}`}>{row.name}</To>,
+  },
+  { head: 'Initiators', cell: ({ iqns, wwpns, nqns }) => [...iqns, ...wwpns, ...nqns].join(', ') || '–' },
+  { head: 'CHAP', cell: ({ chapUser }) => (chapUser === null ? 'no' : `as ${chapUser}`) },
+  { head: 'Volumes', cell: ({ publications }) => publications, number: true },
+  { head: 'Registered', sort: 'createdAt', descends: true, cell: ({ createdAt }) => <Ago at={createdAt} /> },
+];
 
 export function HostPage() {
   const tenant = useTenant();

@@ -1,9 +1,11 @@
 import { useMe } from '../api/me';
 import { useRead } from '../api/read';
 import { Pager } from '../parts/data-table';
+import { ExportCsv } from '../parts/export-csv';
 import { FilterBar, type FilterField, useFilters } from '../parts/filters';
 import { OperationTable } from '../parts/operation-list';
 import { Loaded, Page } from '../parts/page';
+import { usePageSize } from '../parts/page-size';
 
 const STATES = [
   ['pending,running', 'under way'],
@@ -33,7 +35,9 @@ export function OperationsPage() {
   const shown = me.appliance ? [...fields.slice(0, 4), ofAppliance, ...fields.slice(4)] : fields;
   // Pages of volumes and hosts lead here with it; nobody types it.
   const filters = useFilters([...shown.map(({ name }) => name), 'related']);
-  const list = useRead('/operations', { query: { ...(filters.query as object), limit: 50 } });
+  const size = usePageSize();
+  const list = useRead('/operations', { query: { ...(filters.query as object), limit: size } });
+  const { cursor: _, ...wanted } = filters.query;
   return (
     <Page title="Operations">
       {filters.get('related') && <p className="dimmed">Of one object, and of what hangs on it.</p>}
@@ -41,8 +45,9 @@ export function OperationsPage() {
       <Loaded read={{ ...list, data: list.data?.data }}>
         {({ items, next }) => (
           <>
-            <OperationTable rows={items} label="Operations" />
+            <OperationTable rows={items} label="Operations" usualSort="-createdAt" />
             <Pager next={next} shown={items.length} />
+            {items.length > 0 && <ExportCsv name="Operations" path="/operations" query={wanted} />}
           </>
         )}
       </Loaded>

@@ -4,9 +4,11 @@ import { useRead } from '../api/read';
 import { Act } from '../parts/act';
 import { Ago } from '../parts/ago';
 import { DataTable, Pager } from '../parts/data-table';
+import { ExportCsv } from '../parts/export-csv';
 import { FilterBar, type FilterField, useFilters } from '../parts/filters';
 import { To } from '../parts/links';
 import { Empty, Loaded, Page } from '../parts/page';
+import { usePageSize } from '../parts/page-size';
 import { StateBadge } from '../parts/state-badge';
 import { useTenant } from '../shell/tenant';
 
@@ -35,7 +37,9 @@ interface ListProps {
 
 export function PublicationList({ tenant, query, paged }: ListProps) {
   const may = useMay();
-  const list = useRead('/tenants/{tenant}/publications', { params: { tenant }, query: { ...query, limit: 50 } });
+  const size = usePageSize();
+  const list = useRead('/tenants/{tenant}/publications', { params: { tenant }, query: { ...query, limit: size } });
+  const { cursor: _, ...wanted } = query;
   return (
     <Loaded read={{ ...list, data: list.data?.data }}>
       {({ items, next }) => (
@@ -79,6 +83,9 @@ export function PublicationList({ tenant, query, paged }: ListProps) {
             ]}
           />
           {paged && <Pager next={next} shown={items.length} />}
+          {paged && items.length > 0 && (
+            <ExportCsv name="Publications" path="/tenants/{tenant}/publications" params={{ tenant }} query={wanted} />
+          )}
         </>
       )}
     </Loaded>

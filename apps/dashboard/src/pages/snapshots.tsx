@@ -1,18 +1,22 @@
 import { TextInput } from '@mantine/core';
 import { useState } from 'react';
+import type { SnapshotReply } from '#admin/contract/volumes';
 import { call } from '../api/client';
 import { useMay } from '../api/me';
 import { InputError } from '../api/problem';
 import { Act, textOf } from '../parts/act';
 import { Ago } from '../parts/ago';
 import { showBytes } from '../parts/amounts';
-import { type FilterField } from '../parts/filters';
+import type { Column } from '../parts/data-table';
+import { type FilterField, OF_TENANT } from '../parts/filters';
 import { To } from '../parts/links';
-import { COMMON, ListPage } from '../parts/list-page';
+import { COMMON, ListPage, type OfTenant, withTenant } from '../parts/list-page';
 import { Empty } from '../parts/page';
 import { PickFilter } from '../parts/pick-filter';
 import { StateBadge } from '../parts/state-badge';
 import { useTenant } from '../shell/tenant';
+
+const OLDEST_FIRST = ['createdAt', 'oldest first'] as const;
 
 const fields: readonly FilterField[] = [
   { name: 'search', label: 'Name', placeholder: 'part of it' },
@@ -22,7 +26,9 @@ const fields: readonly FilterField[] = [
     label: 'Order',
     unset: 'newest first',
     options: [
-      ['createdAt', 'oldest first'],
+      OLDEST_FIRST,
+      ['name', 'by name'],
+      ['-name', 'by name, last first'],
       ['-cut', 'by cut, newest first (with a volume)'],
       ['cut', 'by cut, oldest first (with a volume)'],
     ],
@@ -40,24 +46,46 @@ export function SnapshotsPage() {
       fields={fields}
       actions={may('operator') && <NewSnapshot tenant={tenant} />}
       empty={<Empty what="No snapshot matches." command="trivet protection list" />}
-      columns={[
-        { head: 'Name', cell: ({ id, name }) => <To to={`/tenants/${tenant}/snapshots/${id}`}>{name}</To> },
-        COMMON.state,
-        {
-          head: 'Volume',
-          cell: ({ volume }) => <To to={`/tenants/${tenant}/volumes/${volume.id}`}>{volume.name}</To>,
-        },
-        { head: 'Size', cell: ({ size }) => showBytes(size), number: true },
-        { head: 'Changed', cell: ({ changedBytes }) => showBytes(changedBytes), number: true },
-        { head: 'Index', cell: ({ index }) => <StateBadge state={index} /> },
-        { head: 'Made by', cell: ({ template }) => template ?? 'hand or driver' },
-        COMMON.condition,
-        COMMON.operation,
-        { head: 'Taken', cell: ({ cutAt, createdAt }) => <Ago at={cutAt ?? createdAt} /> },
-      ]}
+      usualSort="-createdAt"
+      columns={columnsOf(tenant)}
     />
   );
 }
+
+/** Volumes are picked on the page of their tenant. */
+const ofAll = [OF_TENANT, fields[0]!, { name: 'sort', label: 'Order', unset: 'newest first', options: [OLDEST_FIRST] }];
+
+export const AllSnapshotsPage = () => (
+  <ListPage
+    title="Snapshots of all tenants"
+    path="/snapshots"
+    fields={ofAll}
+    empty={<Empty what="No snapshot matches." command="trivet snapshot list --all-tenants" />}
+    usualSort="-createdAt"
+    columns={withTenant(columnsOf())}
+  />
+);
+
+/** @param tenant whose all rows are; absent: each row says its own */
+const columnsOf = (tenant?: string): readonly Column<OfTenant<SnapshotReply>>[] => [
+  {
+    head: 'Name',
+    sort: tenant === undefined ? undefined : 'name',
+    cell: row => <To to={`/tenants/${tenant ?? row.tenant}/snapshots/${row.id}`}>{row.name}</To>,
+  },
+  COMMON.state,
+  {
+    head: 'Volume',
+    cell: row => <To to={`/tenants/${tenant ?? row.tenant}/volumes/${row.volume.id}`}>{row.volume.name}</To>,
+  },
+  { head: 'Size', cell: ({ size }) => showBytes(size), number: true },
+  { head: 'Changed', cell: ({ changedBytes }) => showBytes(changedBytes), number: true },
+  { head: 'Index', cell: ({ index }) => <StateBadge state={index} /> },
+  { head: 'Made by', cell: ({ template }) => template ?? 'hand or driver' },
+  COMMON.condition,
+  COMMON.operation,
+  { head: 'Taken', sort: 'createdAt', descends: true, cell: ({ cutAt, createdAt }) => <Ago at={cutAt ?? createdAt} /> },
+];
 
 const NewSnapshot = ({ tenant }: { tenant: string }) => (
   <Act

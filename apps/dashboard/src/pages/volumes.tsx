@@ -1,12 +1,14 @@
 import { Checkbox, NativeSelect, TextInput } from '@mantine/core';
+import type { VolumeReply } from '#admin/contract/volumes';
 import { call } from '../api/client';
 import { useMay } from '../api/me';
 import { useRead } from '../api/read';
 import { Act, textOf } from '../parts/act';
 import { showBytes } from '../parts/amounts';
-import { resourceFields } from '../parts/filters';
+import type { Column } from '../parts/data-table';
+import { OF_TENANT, resourceFields } from '../parts/filters';
 import { To } from '../parts/links';
-import { COMMON, ListPage } from '../parts/list-page';
+import { COMMON, ListPage, type OfTenant, withTenant } from '../parts/list-page';
 import { Empty } from '../parts/page';
 import { diskSizeOf, SizeInput } from '../parts/size-input';
 import { useTenant } from '../shell/tenant';
@@ -27,21 +29,40 @@ export function VolumesPage() {
       fields={fields}
       actions={may('operator') && <NewVolume tenant={tenant} />}
       empty={<Empty what="No volume matches." command="trivet volume list" />}
-      columns={[
-        { head: 'Name', cell: ({ id, name }) => <To to={`/tenants/${tenant}/volumes/${id}`}>{name}</To> },
-        COMMON.state,
-        { head: 'Size', cell: ({ size }) => showBytes(size), number: true },
-        { head: 'Backend', cell: ({ backend, pool }) => `${backend} / ${pool}` },
-        { head: 'Hosts', cell: ({ publications }) => publications, number: true },
-        { head: 'Snapshots', cell: ({ snapshots }) => snapshots, number: true },
-        { head: 'Protection', cell: ({ protectionTemplate }) => protectionTemplate ?? '–' },
-        COMMON.condition,
-        COMMON.operation,
-        COMMON.made,
-      ]}
+      usualSort="name"
+      columns={columnsOf(tenant)}
     />
   );
 }
+
+export const AllVolumesPage = () => (
+  <ListPage
+    title="Volumes of all tenants"
+    path="/volumes"
+    fields={[OF_TENANT, ...fields]}
+    empty={<Empty what="No volume matches." command="trivet volume list --all-tenants" />}
+    usualSort="name"
+    columns={withTenant(columnsOf())}
+  />
+);
+
+/** @param tenant whose all rows are; absent: each row says its own */
+const columnsOf = (tenant?: string): readonly Column<OfTenant<VolumeReply>>[] => [
+  {
+    head: 'Name',
+    sort: 'name',
+    cell: row => <To to={`/tenants/${tenant ?? row.tenant}/volumes/${row.id}`}>{row.name}</To>,
+  },
+  COMMON.state,
+  { head: 'Size', sort: 'size', descends: true, cell: ({ size }) => showBytes(size), number: true },
+  { head: 'Backend', cell: ({ backend, pool }) => `${backend} / ${pool}` },
+  { head: 'Hosts', cell: ({ publications }) => publications, number: true },
+  { head: 'Snapshots', cell: ({ snapshots }) => snapshots, number: true },
+  { head: 'Protection', cell: ({ protectionTemplate }) => protectionTemplate ?? '–' },
+  COMMON.condition,
+  COMMON.operation,
+  COMMON.made,
+];
 
 function NewVolume({ tenant }: { tenant: string }) {
   return (

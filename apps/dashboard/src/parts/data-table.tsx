@@ -1,6 +1,8 @@
 import { Button, Group } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { useSearchParams } from 'react-router';
+import { PAGE_SIZE, PageSize, usePageSize } from './page-size';
+import { SortedHead } from './sorted-head';
 
 export interface Column<T> {
   head: string;
@@ -9,6 +11,10 @@ export interface Column<T> {
   number?: boolean;
   /** Sentences and long names: not squeezed by the others. */
   wide?: boolean;
+  /** The list can be sorted by it, under this name in the API. */
+  sort?: string;
+  /** The largest or newest come first when it is chosen. */
+  descends?: boolean;
 }
 
 interface TableProps<T> {
@@ -19,24 +25,30 @@ interface TableProps<T> {
   empty: ReactNode;
   /** Of the filters or the page before; the answer to these is under way. */
   stale?: boolean;
+  /** Of the list when the address says none; absent: it has one order. */
+  usualSort?: string;
 }
 
 /** Styles of narrow screens take the roles of table elements away, so they are said. */
 const as = (role: string): { role: string } => ({ role });
 
 /** A table; on a narrow screen each row is a card with named values. */
-export function DataTable<T>({ label, columns, rows, keyOf, empty, stale }: TableProps<T>) {
+export function DataTable<T>({ label, columns, rows, keyOf, empty, stale, usualSort }: TableProps<T>) {
   if (rows.length === 0) return <>{empty}</>;
   return (
     <div className={stale ? 'table-scroll stale' : 'table-scroll'} aria-busy={stale}>
       <table className="data-table" aria-label={label} {...as('table')}>
         <thead {...as('rowgroup')}>
           <tr {...as('row')}>
-            {columns.map(({ head, number }) => (
-              <th key={head} scope="col" {...as('columnheader')} className={number ? 'number' : undefined}>
-                {head}
-              </th>
-            ))}
+            {columns.map(({ head, number, sort, descends }) =>
+              sort !== undefined && usualSort !== undefined ? (
+                <SortedHead key={head} head={head} by={sort} usual={usualSort} descends={descends} number={number} />
+              ) : (
+                <th key={head} scope="col" {...as('columnheader')} className={number ? 'number' : undefined}>
+                  {head}
+                </th>
+              ),
+            )}
           </tr>
         </thead>
         <tbody {...as('rowgroup')}>
@@ -73,7 +85,9 @@ export function Pager({ next, shown }: { next: string | null; shown: number }) {
       return after;
     });
   };
-  if (cursor === null && next === null) return null;
+  const size = usePageSize();
+  // Whoever asked for fewer or more can ask for another number, also where all are shown.
+  if (cursor === null && next === null && size === PAGE_SIZE.usual && shown <= PAGE_SIZE.least) return null;
   return (
     <Group component="nav" aria-label="Pages of the list" gap="xs">
       <Button variant="default" size="xs" disabled={cursor === null} onClick={() => go(null)}>
@@ -82,6 +96,7 @@ export function Pager({ next, shown }: { next: string | null; shown: number }) {
       <Button variant="default" size="xs" disabled={next === null} onClick={() => go(next)}>
         Next page
       </Button>
+      <PageSize />
       <span className="dimmed">{shown} on this page</span>
     </Group>
   );

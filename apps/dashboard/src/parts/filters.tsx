@@ -67,6 +67,9 @@ export interface FilterField {
   type?: 'text' | 'datetime-local';
 }
 
+/** Of lists over all tenants. */
+export const OF_TENANT: FilterField = { name: 'tenant', label: 'Tenant', placeholder: 'name' };
+
 /** Of lists of what lies on backends; `orders` beside those by age. */
 export const resourceFields = (orders: readonly (readonly [string, string])[] = []): readonly FilterField[] => [
   { name: 'search', label: 'Name', placeholder: 'part of it' },
@@ -81,7 +84,12 @@ export const resourceFields = (orders: readonly (readonly [string, string])[] = 
     name: 'sort',
     label: 'Order',
     unset: 'by name',
-    options: [['-createdAt', 'newest first'], ['createdAt', 'oldest first'], ...orders],
+    options: [
+      ['-name', 'by name, last first'],
+      ['-createdAt', 'newest first'],
+      ['createdAt', 'oldest first'],
+      ...orders,
+    ],
   },
 ];
 

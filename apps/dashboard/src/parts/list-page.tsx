@@ -3,9 +3,11 @@ import { useRead } from '../api/read';
 import type { Find, Input, ItemOf, PathOf, ReadOf } from '../api/routes';
 import { Ago } from './ago';
 import { type Column, DataTable, Pager } from './data-table';
+import { ExportCsv } from './export-csv';
 import { FilterBar, type FilterField, useFilters } from './filters';
-import { ConditionCell, UnderWay } from './links';
+import { ConditionCell, To, UnderWay } from './links';
 import { Loaded, Page } from './page';
+import { usePageSize } from './page-size';
 import { StateBadge } from './state-badge';
 
 /** Paths that answer page by page. */
@@ -28,13 +30,30 @@ interface ListPageProps<P extends ListPath> {
   actions?: ReactNode;
   columns: readonly Column<ItemOf<P>>[];
   empty: ReactNode;
+  /** Of a list whose columns say by which `sort` it can be ordered: the order when the address says none. */
+  usualSort?: string;
 }
 
 /** A list of the API as a page: filters in the address, a table, pages. What differs from list to list is given. */
 export function ListPage<P extends ListPath>(props: ListPageProps<P> & Pick<Input<Find<'GET', P>>, 'params'>) {
-  const { title, label = title, path, params, query, fields = [], every, intro, actions, columns, empty } = props;
+  const {
+    title,
+    label = title,
+    path,
+    params,
+    query,
+    fields = [],
+    every,
+    intro,
+    actions,
+    columns,
+    empty,
+    usualSort,
+  } = props;
   const filters = useFilters(fields.map(({ name }) => name));
-  const input = { params, query: { ...filters.query, ...query, limit: 50 } };
+  const { cursor, ...filtered } = filters.query;
+  const wanted = { ...filtered, ...query };
+  const input = { params, query: { ...wanted, cursor, limit: usePageSize() } };
   const list = useRead(path, input as unknown as Input<Find<'GET', P>>, { every });
   const data = list.data?.data as { items: ItemOf<P>[]; next: string | null } | undefined;
   return (
@@ -51,8 +70,10 @@ export function ListPage<P extends ListPath>(props: ListPageProps<P> & Pick<Inpu
               empty={empty}
               columns={columns}
               stale={list.isPlaceholderData}
+              usualSort={usualSort}
             />
             <Pager next={next} shown={items.length} />
+            {items.length > 0 && <ExportCsv name={label} path={path} params={params} query={wanted} />}
           </>
         )}
       </Loaded>
@@ -66,6 +87,17 @@ function keyOf(row: unknown): string {
   return id ?? name ?? '';
 }
 
+/** A row of a list of one tenant, or of one of all, which says whose it is. */
+export type OfTenant<T> = T & { tenant?: string };
+
+/** Of lists over all tenants: whose each row is, before all else. */
+export const withTenant = <T extends object>(
+  columns: readonly Column<OfTenant<T>>[],
+): readonly Column<OfTenant<T>>[] => [
+  { head: 'Tenant', cell: ({ tenant }) => <To to={`/tenants/${tenant}`}>{tenant}</To> },
+  ...columns,
+];
+
 /** Columns that several lists have. */
 export const COMMON = {
   state: { head: 'State', cell: ({ state }: { state: string }) => <StateBadge state={state} /> },
@@ -77,5 +109,10 @@ export const COMMON = {
     head: 'Operation',
     cell: ({ operation }: { operation: string | null }) => <UnderWay operation={operation} />,
   },
-  made: { head: 'Made', cell: ({ createdAt }: { createdAt: string }) => <Ago at={createdAt} /> },
+  made: {
+    head: 'Made',
+    sort: 'createdAt',
+    descends: true,
+    cell: ({ createdAt }: { createdAt: string }) => <Ago at={createdAt} />,
+  },
 } as const;

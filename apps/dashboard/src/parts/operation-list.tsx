@@ -51,7 +51,7 @@ const columns: readonly Column<OperationReply>[] = [
     cell: ({ error }) => (error ? `${error.kind}: ${shortened(error.message)}` : '–'),
     wide: true,
   },
-  { head: 'When', cell: operation => <When operation={operation} /> },
+  { head: 'When', sort: 'createdAt', descends: true, cell: operation => <When operation={operation} /> },
 ];
 
 function Resource({ operation }: { operation: OperationReply }) {
@@ -80,15 +80,18 @@ interface TableProps {
   label: string;
   /** Said when there is none. */
   none?: string;
+  /** As of DataTable. */
+  usualSort?: string;
 }
 
-export function OperationTable({ rows, label, none = 'No operation matches.' }: TableProps) {
+export function OperationTable({ rows, label, none = 'No operation matches.', usualSort }: TableProps) {
   return (
     <DataTable
       label={label}
       rows={rows}
       keyOf={({ id }) => id}
       columns={columns}
+      usualSort={usualSort}
       empty={<Empty what={none} command="trivet operation watch" />}
     />
   );

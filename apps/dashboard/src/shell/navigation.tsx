@@ -37,6 +37,13 @@ const ofTenant: readonly (readonly [group: string, entries: readonly Entry[]])[]
   ],
 ];
 
+const ofAll: readonly Entry[] = [
+  ['All volumes', '/all/volumes'],
+  ['All snapshots', '/all/snapshots'],
+  ['All hosts', '/all/hosts'],
+  ['All buckets', '/all/buckets'],
+];
+
 export function Navigation({ onGo }: { onGo: () => void }) {
   const me = useMe();
   const tenant = useNavigationTenant();
@@ -54,6 +61,12 @@ export function Navigation({ onGo }: { onGo: () => void }) {
   return (
     <nav aria-label="Main">
       <Links entries={above} onGo={onGo} />
+      {me.appliance && (
+        <>
+          <p className="nav-group">All tenants</p>
+          <Links entries={ofAll} onGo={onGo} />
+        </>
+      )}
       {me.appliance ? <TenantSwitcher tenant={tenant} /> : <p className="nav-group">Tenant {tenant}</p>}
       <Links entries={[['Tenant and quotas', `/tenants/${tenant}`]]} onGo={onGo} />
       {ofTenant.map(([group, entries]) => (

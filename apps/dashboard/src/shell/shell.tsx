@@ -5,6 +5,7 @@ import { Link, Outlet, useLocation } from 'react-router';
 import { useLogin, useMe } from '../api/me';
 import { LiveControl } from './live-control';
 import { Navigation } from './navigation';
+import { Search } from './search-dialog';
 
 export function Shell() {
   const [opened, { toggle, close }] = useDisclosure(false);
@@ -55,6 +56,7 @@ export function Shell() {
             </span>
           </Link>
           <span className="header-space" />
+          <Search />
           <LiveControl />
           <AccountMenu />
         </div>

@@ -21,6 +21,7 @@ export const bucket = z
     updatedAt: time,
   })
   .meta({ id: 'Bucket' });
+export type BucketReply = z.output<typeof bucket>;
 
 export const access = z
   .object({

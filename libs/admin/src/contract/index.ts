@@ -1,3 +1,4 @@
+import { allTenantsRoutes } from '#admin/contract/all-tenants';
 import { backendRoutes, endpointRoutes } from '#admin/contract/backends';
 import { accessRoutes, bucketRoutes } from '#admin/contract/buckets';
 import { clusterRoutes } from '#admin/contract/clusters';
@@ -7,6 +8,7 @@ import { auditRoutes, eventRoutes, overviewRoutes } from '#admin/contract/overvi
 import { poolRoutes } from '#admin/contract/pools';
 import { policyRoutes, protectionRoutes, snapshotSessionRoutes } from '#admin/contract/protection';
 import type { RouteContract } from '#admin/contract/route';
+import { searchRoutes } from '#admin/contract/search';
 import { sessionRoutes } from '#admin/contract/session';
 import { storageHostRoutes } from '#admin/contract/storage-hosts';
 import { tenantRoutes } from '#admin/contract/tenants';
@@ -17,6 +19,7 @@ import { hostRoutes, publicationRoutes, snapshotRoutes, volumeRoutes } from '#ad
 export const ROUTES: readonly RouteContract[] = [
   sessionRoutes,
   overviewRoutes,
+  searchRoutes,
   tenantRoutes,
   userRoutes,
   tokenRoutes,
@@ -29,6 +32,7 @@ export const ROUTES: readonly RouteContract[] = [
   snapshotRoutes,
   publicationRoutes,
   hostRoutes,
+  allTenantsRoutes,
   poolRoutes,
   protectionRoutes,
   policyRoutes,

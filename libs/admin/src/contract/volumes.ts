@@ -84,6 +84,7 @@ export const host = z
     updatedAt: time,
   })
   .meta({ id: 'Host' });
+export type HostReply = z.output<typeof host>;
 
 export const volumeRoutes = {
   list: route({
@@ -252,7 +253,11 @@ export const hostRoutes = {
     summary: 'Hosts of a tenant',
     access: read,
     params: ofTenant,
-    query: z.strictObject({ ...paging, search: z.string().max(100).optional() }),
+    query: z.strictObject({
+      ...paging,
+      sort: z.enum(['name', '-name', 'createdAt', '-createdAt']).default('name'),
+      search: z.string().max(100).optional(),
+    }),
     status: 200,
     reply: pageOf(host),
     examples: [{ name: 'all', params: { tenant: '{tenant}' } }],
@@ -297,7 +302,7 @@ export const snapshotRoutes = {
     query: z.strictObject({
       ...paging,
       sort: z
-        .enum(['cut', '-cut', 'createdAt', '-createdAt'])
+        .enum(['name', '-name', 'cut', '-cut', 'createdAt', '-createdAt'])
         .default('-createdAt')
         .meta({ description: 'cut: with `volume` only' }),
       volume: id.optional(),

@@ -1,7 +1,9 @@
 import { Controller, Inject } from '@nestjs/common';
+import { allTenantsRoutes } from '#admin/contract/all-tenants';
 import { bucketRoutes } from '#admin/contract/buckets';
 import { type AdminCall, Call } from '#admin/requests/admin-call';
 import { Change, notFound } from '#admin/requests/change';
+import { OfAllTenants } from '#admin/requests/of-all-tenants';
 import { answerPage } from '#admin/requests/paging';
 import { Serves } from '#admin/requests/serves';
 import type { BucketSpec } from '#backends/object-backend';
@@ -20,13 +22,18 @@ export class BucketsController {
     private readonly database: Database,
     @Inject(OBJECT_STORAGE) private readonly objectStorage: ObjectStorage,
     @Inject(OBJECT_BACKENDS) private readonly backends: BackendDirectory,
+    private readonly ofAllTenants: OfAllTenants,
   ) {}
 
   @Serves(bucketRoutes.list)
   list(@Call() call: AdminCall<typeof bucketRoutes.list>) {
-    const { condition, ...filter } = call.query;
-    const wanted = { ...filter, ...(condition === undefined ? {} : { condition: condition === 'true' }) };
-    return answerPage(call, page => listBuckets(this.database, call.tenant.id, wanted, page), shown);
+    return answerPage(call, page => listBuckets(this.database, call.tenant.id, wantedOf(call.query), page), shown);
+  }
+
+  @Serves(allTenantsRoutes.buckets)
+  listAll(@Call() call: AdminCall<typeof allTenantsRoutes.buckets>) {
+    const wanted = wantedOf(call.query);
+    return this.ofAllTenants.answer(call, (tenant, page) => listBuckets(this.database, tenant, wanted, page), shown);
   }
 
   @Serves(bucketRoutes.register)
@@ -80,6 +87,11 @@ export class BucketsController {
     return row;
   }
 }
+
+const wantedOf = ({ condition, ...filter }: AdminCall<typeof bucketRoutes.list>['query']) => ({
+  ...filter,
+  ...(condition === undefined ? {} : { condition: condition === 'true' }),
+});
 
 const shown = (row: ListedBucket) => ({
   id: row.id,

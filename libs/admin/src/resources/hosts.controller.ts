@@ -1,7 +1,9 @@
 import { Controller, Inject } from '@nestjs/common';
+import { allTenantsRoutes } from '#admin/contract/all-tenants';
 import { hostRoutes } from '#admin/contract/volumes';
 import { type AdminCall, Call } from '#admin/requests/admin-call';
 import { Change, notFound } from '#admin/requests/change';
+import { OfAllTenants } from '#admin/requests/of-all-tenants';
 import { answerPage } from '#admin/requests/paging';
 import { Serves } from '#admin/requests/serves';
 import { Database, type Tx } from '#platform/database/database';
@@ -15,13 +17,18 @@ export class HostsController {
   constructor(
     private readonly database: Database,
     @Inject(BLOCK_STORAGE) private readonly blockStorage: BlockStorage,
+    private readonly ofAllTenants: OfAllTenants,
   ) {}
 
   @Serves(hostRoutes.list)
   list(@Call() call: AdminCall<typeof hostRoutes.list>) {
-    const { search } = call.query;
-    const filter = search === undefined ? {} : { search };
-    return answerPage(call, page => listHosts(this.database, call.tenant.id, filter, page), shown);
+    return answerPage(call, page => listHosts(this.database, call.tenant.id, wantedOf(call.query), page), shown);
+  }
+
+  @Serves(allTenantsRoutes.hosts)
+  listAll(@Call() call: AdminCall<typeof allTenantsRoutes.hosts>) {
+    const wanted = wantedOf(call.query);
+    return this.ofAllTenants.answer(call, (tenant, page) => listHosts(this.database, tenant, wanted, page), shown);
   }
 
   @Serves(hostRoutes.get)
@@ -47,6 +54,11 @@ export class HostsController {
     await change.carryOut(() => this.blockStorage.hosts.delete({ tenantId, observer: change }, host));
   }
 }
+
+const wantedOf = ({ search, sort }: AdminCall<typeof hostRoutes.list>['query']) => ({
+  sort,
+  ...(search === undefined ? {} : { search }),
+});
 
 const shown = (row: ListedHost) => ({
   id: row.id,

@@ -1,8 +1,10 @@
 import { Controller, Inject } from '@nestjs/common';
+import { allTenantsRoutes } from '#admin/contract/all-tenants';
 import { type SnapshotReply, snapshotRoutes } from '#admin/contract/volumes';
 import { Refusal } from '#admin/problems/problems';
 import { type AdminCall, Call } from '#admin/requests/admin-call';
 import { Change, notFound } from '#admin/requests/change';
+import { OfAllTenants } from '#admin/requests/of-all-tenants';
 import { answerPage } from '#admin/requests/paging';
 import { Serves } from '#admin/requests/serves';
 import { foldChanges } from '#admin/resources/change-map';
@@ -12,7 +14,7 @@ import { isStorageError, StorageError } from '#platform/errors';
 import { BLOCK_STORAGE } from '#storage/block/block.module';
 import type { BlockStorage } from '#storage/block/block-storage';
 import { type ListedSnapshot, listSnapshots, readSnapshot } from '#storage/block/snapshots/snapshot-list';
-import { readVolume } from '#storage/block/volumes/volume-list';
+import { readVolume, tenantOfVolume } from '#storage/block/volumes/volume-list';
 import { lockRow } from '#storage/shared/lock-row';
 
 /** Where the index says nothing yet, images are compared. */
@@ -24,21 +26,31 @@ export class SnapshotsController {
     private readonly changes: ChangedBlocksService,
     private readonly database: Database,
     @Inject(BLOCK_STORAGE) private readonly blockStorage: BlockStorage,
+    private readonly ofAllTenants: OfAllTenants,
   ) {}
 
   @Serves(snapshotRoutes.list)
   list(@Call() call: AdminCall<typeof snapshotRoutes.list>) {
-    const { sort, volume, search } = call.query;
-    if (volume === undefined && sort.endsWith('cut')) {
-      const message = 'cuts have an order within one volume: say which, by `volume`';
-      throw new Refusal('invalid_argument', `/query/sort: ${message}`, [{ pointer: '/query/sort', message }]);
-    }
-    const filter = {
-      sort,
-      ...(volume === undefined ? {} : { volumeId: volume }),
-      ...(search === undefined ? {} : { search }),
-    };
-    return answerPage(call, page => listSnapshots(this.database, call.tenant.id, filter, page), shown);
+    const wanted = wantedOf(call.query);
+    return answerPage(call, page => listSnapshots(this.database, call.tenant.id, wanted, page), shown);
+  }
+
+  @Serves(allTenantsRoutes.snapshots)
+  async listAll(@Call() call: AdminCall<typeof allTenantsRoutes.snapshots>) {
+    const { database } = this;
+    const wanted = wantedOf(call.query);
+    const { volumeId } = wanted;
+    // A volume is of one tenant, whose snapshots alone are to be gone through.
+    const owner = volumeId === undefined ? undefined : await tenantOfVolume(database, volumeId);
+    return this.ofAllTenants.answer(
+      call,
+      async (tenant, page) => {
+        if (volumeId !== undefined && (owner === undefined || (tenant ?? owner) !== owner))
+          return { rows: [], next: undefined };
+        return listSnapshots(database, tenant ?? owner, wanted, page);
+      },
+      shown,
+    );
   }
 
   @Serves(snapshotRoutes.get)
@@ -119,6 +131,18 @@ export class SnapshotsController {
     call.giveEtag({ id: row.id, version: versionOf(row) });
     return shown(row);
   }
+}
+
+function wantedOf({ sort, volume, search }: AdminCall<typeof snapshotRoutes.list>['query']) {
+  if (volume === undefined && sort.endsWith('cut')) {
+    const message = 'cuts have an order within one volume: say which, by `volume`';
+    throw new Refusal('invalid_argument', `/query/sort: ${message}`, [{ pointer: '/query/sort', message }]);
+  }
+  return {
+    sort,
+    ...(volume === undefined ? {} : { volumeId: volume }),
+    ...(search === undefined ? {} : { search }),
+  };
 }
 
 /** A snapshot does not change; what its deletion would lose is itself. */

@@ -1,8 +1,10 @@
 import { Controller, Inject } from '@nestjs/common';
+import { allTenantsRoutes } from '#admin/contract/all-tenants';
 import { type VolumeReply, volumeRoutes } from '#admin/contract/volumes';
 import { Refusal } from '#admin/problems/problems';
 import { type AdminCall, Call } from '#admin/requests/admin-call';
 import { Change, notFound } from '#admin/requests/change';
+import { OfAllTenants } from '#admin/requests/of-all-tenants';
 import { answerPage } from '#admin/requests/paging';
 import { Serves } from '#admin/requests/serves';
 import { Database, type Tx } from '#platform/database/database';
@@ -32,13 +34,18 @@ export class VolumesController {
     @Inject(BLOCK_STORAGE) private readonly blockStorage: BlockStorage,
     private readonly database: Database,
     @Inject(BLOCK_CHOICES) private readonly blockBackends: BlockChoices,
+    private readonly ofAllTenants: OfAllTenants,
   ) {}
 
   @Serves(volumeRoutes.list)
   list(@Call() call: AdminCall<typeof volumeRoutes.list>) {
-    const { condition, ...filter } = call.query;
-    const wanted = { ...filter, ...(condition === undefined ? {} : { condition: condition === 'true' }) };
-    return answerPage(call, page => listVolumes(this.database, call.tenant.id, wanted, page), shown);
+    return answerPage(call, page => listVolumes(this.database, call.tenant.id, wantedOf(call.query), page), shown);
+  }
+
+  @Serves(allTenantsRoutes.volumes)
+  listAll(@Call() call: AdminCall<typeof allTenantsRoutes.volumes>) {
+    const wanted = wantedOf(call.query);
+    return this.ofAllTenants.answer(call, (tenant, page) => listVolumes(this.database, tenant, wanted, page), shown);
   }
 
   @Serves(volumeRoutes.get)
@@ -156,6 +163,11 @@ export class VolumesController {
     return shown(row);
   }
 }
+
+const wantedOf = ({ condition, ...filter }: AdminCall<typeof volumeRoutes.list>['query']) => ({
+  ...filter,
+  ...(condition === undefined ? {} : { condition: condition === 'true' }),
+});
 
 /** What a forced deletion takes along counts: who saw no snapshot must not lose one that was taken since. */
 const versionOf = ({ version, publications, snapshots }: ListedVolume): string =>

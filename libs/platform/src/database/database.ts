@@ -114,10 +114,16 @@ export class Database {
     return run<Row>(poolOf(this.app), statement, params);
   }
 
-  /** One statement as the engine role, which sees operations of all tenants and nothing else. */
+  /** One statement as the engine role, which sees operations of all tenants, and of their resources what lists show. */
   async engine<Row>(statement: Statement, params: readonly unknown[] = []): Promise<Row[]> {
     if (!this.engineSource) throw new StorageError('internal', 'this process has no engine role');
     return run<Row>(poolOf(this.engineSource), statement, params);
+  }
+
+  /** Reads of one tenant; undefined: of all, as the engine role, which sees what lists show of their resources. */
+  async readOf<T>(tenantId: string | undefined, work: (tx: Pick<Tx, 'query'>) => Promise<T>): Promise<T> {
+    if (tenantId !== undefined) return this.withTenant(tenantId, work);
+    return work({ query: (statement, params) => this.engine(statement, params) });
   }
 
   /** Hears `channels`, over the one connection of the process that listens: see Notifications. */

@@ -12,6 +12,7 @@ import type { SnapshotState } from '#storage/block/snapshots/snapshot-store';
 
 /** A snapshot as people who look after it see it: hidden ones and those that are only kept for the change index are none. */
 export interface ListedSnapshot {
+  tenantId: string;
   id: string;
   name: string;
   volumeId: string;
@@ -37,7 +38,7 @@ export interface ListedSnapshot {
 }
 
 /** The cut before is found first: by its number the step is one row of a unique index, however many steps there are. */
-const SELECT = `SELECT s.id, s.name, s.volume_id AS "volumeId", v.name AS "volumeName", s.backend_id AS "backendId",
+const SELECT = `SELECT s.tenant_id AS "tenantId", s.id, s.name, s.volume_id AS "volumeId", v.name AS "volumeName", s.backend_id AS "backendId",
     b.name AS backend, b.kind AS "backendKind", s.state, s.size_bytes::text AS "sizeBytes", s.cut::text AS cut,
     s.cut_at AS "cutAt", s.index_state AS "indexState",
     (SELECT (c.data_bytes + c.hole_bytes)::text FROM trivet.change_step c
@@ -57,6 +58,8 @@ const SELECT = `SELECT s.id, s.name, s.volume_id AS "volumeId", v.name AS "volum
 
 const id = { sql: 's.id', type: 'uuid' } as const;
 const COLUMNS = {
+  // As the index has it that names are found by.
+  name: [{ sql: '(s.name COLLATE "C")', type: 'text' }, id],
   // What is not cut yet comes after all that are.
   cut: [{ sql: 'coalesce(s.cut, 4611686018427387904)', type: 'bigint' }, id],
   // Ids are drawn in the order of time: the primary key is the index.
@@ -70,12 +73,12 @@ export interface SnapshotFilter {
 
 export function listSnapshots(
   database: Database,
-  tenantId: string,
+  tenantId: string | undefined,
   { volumeId, search, sort }: SnapshotFilter & { sort: Sort<keyof typeof COLUMNS> },
   request: PageRequest,
 ): Promise<PageOf<ListedSnapshot>> {
   const query = shown(tenantId).where('s.volume_id = ?', volumeId).where('s.name ILIKE ?', containing(search));
-  return database.withTenant(tenantId, tx => readPage(tx, query, SELECT, orderOf(COLUMNS, sort), request));
+  return database.readOf(tenantId, tx => readPage(tx, query, SELECT, orderOf(COLUMNS, sort), request));
 }
 
 export async function readSnapshot(tx: Tx, tenantId: string, snapshotId: string): Promise<ListedSnapshot | undefined> {
@@ -84,5 +87,5 @@ export async function readSnapshot(tx: Tx, tenantId: string, snapshotId: string)
   return rows[0];
 }
 
-const shown = (tenantId: string): ListQuery =>
+const shown = (tenantId: string | undefined): ListQuery =>
   new ListQuery().where('s.tenant_id = ?', tenantId).where("s.state <> 'gone'").where('NOT s.hidden');

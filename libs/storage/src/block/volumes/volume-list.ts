@@ -8,10 +8,12 @@ import {
   readPage,
   type Sort,
 } from '#platform/database/keyset';
+import { sql } from '#platform/database/sql';
 import type { VolumeState } from '#storage/block/volumes/volume-store';
 
 /** A volume as people who look after it see it. bigint columns come as decimal text. */
 export interface ListedVolume {
+  tenantId: string;
   id: string;
   name: string;
   backendId: string;
@@ -38,7 +40,7 @@ export interface ListedVolume {
   version: string;
 }
 
-const SELECT = `SELECT v.id, v.name, v.backend_id AS "backendId", b.name AS backend, b.kind AS "backendKind", v.pool, v.folder,
+const SELECT = `SELECT v.tenant_id AS "tenantId", v.id, v.name, v.backend_id AS "backendId", b.name AS backend, b.kind AS "backendKind", v.pool, v.folder,
     v.state, v.size_bytes::text AS "sizeBytes", v.thick, v.description,
     (SELECT count(*)::int FROM trivet.publication p WHERE p.tenant_id = v.tenant_id AND p.volume_id = v.id) AS publications,
     (SELECT count(*)::int FROM trivet.snapshot s
@@ -70,7 +72,7 @@ export interface VolumeFilter {
 
 export function listVolumes(
   database: Database,
-  tenantId: string,
+  tenantId: string | undefined,
   { state, backend, search, condition, sort }: VolumeFilter & { sort: Sort<keyof typeof COLUMNS> },
   request: PageRequest,
 ): Promise<PageOf<ListedVolume>> {
@@ -81,10 +83,25 @@ export function listVolumes(
     .where('v.state = ?', state)
     // Its id first: an index goes by it.
     .where('v.backend_id = (SELECT o.id FROM trivet.backend o WHERE o.tenant_id = ? AND o.name = ?)', tenantId, backend)
+    .where(
+      'v.backend_id = ANY (ARRAY(SELECT o.id FROM trivet.backend o WHERE o.name = ?))',
+      tenantId === undefined ? backend : undefined,
+    )
     .where('v.name ILIKE ?', containing(search));
   if (state === undefined) query.where("v.state <> 'binned'");
   if (condition !== undefined) query.where(`v.condition IS ${condition ? 'NOT ' : ''}NULL`);
-  return database.withTenant(tenantId, tx => readPage(tx, query, SELECT, orderOf(COLUMNS, sort), request));
+  return database.readOf(tenantId, tx => readPage(tx, query, SELECT, orderOf(COLUMNS, sort), request));
+}
+
+const TENANT_OF = sql(
+  'volume_tenant',
+  `SELECT tenant_id AS "tenantId" FROM trivet.volume WHERE id = $1 AND state <> 'gone'`,
+);
+
+/** Whose it is, for who sees all tenants; undefined: it is not there. */
+export async function tenantOfVolume(database: Database, volumeId: string): Promise<string | undefined> {
+  const [row] = await database.engine<{ tenantId: string }>(TENANT_OF, [volumeId]);
+  return row?.tenantId;
 }
 
 /** Those in the recycle bin too. */

@@ -13,6 +13,7 @@ import type { DesiredBucket } from '#storage/shared/desired-state';
 
 /** A bucket as people who look after it see it. */
 export interface ListedBucket {
+  tenantId: string;
   id: string;
   name: string;
   backendId: string;
@@ -31,7 +32,7 @@ export interface ListedBucket {
   version: string;
 }
 
-const SELECT = `SELECT t.id, t.name, t.backend_id AS "backendId", b.name AS backend, t.origin, t.state, t.desired,
+const SELECT = `SELECT t.tenant_id AS "tenantId", t.id, t.name, t.backend_id AS "backendId", b.name AS backend, t.origin, t.state, t.desired,
     (SELECT count(*)::int FROM trivet.bucket_grant g
       WHERE g.tenant_id = t.tenant_id AND g.bucket_id = t.id AND g.state IN ('wanted', 'applied')) AS accesses,
     t.used_bytes::text AS "usedBytes", t.condition, t.active_operation AS "activeOperation", t.created_at AS "createdAt",
@@ -55,7 +56,7 @@ export interface BucketFilter {
 
 export function listBuckets(
   database: Database,
-  tenantId: string,
+  tenantId: string | undefined,
   { state, backend, search, condition, sort }: BucketFilter & { sort: Sort<keyof typeof COLUMNS> },
   request: PageRequest,
 ): Promise<PageOf<ListedBucket>> {
@@ -63,9 +64,13 @@ export function listBuckets(
     .where('t.state = ?', state)
     // Its id first: an index goes by it.
     .where('t.backend_id = (SELECT o.id FROM trivet.backend o WHERE o.tenant_id = ? AND o.name = ?)', tenantId, backend)
+    .where(
+      't.backend_id = ANY (ARRAY(SELECT o.id FROM trivet.backend o WHERE o.name = ?))',
+      tenantId === undefined ? backend : undefined,
+    )
     .where('t.name ILIKE ?', containing(search));
   if (condition !== undefined) query.where(`t.condition IS ${condition ? 'NOT ' : ''}NULL`);
-  return database.withTenant(tenantId, tx => readPage(tx, query, SELECT, orderOf(COLUMNS, sort), request));
+  return database.readOf(tenantId, tx => readPage(tx, query, SELECT, orderOf(COLUMNS, sort), request));
 }
 
 export async function readBucket(tx: Tx, tenantId: string, bucketId: string): Promise<ListedBucket | undefined> {
@@ -74,5 +79,5 @@ export async function readBucket(tx: Tx, tenantId: string, bucketId: string): Pr
   return rows[0];
 }
 
-const living = (tenantId: string): ListQuery =>
+const living = (tenantId: string | undefined): ListQuery =>
   new ListQuery().where('t.tenant_id = ?', tenantId).where("t.state <> 'gone'");
