@@ -12,6 +12,7 @@ type Methods<Port> = Record<keyof Port, 'counted' | 'plain'>;
 const OBJECT_METHODS = {
   health: 'counted',
   diagnose: 'plain',
+  tryRights: 'plain',
   inspectBucket: 'counted',
   createBucket: 'counted',
   configureBucket: 'counted',

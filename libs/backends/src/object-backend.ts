@@ -20,6 +20,12 @@ export interface ObjectBackend {
   /** A connection test: whether it answers, accepts our credentials, and lets us do what we need. Without effect; never rejects. */
   diagnose(signal: AbortSignal): Promise<BackendCheck[]>;
 
+  /**
+   * Where a right that is missing shows only when it is needed: tries each, at what it makes for that and takes away again, and
+   * names those that are missing. Nothing elsewhere. Never rejects.
+   */
+  tryRights(signal: LeaseSignal): Promise<BackendCheck[]>;
+
   /** Who holds this name now? A missing bucket is an answer, not an error. */
   inspectBucket(name: string, signal: AbortSignal): Promise<BucketInspection>;
 

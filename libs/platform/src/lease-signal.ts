@@ -23,7 +23,7 @@ export const narrowed = (lease: LeaseSignal, wanted: AbortSignal): LeaseSignal =
  * portals as the pool's row says; a folder that becomes the pool which it is configured to be; what a tenant has that is being
  * removed; a target that belongs to no volume; the end of daemons of a pool that
  * another host has, and shutting that one out (ADR 40); an attempt's own temporary, and what lies in
- * the trash and is noted as ours.
+ * the trash and is noted as ours; what a connection test makes to try its rights at.
  */
 export function unleased(signal: AbortSignal, boundMs = 60_000): LeaseSignal {
   const until = performance.now() + boundMs;

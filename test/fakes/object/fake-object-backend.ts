@@ -87,6 +87,10 @@ export class FakeObjectBackend implements ObjectBackend {
     );
   }
 
+  async tryRights(): Promise<BackendCheck[]> {
+    return [];
+  }
+
   inspectBucket(name: string, signal: AbortSignal): Promise<BucketInspection> {
     return this.call({ method: 'inspectBucket', resource: name, signal, plan: () => answer(this.inspect(name)) });
   }

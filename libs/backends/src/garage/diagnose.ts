@@ -4,7 +4,7 @@ import type { AdminApi } from '#backends/garage/admin-api';
 import type { GarageConfig, GarageCredentials } from '#backends/garage/garage-config';
 import { GARAGE_WORDS } from '#backends/garage/garage-words';
 import type { BackendCheck } from '#backends/registration';
-import { httpStatus, translate } from '#backends/s3/errors';
+import { checksOf } from '#backends/s3/connection-test';
 import type { S3User } from '#backends/s3/s3-user';
 import { StorageError } from '#platform/errors';
 
@@ -15,15 +15,7 @@ export async function diagnoseGarage(
   { accessKeyId }: GarageCredentials,
   signal: AbortSignal,
 ): Promise<BackendCheck[]> {
-  const check = async (name: string, doing: string, place: string, question: () => Promise<string>) => {
-    try {
-      return { name, ok: true, detail: await question() };
-    } catch (error) {
-      const context = { doing, resource: 'object store', readOnly: true, signal };
-      const where = httpStatus(error) === undefined ? `: ${place}` : '';
-      return { name, ok: false, detail: `${translate(error, context, GARAGE_WORDS).message}${where}` };
-    }
-  };
+  const check = checksOf(GARAGE_WORDS, signal);
   return [
     await check('admin', 'ask for the health of the cluster', admin.address, async () => {
       const status = await admin.clusterStatus(signal);

@@ -75,6 +75,10 @@ export class GarageObjectBackend implements ObjectBackend {
     return this.#calls.count(() => diagnoseGarage(this.#admin, this.#user, this.config, this.credentials, signal));
   }
 
+  async tryRights(): Promise<BackendCheck[]> {
+    return [];
+  }
+
   inspectBucket(name: string, signal: AbortSignal): Promise<BucketInspection> {
     return this.#calls.onBucket('inspect', name, signal, async () => (await this.#find(name, signal)).inspection);
   }

@@ -4,8 +4,8 @@ import { type GcsApi, pathOf } from '#backends/gcs/gcs-api';
 import type { GcsConfig } from '#backends/gcs/gcs-config';
 import { GCS_WORDS } from '#backends/gcs/gcs-words';
 import type { BackendCheck } from '#backends/registration';
-import { httpStatus, translate } from '#backends/s3/errors';
-import { StorageError } from '#platform/errors';
+import { checksOf } from '#backends/s3/connection-test';
+import { lacking } from '#backends/s3/needed-rights';
 
 /** All that is ever asked of Google; roles/storage.admin, roles/storage.hmacKeyAdmin and two of service accounts have them. */
 export const NEEDED_RIGHTS = [
@@ -34,15 +34,7 @@ const held = z.looseObject({ permissions: z.array(z.string()).default([]) });
 
 export async function diagnoseGcs(api: GcsApi, config: GcsConfig, signal: AbortSignal): Promise<BackendCheck[]> {
   const { project, endpoint, iamEndpoint, resourceManagerEndpoint } = config;
-  const check = async (name: string, doing: string, place: string, question: () => Promise<string>) => {
-    try {
-      return { name, ok: true, detail: await question() };
-    } catch (error) {
-      const context = { doing, resource: 'object store', readOnly: true, signal };
-      const where = httpStatus(error) === undefined ? `: ${place}` : '';
-      return { name, ok: false, detail: `${translate(error, context, GCS_WORDS).message}${where}` };
-    }
-  };
+  const check = checksOf(GCS_WORDS, signal);
   return [
     await check('storage', 'list buckets', endpoint, async () => {
       await api.read(anything, listOf(project), signal);
@@ -59,8 +51,8 @@ export async function diagnoseGcs(api: GcsApi, config: GcsConfig, signal: AbortS
       const { permissions } = held.parse(
         JSON.parse(await api.text('POST', { place: 'resources', path, body }, signal)),
       );
-      const lacking = NEEDED_RIGHTS.filter(right => !permissions.includes(right));
-      if (lacking.length > 0) throw lackingRights(project, lacking);
+      const missing = NEEDED_RIGHTS.filter(right => !permissions.includes(right));
+      if (missing.length > 0) throw lacking(`in project ${project}`, missing);
       return `all ${NEEDED_RIGHTS.length} rights that are needed in ${project}`;
     }),
   ];
@@ -68,6 +60,3 @@ export async function diagnoseGcs(api: GcsApi, config: GcsConfig, signal: AbortS
 
 export const listOf = (project: string) =>
   ({ place: 'storage', path: pathOf('b'), query: { project, maxResults: '1', fields: 'kind' } }) as const;
-
-const lackingRights = (project: string, rights: readonly string[]): StorageError =>
-  new StorageError('permission_denied', `Trivet lacks in project ${project}: ${rights.join(', ')}`);

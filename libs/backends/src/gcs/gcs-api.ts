@@ -7,6 +7,7 @@ import type { GcsConfig } from '#backends/gcs/gcs-config';
 import type { GoogleAuth } from '#backends/gcs/google-auth';
 import { httpStatus, RefusedRequest } from '#backends/s3/errors';
 import { HttpTransport, type StoreRequest, textOf } from '#backends/s3/http-transport';
+import { needing } from '#backends/s3/needed-rights';
 import { type LeaseSignal, mayChange } from '#platform/lease-signal';
 import { failpoint } from '#platform/process/failpoint';
 
@@ -24,6 +25,11 @@ export interface Asked {
 export const pathOf = (...parts: string[]): string => `/${parts.map(encodeURIComponent).join('/')}`;
 
 const PREFIX: Readonly<Record<Place, string>> = { storage: '/storage/v1', xml: '', iam: '/v1', resources: '/v1' };
+
+const RIGHTS: Readonly<Record<string, string>> = {
+  'buckets.patch': 'storage.buckets.update',
+  'uploads.abort': 'storage.multipartUploads.abort',
+};
 
 export class GcsApi {
   readonly transport: HttpTransport;
@@ -57,7 +63,7 @@ export class GcsApi {
     }
   }
 
-  /** @param what names its failpoint */
+  /** @param what names its failpoint, and the right that it needs, of which `RIGHTS` has the others */
   async change(
     method: 'POST' | 'PUT' | 'PATCH' | 'DELETE',
     what: string,
@@ -68,7 +74,10 @@ export class GcsApi {
     const headers = await this.auth.headers(signal);
     await failpoint(`gcs.${what}:ready`);
     mayChange(signal);
-    return this.#send(method, asked, headers, signal);
+    return needing(
+      RIGHTS[what] ?? `${asked.place === 'iam' ? 'iam' : 'storage'}.${what}`,
+      this.#send(method, asked, headers, signal),
+    );
   }
 
   /** Without effect: GET, and the one question that is a POST. */

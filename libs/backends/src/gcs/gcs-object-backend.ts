@@ -87,6 +87,11 @@ export class GcsObjectBackend implements ObjectBackend {
     return this.#calls.count(() => diagnoseGcs(this.#api, this.config, signal));
   }
 
+  /** Google tells which there are: `diagnose` asks. */
+  async tryRights(): Promise<BackendCheck[]> {
+    return [];
+  }
+
   inspectBucket(name: string, signal: AbortSignal): Promise<BucketInspection> {
     return this.#calls.onBucket('inspect', name, signal, async () => {
       try {

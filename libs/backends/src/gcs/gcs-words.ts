@@ -1,4 +1,5 @@
 import type { StoreWords } from '#backends/s3/errors';
+import { hintOf } from '#backends/s3/needed-rights';
 import type { ErrorKind } from '#platform/errors';
 
 /** Who is told to come more slowly knows that the store is there: that is no failure of it. */
@@ -36,17 +37,14 @@ const HINTS: Readonly<Record<string, string>> = {
   SERVICE_DISABLED: 'an API is not enabled in the project',
 };
 
+const SAID = /permission '?([a-z]+\.[A-Za-z]+\.[A-Za-z]+)/i;
+
 export const GCS_WORDS: StoreWords = {
   codes: CODES,
   hint(kind, code, error) {
     if (HINTS[code] !== undefined) return HINTS[code];
     if (kind === 'aborted') return 'it asks to come more slowly';
     if (kind === 'unauthenticated') return 'check the key file of this backend, and the clocks';
-    if (kind !== 'permission_denied') return undefined;
-    // Google says which; the rest of its words goes no further than the log.
-    const [, right] = /permission '?([a-z]+\.[A-Za-z]+\.[A-Za-z]+)/i.exec((error as Error).message ?? '') ?? [];
-    return right === undefined
-      ? 'Trivet’s own rights do not suffice: docs/buckets.md names all that it needs'
-      : `Trivet needs the right ${right}`;
+    return kind === 'permission_denied' ? hintOf(error, SAID) : undefined;
   },
 };

@@ -78,6 +78,11 @@ export class RgwObjectBackend implements ObjectBackend {
     return this.#calls.count(() => diagnoseRgw(this.#admin, this.#owner, signal));
   }
 
+  /** `diagnose` asks for its caps. */
+  async tryRights(): Promise<BackendCheck[]> {
+    return [];
+  }
+
   inspectBucket(name: string, signal: AbortSignal): Promise<BucketInspection> {
     return this.#calls.onBucket('inspect', name, signal, async () => {
       const { inspection } = await this.#buckets.find(name, signal);

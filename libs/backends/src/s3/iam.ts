@@ -6,6 +6,8 @@ import type { IAMClient, IAMClientResolvedConfig, ServiceInputTypes, ServiceOutp
 import type { $Command } from '@aws-sdk/client-s3';
 import { iamLibrary, stsLibrary } from '#backends/s3/aws-sdk';
 import type { HttpTransport, SigningIdentity, StoreRequest } from '#backends/s3/http-transport';
+import { needing } from '#backends/s3/needed-rights';
+import { actionOf } from '#backends/s3/s3-actions';
 import { placesOf, type S3Config, type S3Credentials } from '#backends/s3/s3-config';
 import { StorageError } from '#platform/errors';
 import { type LeaseSignal, mayChange } from '#platform/lease-signal';
@@ -60,14 +62,15 @@ export class Iam {
     command: Command<In, Out>,
     abortSignal: AbortSignal,
   ): Promise<Out> {
-    return this.#client.send(command as never, { abortSignal }) as Promise<Out>;
+    return needing(actionOf(command, 'iam'), this.#client.send(command as never, { abortSignal }) as Promise<Out>);
   }
 
   change<In extends ServiceInputTypes, Out extends ServiceOutputTypes>(
     command: Command<In, Out>,
     lease: LeaseSignal,
   ): Promise<Out> {
-    return this.#client.send(command as never, { abortSignal: lease, lease } as never) as Promise<Out>;
+    const sent = this.#client.send(command as never, { abortSignal: lease, lease } as never) as Promise<Out>;
+    return needing(actionOf(command, 'iam'), sent);
   }
 }
 

@@ -2,7 +2,7 @@
 import { ListBucketsCommand } from '@aws-sdk/client-s3';
 import type { BackendCheck } from '#backends/registration';
 import { iamLibrary } from '#backends/s3/aws-sdk';
-import { httpStatus, translate } from '#backends/s3/errors';
+import { checksOf } from '#backends/s3/connection-test';
 import type { Iam } from '#backends/s3/iam';
 import { placesOf, type S3Config } from '#backends/s3/s3-config';
 import type { S3User } from '#backends/s3/s3-user';
@@ -16,30 +16,15 @@ export async function diagnoseS3(
 ): Promise<BackendCheck[]> {
   const { ListUsersCommand } = iamLibrary();
   const places = placesOf(config);
-  const check = async (
-    name: string,
-    doing: string,
-    well: string,
-    question: Promise<unknown>,
-  ): Promise<BackendCheck> => {
-    try {
-      await question;
-      return { name, ok: true, detail: well };
-    } catch (error) {
-      const context = { doing, resource: 'object store', readOnly: true, signal };
-      const where = httpStatus(error) === undefined ? `: ${name === 'iam' ? places.iam : places.s3}` : '';
-      return { name, ok: false, detail: `${translate(error, context, S3_WORDS).message}${where}` };
-    }
-  };
-  const buckets = new ListBucketsCommand({ MaxBuckets: 1 });
-  const users = new ListUsersCommand({ PathPrefix: config.userPath, MaxItems: 1 });
+  const check = checksOf(S3_WORDS, signal);
   return [
-    await check('s3', 'list buckets', `${places.s3} answers and accepts us`, admin.read(buckets, signal)),
-    await check(
-      'iam',
-      'list users',
-      `${places.iam} lets us read users below ${config.userPath}`,
-      iam.read(users, signal),
-    ),
+    await check('s3', 'list buckets', places.s3, async () => {
+      await admin.read(new ListBucketsCommand({ MaxBuckets: 1 }), signal);
+      return `${places.s3} answers and accepts us`;
+    }),
+    await check('iam', 'list users', places.iam, async () => {
+      await iam.read(new ListUsersCommand({ PathPrefix: config.userPath, MaxItems: 1 }), signal);
+      return `${places.iam} lets us read users below ${config.userPath}`;
+    }),
   ];
 }

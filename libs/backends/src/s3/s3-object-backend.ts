@@ -37,6 +37,7 @@ import { isInForce } from '#backends/s3/in-force';
 import { estranged, missing, notThisOne, readTags } from '#backends/s3/ownership';
 import { placesOf, type S3Config, type S3Credentials } from '#backends/s3/s3-config';
 import { diagnoseS3 } from '#backends/s3/s3-diagnose';
+import { tryRights } from '#backends/s3/s3-rights';
 import { S3User } from '#backends/s3/s3-user';
 import { S3_WORDS } from '#backends/s3/s3-words';
 import { StoreCalls } from '#backends/s3/store-calls';
@@ -85,6 +86,12 @@ export class S3ObjectBackend implements ObjectBackend {
     return this.#calls.count(() => diagnoseS3(this.#admin, this.#iam, this.config, signal));
   }
 
+  tryRights(signal: LeaseSignal): Promise<BackendCheck[]> {
+    const { config } = this;
+    const store = { admin: this.#admin, iam: this.#iam, config, appliance: this.#appliance, location: this.#location };
+    return this.#calls.count(() => tryRights(store, signal));
+  }
+
   inspectBucket(name: string, signal: AbortSignal): Promise<BucketInspection> {
     return this.#calls.onBucket('inspect', name, signal, () => this.#find(name, signal));
   }
@@ -97,8 +104,8 @@ export class S3ObjectBackend implements ObjectBackend {
           field: 'parameters[region]',
         });
       try {
-        await makeBucket(this.#admin, name, spec, region === CLASSIC_REGION ? undefined : region, signal);
-        if (region !== CLASSIC_REGION) return;
+        await makeBucket(this.#admin, name, spec, this.#location, signal);
+        if (this.#location !== undefined) return;
       } catch (error) {
         // Some stores say so of a name that another account has.
         const isForeign = errorCode(error) === 'AccessDenied' && (await this.#find(name, signal)).state === 'foreign';
@@ -238,6 +245,10 @@ export class S3ObjectBackend implements ObjectBackend {
 
   close(): void {
     this.#calls.close(() => this.#transport.close());
+  }
+
+  get #location(): string | undefined {
+    return this.config.region === CLASSIC_REGION ? undefined : this.config.region;
   }
 
   get #iam(): Iam {

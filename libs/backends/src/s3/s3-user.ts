@@ -6,6 +6,8 @@ import {
   type ServiceOutputTypes,
 } from '@aws-sdk/client-s3';
 import type { HttpTransport, SigningIdentity, StoreRequest } from '#backends/s3/http-transport';
+import { needing } from '#backends/s3/needed-rights';
+import { actionOf } from '#backends/s3/s3-actions';
 import type { LeaseSignal } from '#platform/lease-signal';
 
 type Command<In extends ServiceInputTypes, Out extends ServiceOutputTypes> = $Command<
@@ -54,7 +56,7 @@ export class S3User {
     command: Command<In, Out>,
     abortSignal: AbortSignal,
   ): Promise<Out> {
-    return this.#client.send(command, { abortSignal });
+    return needing(actionOf(command), this.#client.send(command, { abortSignal }));
   }
 
   change<In extends ServiceInputTypes, Out extends ServiceOutputTypes>(
@@ -62,6 +64,6 @@ export class S3User {
     lease: LeaseSignal,
   ): Promise<Out> {
     const sent: Sent = { abortSignal: lease, lease };
-    return this.#client.send(command, sent);
+    return needing(actionOf(command), this.#client.send(command, sent));
   }
 }

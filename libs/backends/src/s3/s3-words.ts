@@ -1,4 +1,5 @@
 import type { StoreWords } from '#backends/s3/errors';
+import { hintOf } from '#backends/s3/needed-rights';
 import type { ErrorKind } from '#platform/errors';
 
 /** What IAM and STS say beside S3. Who is told to come more slowly knows that the store is there: that is no failure of it. */
@@ -35,17 +36,15 @@ const HINTS: Readonly<Record<string, string>> = {
   LimitExceeded: 'a limit of the account: users, keys of a user, or 2,048 characters of its policies',
 };
 
+/** As IAM says which right is missing; S3 often does not. */
+export const SAID = /perform: "?([a-z0-9]+:[A-Za-z]+)/;
+
 export const S3_WORDS: StoreWords = {
   codes: CODES,
   hint(kind, code, error) {
     if (HINTS[code] !== undefined) return HINTS[code];
     if (kind === 'aborted') return 'it asks to come more slowly';
     if (kind === 'unauthenticated') return 'check the keys of this backend, the role and the clocks';
-    if (kind !== 'permission_denied') return undefined;
-    // AWS says which; the rest of its words goes no further than the log.
-    const [, right] = /perform: "?([a-z0-9]+:[A-Za-z]+)/.exec((error as Error).message ?? '') ?? [];
-    return right === undefined
-      ? 'Trivet’s own rights do not suffice: docs/buckets.md names all that it needs'
-      : `Trivet needs the right ${right}`;
+    return kind === 'permission_denied' ? hintOf(error, SAID) : undefined;
   },
 };

@@ -1,7 +1,10 @@
+import { ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { describe, expect, it } from 'vitest';
 import type { AccessMode } from '#backends/object-backend';
 import { ALLOWED, DENIED as DENIED_AT_BUCKETS } from '#backends/s3/bucket-policy';
 import { translate } from '#backends/s3/errors';
+import { needing } from '#backends/s3/needed-rights';
+import { actionOf } from '#backends/s3/s3-actions';
 import { S3_WORDS } from '#backends/s3/s3-words';
 import { DENIED, MAX_RIGHTS_BYTES, rightsBytes } from '#backends/s3/user-rights';
 
@@ -52,5 +55,15 @@ describe('what S3 and IAM answer', () => {
     const words = 'User: arn:aws:iam::1:user/t is not authorized to perform: iam:CreateUser on resource: x';
     expect(said(403, 'AccessDenied', words).message).toContain('Trivet needs the right iam:CreateUser');
     expect(said(403, 'AccessDenied').message).toContain('docs/buckets.md');
+  });
+
+  it('names the right that the request needed, where the store does not say it', async () => {
+    const refused = Object.assign(new Error('Access Denied'), {
+      Code: 'AccessDenied',
+      $metadata: { httpStatusCode: 403 },
+    });
+    const command = new ListObjectsV2Command({ Bucket: 'photos' });
+    await expect(needing(actionOf(command), Promise.reject(refused))).rejects.toBe(refused);
+    expect(translate(refused, context, S3_WORDS).message).toContain('Trivet needs the right s3:ListBucket');
   });
 });

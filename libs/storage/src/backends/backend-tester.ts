@@ -3,6 +3,7 @@ import type { BackendCheck } from '#backends/registry';
 import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import { isStorageError, StorageError } from '#platform/errors';
+import { unleased } from '#platform/lease-signal';
 import type { BackendDirectory } from '#storage/shared/backend-directory';
 import { STALE_SECONDS } from '#storage/shared/backend-health';
 
@@ -57,7 +58,7 @@ export async function noteFound(
   await database.withTenant(tenantId, tx => tx.query(FOUND, [tenantId, backendId, fault]));
 }
 
-/** Asks a registered backend, in bounded time and without effect there, whether it can be used. */
+/** Asks a registered backend, in bounded time and without a lasting effect there, whether it can be used. */
 export class BackendTester {
   constructor(private readonly parts: TestableBackends) {}
 
@@ -79,7 +80,9 @@ export class BackendTester {
   private async object(tenantId: string, backendId: string): Promise<BackendCheck[]> {
     // A change of a moment ago is what is to be tested.
     const backend = await this.parts.objects.open(tenantId, backendId, { fresh: true });
-    return backend.diagnose(AbortSignal.timeout(TEST_MS));
+    const checks = await backend.diagnose(AbortSignal.timeout(TEST_MS));
+    if (!checks.every(({ ok }) => ok)) return checks;
+    return [...checks, ...(await backend.tryRights(unleased(AbortSignal.timeout(TEST_MS), TEST_MS)))];
   }
 
   private async block(tenantId: string, backendId: string): Promise<BackendCheck[]> {
