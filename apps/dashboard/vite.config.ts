@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import react from '@vitejs/plugin-react';
 import { defineConfig, type Plugin } from 'vite';
 
@@ -17,7 +16,7 @@ const onlyTypesOfServer: Plugin = {
   enforce: 'pre',
   resolveId(source, importer) {
     const file = VALUES[source];
-    if (file !== undefined) return join(import.meta.dirname, '..', '..', file);
+    if (file !== undefined) return `${import.meta.dirname}/../../${file}`;
     if (source.startsWith('#') || source === 'zod')
       this.error(`${importer} imports a value from ${source}; the page takes types alone from there`);
     return undefined;

@@ -1,5 +1,5 @@
-import { Button, Modal, TextInput } from '@mantine/core';
-import { useDebouncedValue, useDisclosure, useHotkeys } from '@mantine/hooks';
+import { Modal, TextInput } from '@mantine/core';
+import { useDebouncedValue } from '@mantine/hooks';
 import { type KeyboardEvent, useEffect, useId, useRef, useState } from 'react';
 import { useNavigate } from 'react-router';
 import { useRead } from '../api/read';
@@ -23,23 +23,11 @@ const KINDS: Readonly<Record<Kind, readonly [name: string, path: (item: Item) =>
 
 const SETTLE_MS = 150;
 
-/** The one search: by its button, by / where nobody types, and by Ctrl-K everywhere. */
-export function Search() {
-  const [opened, { open, close }] = useDisclosure(false);
-  useHotkeys([['/', open]]);
-  useHotkeys([['mod+K', open]], []);
+export function SearchDialog({ opened, onClose }: { opened: boolean; onClose: () => void }) {
   return (
-    <>
-      <Button variant="default" size="compact-sm" onClick={open} aria-keyshortcuts="/ Control+K">
-        Search
-        <span className="hide-narrow shortcut" aria-hidden="true">
-          /
-        </span>
-      </Button>
-      <Modal opened={opened} onClose={close} title="Search" size="lg" closeButtonProps={{ 'aria-label': 'Close' }}>
-        <SearchBox onGo={close} />
-      </Modal>
-    </>
+    <Modal opened={opened} onClose={onClose} title="Search" size="lg" closeButtonProps={{ 'aria-label': 'Close' }}>
+      <SearchBox onGo={onClose} />
+    </Modal>
   );
 }
 

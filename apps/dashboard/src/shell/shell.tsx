@@ -5,7 +5,7 @@ import { Link, Outlet, useLocation } from 'react-router';
 import { useLogin, useMe } from '../api/me';
 import { LiveControl } from './live-control';
 import { Navigation } from './navigation';
-import { Search } from './search-dialog';
+import { Search } from './search';
 
 export function Shell() {
   const [opened, { toggle, close }] = useDisclosure(false);

@@ -7,7 +7,12 @@ const KINDS = Object.entries(KIND_FORMS).map(([kind, { config, credentials }]) =
   return {
     kind,
     config: config.meta({ ...config.meta(), id: `${title}Config` }),
-    credentials: credentials.meta({ ...credentials.meta(), id: `${title}Credentials`, writeOnly: true }),
+    credentials: credentials.meta({
+      description: 'None are needed',
+      ...credentials.meta(),
+      id: `${title}Credentials`,
+      writeOnly: true,
+    }),
   };
 });
 
@@ -16,7 +21,7 @@ export const registrationsOfKinds = (all: z.ZodRawShape) =>
   KINDS.map(({ kind, config, credentials }) =>
     z.strictObject({
       ...all,
-      kind: z.literal(kind),
+      kind: z.literal(kind).meta({ description: 'What it is' }),
       config,
       // A kind that needs none may be registered without.
       credentials: credentials.safeParse({}).success ? credentials.optional() : credentials,

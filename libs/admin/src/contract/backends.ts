@@ -1,15 +1,28 @@
 import { z } from 'zod';
 import { credentialsOfKinds, fitsItsKind, formsOfKinds, registrationsOfKinds } from '#admin/contract/backend-kinds';
-import { bytes, count, id, name, ofTenant, pageOf, paging, reason, time } from '#admin/contract/common';
+import {
+  backendName,
+  bytes,
+  count,
+  id,
+  listOf,
+  name,
+  ofTenant,
+  pageOf,
+  paging,
+  reason,
+  time,
+} from '#admin/contract/common';
 import { route } from '#admin/contract/route';
 
 const ofBackend = ofTenant.extend({ backend: name });
 const one = { tenant: '{tenant}', backend: '{backend}' };
 const label = z
   .string()
-  .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'expected 1 to 63 of a-z, 0-9 and -, a letter or digit first');
+  .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'expected 1 to 63 of a-z, 0-9 and -, a letter or digit first')
+  .meta({ description: 'A new name' });
 
-const description = z.string().max(500);
+const description = z.string().max(500).meta({ description: 'For people' });
 
 export const backendHealth = z.enum(['up', 'degraded', 'down', 'unknown']).meta({
   description: 'degraded: some of its pools are down; unknown: nobody has used or tested it yet, or looks at it',
@@ -21,12 +34,19 @@ export const circuit = z.enum(['closed', 'open', 'half_open']).nullable().meta({
 });
 
 /** As its kind has it; of a kind that is not in the document the registry itself is the judge. Credentials are never read. */
-const config = z.record(z.string(), z.unknown());
-const credentials = z.record(z.string(), z.string()).meta({ writeOnly: true });
-const share = z.strictObject({ name: label, share: name, description: description.default('') });
+const config = z.record(z.string(), z.unknown()).meta({ description: 'As its kind has it' });
+const credentials = z.record(z.string(), z.string()).meta({ writeOnly: true, description: 'Of its kind; never read' });
+const share = z.strictObject({
+  name: label,
+  share: name.meta({ description: 'Name of a backend of the tenant `appliance`' }),
+  description: description.default(''),
+});
 const changes = z.strictObject({
   description: description.optional(),
-  state: z.enum(['active', 'cordoned', 'draining']).optional(),
+  state: z
+    .enum(['active', 'cordoned', 'draining'])
+    .optional()
+    .meta({ description: 'cordoned: nothing new is made there; draining: until it holds nothing' }),
   config: config.optional(),
   credentials: credentials.optional(),
   thinRatios: z
@@ -50,28 +70,46 @@ export const backend = z
   .object({
     id,
     name,
-    kind: z.string().meta({ examples: ['rgw', 's3', 'azure', 'garage', 'gcs', 'reflink', 'rbd'] }),
-    description: z.string(),
-    state: z.enum(['active', 'cordoned', 'draining']),
+    kind: z.string().meta({
+      description: 'One of those of /backend-kinds',
+      examples: ['rgw', 's3', 'azure', 'garage', 'gcs', 'reflink', 'rbd'],
+    }),
+    description: z.string().meta({ description: 'For people' }),
+    state: z
+      .enum(['active', 'cordoned', 'draining'])
+      .meta({ description: 'cordoned: nothing new is made there; draining: until it holds nothing' }),
     shared: z.boolean().meta({ description: 'A share of a backend of the appliance' }),
     config,
-    health: z.object({
-      state: backendHealth,
-      circuit,
-      reason: z.string().nullable(),
-      since: time.nullable().meta({
-        description: 'Since when it is down, as far as known; of one that is up when it last answered or was seen',
-      }),
-    }),
-    capabilities: z.record(z.string(), z.unknown()).nullable(),
-    holds: z.object({ volumes: count, snapshots: count, buckets: count, accesses: count, operations: count }),
+    health: z
+      .object({
+        state: backendHealth,
+        circuit,
+        reason: z.string().nullable().meta({ description: 'Why it is not up; null when it is' }),
+        since: time.nullable().meta({
+          description: 'Since when it is down, as far as known; of one that is up when it last answered or was seen',
+        }),
+      })
+      .meta({ description: 'Whether it answers' }),
+    capabilities: z
+      .record(z.string(), z.unknown())
+      .nullable()
+      .meta({ description: 'What it can do, as it was found; null: not known yet' }),
+    holds: z
+      .object({
+        volumes: count.meta({ description: 'With those of its recycle bin' }),
+        snapshots: count.meta({ description: 'Snapshots, with those that are kept for the change index' }),
+        buckets: count.meta({ description: 'Buckets, with registered ones' }),
+        accesses: count.meta({ description: 'Accounts that were granted access' }),
+        operations: count.meta({ description: 'Unfinished operations' }),
+      })
+      .meta({ description: 'What of the tenant is there' }),
     capacity: z.object({ total: bytes, used: bytes, reserved: bytes }).nullable().meta({ description: 'Of its pools' }),
     pools: z
       .array(
         z.object({
-          name: z.string(),
-          state: z.enum(['up', 'down']),
-          reason: z.string().nullable(),
+          name: z.string().meta({ description: 'Name of the pool' }),
+          state: z.enum(['up', 'down']).meta({ description: 'down: it cannot be used now' }),
+          reason: z.string().nullable().meta({ description: 'Why it is down; null when it is up' }),
           total: bytes,
           used: bytes,
           promised: bytes.meta({
@@ -83,7 +121,7 @@ export const backend = z
       )
       .nullable()
       .meta({ description: 'As a worker last saw them; null: an object store' }),
-    version: count,
+    version: count.meta({ description: 'Grows with each change' }),
     createdAt: time,
     updatedAt: time,
   })
@@ -92,17 +130,25 @@ export type BackendReply = z.output<typeof backend>;
 
 export const backendTest = z
   .object({
-    ok: z.boolean(),
-    checks: z.array(z.object({ name: z.string(), ok: z.boolean(), detail: z.string() })),
-    milliseconds: z.number(),
+    ok: z.boolean().meta({ description: 'All checks passed' }),
+    checks: z
+      .array(
+        z.object({
+          name: z.string().meta({ description: 'What was looked at' }),
+          ok: z.boolean().meta({ description: 'It is as it has to be' }),
+          detail: z.string().meta({ description: 'What was found, for people' }),
+        }),
+      )
+      .meta({ description: 'In the order in which they were made' }),
+    milliseconds: z.number().meta({ description: 'How long it took' }),
   })
   .meta({ id: 'BackendTest' });
 
 export const backendKind = z
   .object({
-    kind: z.string(),
-    title: z.string(),
-    description: z.string(),
+    kind: z.string().meta({ description: 'As `kind` of a registration has it' }),
+    title: z.string().meta({ description: 'What it is, in a few words' }),
+    description: z.string().meta({ description: 'What it is for' }),
     config: schema.meta({ description: 'JSON Schema: its properties have a title, and say what they are for' }),
     credentials: schema.meta({ description: 'Likewise; what is secret has the format `password`' }),
   })
@@ -118,7 +164,7 @@ export const backendRoutes = {
     summary: 'Kinds of backend that can be registered, and what each is configured by',
     access: { scope: 'appliance', role: 'viewer' },
     status: 200,
-    reply: z.object({ items: z.array(backendKind) }),
+    reply: listOf(backendKind),
     examples: [{ name: 'all' }],
   }),
   list: route({
@@ -161,7 +207,7 @@ export const backendRoutes = {
       .union([
         z.strictObject({
           name: label,
-          kind: z.string().max(32),
+          kind: z.string().max(32).meta({ description: 'One of those of /backend-kinds' }),
           description: description.default(''),
           config,
           credentials: credentials.default({}),
@@ -264,17 +310,17 @@ export const endpoint = z
   .object({
     id,
     name,
-    protocol: z.enum(['cosi', 'csi']),
+    protocol: z.enum(['cosi', 'csi']).meta({ description: 'cosi for buckets, csi for changed blocks' }),
     backend: name
       .nullable()
       .meta({ description: 'null for csi: it serves the snapshots of all backends of the tenant' }),
-    driverName: z.string(),
-    state: z.enum(['active', 'suspended']),
+    driverName: z.string().meta({ description: 'As sidecars call the driver' }),
+    state: z.enum(['active', 'suspended']).meta({ description: 'suspended: nobody is answered there' }),
     socket: z.string().meta({ description: 'Path of the UNIX socket on the host of each gateway' }),
     group: z.string().nullable().meta({ description: 'Who may connect beside root' }),
     open: z.boolean().meta({ description: 'By the gateway that answers' }),
     problem: z.string().nullable().meta({ description: 'Why it is not open' }),
-    version: count,
+    version: count.meta({ description: 'Grows with each change' }),
     createdAt: time,
     updatedAt: time,
   })
@@ -289,7 +335,8 @@ const driverName = z
   .regex(
     /^[A-Za-z]([-A-Za-z0-9.]*[A-Za-z0-9])?$/,
     'expected letters, digits, - and ., a letter first and no - or . last',
-  );
+  )
+  .meta({ description: 'As sidecars call the driver' });
 
 export const endpointRoutes = {
   list: route({
@@ -317,18 +364,23 @@ export const endpointRoutes = {
     body: z.union([
       z.strictObject({
         name: label,
-        protocol: z.literal('cosi'),
-        backend: name,
+        protocol: z.literal('cosi').meta({ description: 'For buckets' }),
+        backend: backendName,
         driverName: driverName.optional(),
-        group: z.string().max(32).optional(),
-        grantMismatch: z.enum(['already_exists', 'invalid_argument']).optional(),
-        accessModeNumbers: z.enum(['auto', 'r1', 'r3']).optional(),
+        group: z.string().max(32).optional().meta({ description: 'Who may connect beside root; absent: nobody' }),
+        grantMismatch: z.enum(['already_exists', 'invalid_argument']).optional().meta({
+          description:
+            'Code for a grant of another form than the one that is there; that of TRIVET_GRANT_MISMATCH when absent',
+        }),
+        accessModeNumbers: z.enum(['auto', 'r1', 'r3']).optional().meta({
+          description: 'Which numbers of access modes the sidecar sends; auto when absent',
+        }),
       }),
       z.strictObject({
         name: label,
-        protocol: z.literal('csi'),
+        protocol: z.literal('csi').meta({ description: 'For changed blocks' }),
         driverName: driverName.optional(),
-        group: z.string().max(32).optional(),
+        group: z.string().max(32).optional().meta({ description: 'Who may connect beside root; absent: nobody' }),
       }),
     ]),
     status: 201,
@@ -365,7 +417,7 @@ export const endpointRoutes = {
     access: { scope: 'appliance', role: 'admin' },
     params: ofEndpoint,
     body: z.strictObject({
-      state: z.enum(['active', 'suspended']).optional(),
+      state: z.enum(['active', 'suspended']).optional().meta({ description: 'suspended: nobody is answered there' }),
       driverName: driverName.optional(),
       reason: reason.optional(),
     }),

@@ -1,22 +1,38 @@
 import { z } from 'zod';
-import { bytes, condition, count, id, name, ofTenant, pageOf, paging, reason, time } from '#admin/contract/common';
+import {
+  backendName,
+  bytes,
+  condition,
+  count,
+  id,
+  name,
+  ORDER,
+  ofTenant,
+  pageOf,
+  paging,
+  partOfName,
+  reason,
+  time,
+} from '#admin/contract/common';
 import { route } from '#admin/contract/route';
 
 const read = { scope: 'tenant', role: 'viewer' } as const;
-const sort = z.enum(['name', '-name', 'createdAt', '-createdAt']).default('name');
+const sort = z.enum(['name', '-name', 'createdAt', '-createdAt']).default('name').meta(ORDER);
 
 export const bucket = z
   .object({
     id,
     name,
-    backend: name,
-    origin: z.enum(['created', 'registered']),
-    state: z.enum(['creating', 'ready', 'deleting']),
-    parameters: z.record(z.string(), z.string()),
-    accesses: count,
+    backend: backendName,
+    origin: z
+      .enum(['created', 'registered'])
+      .meta({ description: 'registered: it was there before, and is never deleted' }),
+    state: z.enum(['creating', 'ready', 'deleting']).meta({ description: 'creating until the store has it' }),
+    parameters: z.record(z.string(), z.string()).meta({ description: 'As its bucket class says them' }),
+    accesses: count.meta({ description: 'Accounts that are granted access to it' }),
     usedBytes: bytes.nullable().meta({ description: 'As the store counted last; null until it has' }),
     condition,
-    operation: id.nullable(),
+    operation: id.nullable().meta({ description: 'That is under way; null for none' }),
     createdAt: time,
     updatedAt: time,
   })
@@ -27,20 +43,28 @@ export const access = z
   .object({
     id,
     name,
-    backend: name,
-    accountId: z.string(),
-    state: z.enum(['granting', 'ready', 'revoking']),
+    backend: backendName,
+    accountId: z.string().meta({ description: 'Name of the account at the store' }),
+    state: z
+      .enum(['granting', 'ready', 'revoking'])
+      .meta({ description: 'granting until its rights are there; revoking until its key has ended' }),
     stale: z.boolean().meta({ description: 'The store no longer says what was granted; the next Grant heals it' }),
-    grants: z.array(
-      z.object({ bucket: name, mode: z.enum(['read_write', 'read_only', 'write_only']), state: z.string() }),
-    ),
+    grants: z
+      .array(
+        z.object({
+          bucket: name.meta({ description: 'Name of the bucket' }),
+          mode: z.enum(['read_write', 'read_only', 'write_only']).meta({ description: 'What it may do there' }),
+          state: z.string().meta({ description: 'applied when the store has it' }),
+        }),
+      )
+      .meta({ description: 'Its rights, bucket by bucket' }),
     formerKeyUntil: time
       .nullable()
       .meta({ description: 'The key that it had before is let in until then; null: there is none' }),
     rotatesAt: time
       .nullable()
       .meta({ description: 'When its key is changed by itself; null: when somebody asks for it' }),
-    operation: id.nullable(),
+    operation: id.nullable().meta({ description: 'That is under way; null for none' }),
     createdAt: time,
     updatedAt: time,
   })
@@ -58,10 +82,10 @@ export const bucketRoutes = {
     query: z.strictObject({
       ...paging,
       sort,
-      state: z.enum(['creating', 'ready', 'deleting']).optional(),
-      backend: name.optional(),
-      search: z.string().max(100).optional(),
-      condition: z.enum(['true', 'false']).optional(),
+      state: z.enum(['creating', 'ready', 'deleting']).optional().meta({ description: 'Only those' }),
+      backend: backendName.optional(),
+      search: partOfName,
+      condition: z.enum(['true', 'false']).optional().meta({ description: 'Only those with one' }),
     }),
     status: 200,
     reply: pageOf(bucket),
@@ -77,7 +101,10 @@ export const bucketRoutes = {
       'For administrators of the appliance: a store knows buckets of others, too. Without `backend` it is at that of COSI_ENDPOINT, or at the only one that the tenant has. Registering it again changes nothing.',
     access: { scope: 'appliance', role: 'admin' },
     params: ofTenant,
-    body: z.strictObject({ name, backend: name.optional() }),
+    body: z.strictObject({
+      name: name.meta({ description: 'Its name at the store' }),
+      backend: backendName.optional(),
+    }),
     status: 201,
     reply: bucket,
     etag: 'gives',
@@ -124,7 +151,7 @@ export const accessRoutes = {
     summary: 'Accounts that were granted access to buckets; never their keys',
     access: read,
     params: ofTenant,
-    query: z.strictObject({ ...paging, sort, bucket: id.optional(), search: z.string().max(100).optional() }),
+    query: z.strictObject({ ...paging, sort, bucket: id.optional(), search: partOfName }),
     status: 200,
     reply: pageOf(access),
     examples: [{ name: 'all', params: { tenant: '{tenant}' } }],

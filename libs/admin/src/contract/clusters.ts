@@ -16,7 +16,7 @@ const endpoints = z
 const connector = z
   .object({
     name: z.string().meta({ description: 'Of its host or pod' }),
-    release: z.string(),
+    release: z.string().meta({ description: 'Of the connector' }),
     connections: z
       .record(z.string(), count)
       .meta({ description: 'Connections of sidecars that it carries, by the names of the endpoints that it serves' }),
@@ -41,7 +41,7 @@ export const cluster = z
     rotateFrom: time.nullable().meta({
       description: 'Certificates that were signed before are replaced, and good for nothing an hour later',
     }),
-    revokedAt: time.nullable(),
+    revokedAt: time.nullable().meta({ description: 'Since when it is let in no more; null: it is' }),
     createdAt: time,
   })
   .meta({ id: 'Cluster' });
@@ -74,13 +74,13 @@ export const clusterRoutes = {
       endpoints: z.array(name).min(1).max(100).optional().meta({
         description: 'Names of the endpoints that it may ask for; absent: any of the tenant, those of later, too',
       }),
-      expiresInMinutes: z.int().min(1).max(10_080).default(60),
+      expiresInMinutes: z.int().min(1).max(10_080).default(60).meta({ description: 'How long it lets a cluster in' }),
     }),
     status: 201,
     reply: z
       .object({
         id,
-        cluster: name,
+        cluster: name.meta({ description: 'How the cluster that joins will be called' }),
         endpoints,
         expiresAt: time,
         token: z.string().meta({ description: 'The secret; shown this once' }),

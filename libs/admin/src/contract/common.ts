@@ -14,7 +14,8 @@ export const tenantName = z
   .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'expected 1 to 63 of a-z, 0-9 and -, a letter or digit first')
   .meta({ description: 'Name of a tenant', examples: ['acme'] });
 /** Names in paths and filters: whatever was stored may be looked for. */
-export const name = z.string().min(1).max(253);
+export const name = z.string().min(1).max(253).meta({ description: 'Name, as people and drivers call it' });
+export const backendName = name.meta({ description: 'Name of the backend' });
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
 const ONE_LINE = /^[^\u0000-\u0020\u007f][^\u0000-\u001f\u007f]*$/;
 /** Of what is made: a list, a log line and a table hold it on one line. */
@@ -28,21 +29,31 @@ export const reason = z.string().trim().min(1).max(500).meta({ description: 'Why
 export const ofTenant = z.strictObject({ tenant: tenantName });
 
 export const MAX_PAGE = 200;
+export const partOfName = z.string().max(100).optional().meta({ description: 'Part of the name' });
+export const ORDER = { description: 'Order; with - from the end' };
 /** Every list has these. The cursor is opaque, and belongs to the same filters and order. */
 export const paging = {
-  limit: z.coerce.number().int().min(1).max(MAX_PAGE).default(50),
+  limit: z.coerce.number().int().min(1).max(MAX_PAGE).default(50).meta({ description: 'Items of a page, at most' }),
   cursor: z.string().max(4_000).optional().meta({ description: '`next` of the page before' }),
 };
 
 export const pageOf = <T extends z.ZodType>(item: T) =>
   z.object({
-    items: z.array(item),
+    items: z.array(item).meta({ description: 'Those of this page, in the order that was asked for' }),
     next: z.string().nullable().meta({ description: 'Cursor of the page that follows; null at the end' }),
   });
 
+/** Of what comes whole. */
+export const listOf = <T extends z.ZodType>(item: T) =>
+  z.object({ items: z.array(item).meta({ description: 'All of them' }) });
+
 /** What an audit of ours or a backend says of an object. */
 export const condition = z
-  .object({ type: z.string(), message: z.string(), at: time.optional() })
+  .object({
+    type: z.string().meta({ description: 'Stable; for programs' }),
+    message: z.string().meta({ description: 'For people' }),
+    at: time.optional(),
+  })
   .nullable()
   .meta({ description: 'What is wrong with it; null when nothing is' });
 
@@ -50,15 +61,20 @@ export const condition = z
 export const problem = z
   .object({
     type: z.string().meta({ description: 'Address of the page about this code' }),
-    title: z.string(),
-    status: z.int(),
+    title: z.string().meta({ description: 'What kind of refusal it is, for people' }),
+    status: z.int().meta({ description: 'The HTTP status' }),
     detail: z.string().meta({ description: 'What happened, to which object, and what to do' }),
     instance: z.string().meta({ description: 'Quote it to whoever runs the appliance' }),
     code: z.string().meta({ description: 'Stable; for programs' }),
     retryable: z.boolean().meta({ description: 'The same call may succeed later' }),
     operation: z.string().nullable().meta({ description: 'Address of the operation that it is about' }),
     errors: z
-      .array(z.object({ pointer: z.string(), message: z.string() }))
+      .array(
+        z.object({
+          pointer: z.string().meta({ description: 'Place of the field' }),
+          message: z.string().meta({ description: 'What is wrong with it' }),
+        }),
+      )
       .optional()
       .meta({ description: 'Each wrong field by its JSON pointer: /body/name, /query/limit, /path/tenant' }),
   })

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { count, id, name, pageOf, paging, reason, tenantName, time } from '#admin/contract/common';
+import { backendName, count, id, listOf, name, pageOf, paging, reason, tenantName, time } from '#admin/contract/common';
 import { route } from '#admin/contract/route';
 
 const tag = 'operations';
@@ -7,9 +7,11 @@ export const OPERATION_STATES = ['pending', 'running', 'succeeded', 'failed', 'c
 
 const storedError = z
   .object({
-    kind: z.string(),
-    message: z.string(),
-    retry: z.enum(['never', 'later', 'person']),
+    kind: z.string().meta({ description: 'Stable; for programs' }),
+    message: z.string().meta({ description: 'For people' }),
+    retry: z
+      .enum(['never', 'later', 'person'])
+      .meta({ description: 'Whether it is tried again by itself, or a person has to look' }),
   })
   .nullable();
 
@@ -17,28 +19,34 @@ export const operation = z
   .object({
     id,
     tenant: tenantName,
-    kind: z.string().meta({ examples: ['volume.create'] }),
-    class: z.enum(['fast', 'copy', 'destroy', 'index']),
-    state: z.enum(OPERATION_STATES),
-    resource: z.object({ kind: z.string(), id, name: z.string() }),
+    kind: z.string().meta({ description: 'What it is about, and what is done', examples: ['volume.create'] }),
+    class: z.enum(['fast', 'copy', 'destroy', 'index']).meta({ description: 'Class of the queue that it waits in' }),
+    state: z.enum(OPERATION_STATES).meta({ description: 'needs_attention: it waits for a person' }),
+    resource: z
+      .object({
+        kind: z.string().meta({ description: 'As in the kind of the operation' }),
+        id,
+        name: z.string().meta({ description: 'As it was called when the operation was accepted' }),
+      })
+      .meta({ description: 'What it is about' }),
     backend: z.string().meta({ description: 'Name of the backend' }),
     actor: z
       .string()
       .nullable()
       .meta({ description: 'Who asked for it: a login, an API token, or a door; null for what comes by itself' }),
-    step: z.string().nullable(),
+    step: z.string().nullable().meta({ description: 'That is under way, or was reached; null before the first' }),
     attempt: count.meta({ description: 'How often it was begun' }),
     crashes: count.meta({ description: 'Attempts that ended with their worker' }),
     error: storedError.meta({ description: 'Of the last attempt' }),
-    cancelRequested: z.boolean(),
+    cancelRequested: z.boolean().meta({ description: 'Somebody asked it to stop' }),
     createdAt: time,
-    startedAt: time.nullable(),
-    finishedAt: time.nullable(),
+    startedAt: time.nullable().meta({ description: 'When it was first begun; null until then' }),
+    finishedAt: time.nullable().meta({ description: 'When it ended; null until then' }),
     nextRunAt: time.nullable().meta({
       description: 'Of an operation that waits for its next attempt; null while it waits for its backend or its host',
     }),
     waitsForBackend: z
-      .object({ reason: z.string(), nextProbeAt: time })
+      .object({ reason: z.string().meta({ description: 'Why it does not answer' }), nextProbeAt: time })
       .nullable()
       .meta({ description: 'Its backend does not answer: it goes on by itself once a probe is answered' }),
     waitsForHost: z
@@ -53,8 +61,11 @@ export const operationEvent = z
   .object({
     id: z.string().meta({ description: 'As in the event stream' }),
     at: time,
-    type: z.string().meta({ examples: ['accepted', 'claimed', 'retry', 'succeeded', 'needs_attention', 'resolved'] }),
-    detail: z.record(z.string(), z.unknown()),
+    type: z.string().meta({
+      description: 'Stable; for programs',
+      examples: ['accepted', 'claimed', 'retry', 'succeeded', 'needs_attention', 'resolved'],
+    }),
+    detail: z.record(z.string(), z.unknown()).meta({ description: 'What there is to say of it, by its type' }),
   })
   .meta({ id: 'OperationEvent' });
 
@@ -62,19 +73,42 @@ export const operationDetail = operation
   .extend({
     events: z.array(operationEvent).meta({ description: 'Oldest first; the last 500' }),
     steps: z
-      .array(z.object({ name: z.string(), state: z.enum(['done', 'current', 'waiting']) }))
+      .array(
+        z.object({
+          name: z.string().meta({ description: 'Name of the step' }),
+          state: z.enum(['done', 'current', 'waiting']).meta({ description: 'How far it is' }),
+        }),
+      )
       .meta({ description: 'Of its kind, in their order; empty for a kind that is unknown here' }),
     lease: z
-      .object({ worker: z.string(), until: time, fence: z.string() })
+      .object({
+        worker: z.string().meta({ description: 'Host and process of the worker' }),
+        until: time,
+        fence: z.string().meta({ description: 'Grows with each lease; writes of an older one are refused' }),
+      })
       .nullable()
       .meta({ description: 'Who has it' }),
-    dispatch: z.object({ number: count, at: time.nullable() }),
+    dispatch: z
+      .object({
+        number: count.meta({ description: 'How often workers were told of it' }),
+        at: time.nullable().meta({ description: 'When they were told last' }),
+      })
+      .meta({ description: 'Of the queue' }),
     waitsFor: z
-      .array(z.object({ operation: id, kind: z.string(), slot: z.string() }))
+      .array(
+        z.object({
+          operation: id,
+          kind: z.string().meta({ description: 'Its kind' }),
+          slot: z.string().meta({ description: 'Slot of the resource that both need' }),
+        }),
+      )
       .meta({ description: 'Operations that are before it in line' }),
     request: z.record(z.string(), z.unknown()).meta({ description: 'What was asked; it never holds a secret' }),
-    result: z.unknown(),
-    traceparent: z.string().nullable(),
+    result: z.unknown().meta({ description: 'What it gave; null until it succeeded' }),
+    traceparent: z
+      .string()
+      .nullable()
+      .meta({ description: 'Of the call that asked for it (W3C Trace Context); null for none' }),
     advice: z.string().nullable().meta({ description: 'What a person may do about it now' }),
     actions: z.array(z.enum(['retry', 'cancel', 'resolve', 'release'])).meta({ description: 'Possible in its state' }),
   })
@@ -117,7 +151,10 @@ export const operationRoutes = {
     access,
     query: z.strictObject({
       ...paging,
-      sort: z.enum(['-createdAt', 'createdAt']).default('-createdAt'),
+      sort: z
+        .enum(['-createdAt', 'createdAt'])
+        .default('-createdAt')
+        .meta({ description: 'Order; with - the newest come first' }),
       state: z
         .string()
         .transform(text => text.split(','))
@@ -130,7 +167,7 @@ export const operationRoutes = {
         .optional()
         .meta({ description: 'A kind, or its part before the dot', examples: ['volume', 'volume.create'] }),
       tenant: tenantName.optional(),
-      backend: name.optional(),
+      backend: backendName.optional(),
       resource: name.optional().meta({ description: 'Id or name of what it is about' }),
       related: id.optional().meta({
         description:
@@ -187,7 +224,7 @@ export const operationRoutes = {
 
 const task = z
   .object({
-    name: z.string().meta({ examples: ['pools'] }),
+    name: z.string().meta({ description: 'Stable; for programs', examples: ['pools'] }),
     scope: z.enum(['worker', 'appliance', 'gateway']).meta({
       description:
         'worker: each worker does it, and has an entry; appliance: one worker at a time; gateway: each gateway, and here that of the one that answers',
@@ -199,7 +236,7 @@ const task = z
     lastSuccessAt: time.nullable().meta({ description: 'null: none yet' }),
     durationMs: z.number().nullable().meta({ description: 'Of the last success' }),
     error: z.string().nullable().meta({ description: 'Of the last run, unless that succeeded' }),
-    lateAfterMs: z.number(),
+    lateAfterMs: z.number().meta({ description: 'How long it may be without a success' }),
   })
   .meta({ id: 'Task' });
 export type TaskReply = z.output<typeof task>;
@@ -214,21 +251,23 @@ export const workerRoutes = {
     access: { scope: 'appliance', role: 'viewer' },
     status: 200,
     reply: z.object({
-      items: z.array(
-        z
-          .object({
-            id,
-            host: z.string(),
-            pid: z.int(),
-            version: z.string(),
-            concurrency: count,
-            running: count,
-            state: z.enum(['up', 'lost']).meta({ description: 'lost: silent for more than 15 s' }),
-            startedAt: time,
-            seenAt: time,
-          })
-          .meta({ id: 'Worker' }),
-      ),
+      items: z
+        .array(
+          z
+            .object({
+              id,
+              host: z.string().meta({ description: 'Name of its host' }),
+              pid: z.int().meta({ description: 'Its process' }),
+              version: z.string().meta({ description: 'Its release' }),
+              concurrency: count.meta({ description: 'Operations that it carries out at once, at most' }),
+              running: count.meta({ description: 'That it has now' }),
+              state: z.enum(['up', 'lost']).meta({ description: 'lost: silent for more than 15 s' }),
+              startedAt: time,
+              seenAt: time,
+            })
+            .meta({ id: 'Worker' }),
+        )
+        .meta({ description: 'All of them' }),
     }),
     examples: [{ name: 'all' }],
   }),
@@ -240,7 +279,7 @@ export const workerRoutes = {
     summary: 'What workers and this gateway do without being asked, and whether it is late',
     access: { scope: 'appliance', role: 'viewer' },
     status: 200,
-    reply: z.object({ items: z.array(task) }),
+    reply: listOf(task),
     examples: [{ name: 'all' }],
   }),
   queues: route({
@@ -251,7 +290,7 @@ export const workerRoutes = {
     summary: 'Classes of operations, and how many wait and run',
     access: { scope: 'appliance', role: 'viewer' },
     status: 200,
-    reply: z.object({ items: z.array(queueForm()) }),
+    reply: listOf(queueForm()),
     examples: [{ name: 'all' }],
   }),
   changeQueue: route({
@@ -262,8 +301,13 @@ export const workerRoutes = {
     summary: 'Pause or resume a class of operations',
     description: 'What runs ends; what comes waits. It holds over restarts and a wiped Redis.',
     access: { scope: 'appliance', role: 'admin' },
-    params: z.strictObject({ class: z.enum(['fast', 'copy', 'destroy', 'index']) }),
-    body: z.strictObject({ paused: z.boolean(), reason: reason.optional() }),
+    params: z.strictObject({
+      class: z.enum(['fast', 'copy', 'destroy', 'index']).meta({ description: 'Class of operations' }),
+    }),
+    body: z.strictObject({
+      paused: z.boolean().meta({ description: 'true: nothing of it begins any more' }),
+      reason: reason.optional(),
+    }),
     status: 200,
     reply: queueForm(),
     examples: [
@@ -276,14 +320,19 @@ export const workerRoutes = {
 function queueForm() {
   return z
     .object({
-      class: z.enum(['fast', 'copy', 'destroy', 'index']),
-      paused: z.boolean(),
-      reason: z.string().nullable(),
-      changedBy: z.string().nullable(),
+      class: z
+        .enum(['fast', 'copy', 'destroy', 'index'])
+        .meta({ description: 'copy moves data, destroy removes them, index reads what changed, fast is the rest' }),
+      paused: z.boolean().meta({ description: 'Nothing of it begins' }),
+      reason: z.string().nullable().meta({ description: 'As it was given; null for none' }),
+      changedBy: z.string().nullable().meta({ description: 'Who paused or resumed it; null: nobody yet' }),
       changedAt: time,
-      waiting: count,
-      running: count,
-      oldestWaitingMs: z.number().nullable(),
+      waiting: count.meta({ description: 'Accepted and not begun' }),
+      running: count.meta({ description: 'That a worker has' }),
+      oldestWaitingMs: z
+        .number()
+        .nullable()
+        .meta({ description: 'Age of the one that waits longest; null when none waits' }),
     })
     .meta({ id: 'Queue' });
 }

@@ -1,15 +1,15 @@
 import { z } from 'zod';
 import { daysToFull } from '#admin/contract/backends';
-import { bytes, count, name, ofTenant, reason, tenantName, time } from '#admin/contract/common';
+import { backendName, bytes, count, listOf, name, ofTenant, reason, tenantName, time } from '#admin/contract/common';
 import { route } from '#admin/contract/route';
 
 export const pool = z
   .object({
     tenant: tenantName,
-    backend: name,
-    name: z.string(),
-    state: z.enum(['up', 'down']),
-    reason: z.string().nullable(),
+    backend: backendName,
+    name: z.string().meta({ description: 'Name of the pool' }),
+    state: z.enum(['up', 'down']).meta({ description: 'down: it cannot be used now' }),
+    reason: z.string().nullable().meta({ description: 'Why it is down; null when it is up' }),
     clone: z.enum(['reflink', 'copy']).meta({ description: 'Whether a clone shares blocks, or is a copy' }),
     portals: z.array(z.string()).meta({ description: 'Where hosts reach its volumes; empty: they are not exported' }),
     total: bytes,
@@ -25,11 +25,11 @@ export type PoolReply = z.output<typeof pool>;
 
 export const finding = z
   .object({
-    kind: z.string().meta({ examples: ['orphan_image'] }),
-    backend: name,
-    pool: z.string(),
-    subject: z.string(),
-    message: z.string(),
+    kind: z.string().meta({ description: 'Stable; for programs', examples: ['orphan_image'] }),
+    backend: backendName,
+    pool: z.string().meta({ description: 'In which it was found' }),
+    subject: z.string().meta({ description: 'Id or name of what does not fit' }),
+    message: z.string().meta({ description: 'What is wrong with it, for people' }),
     firstSeen: time,
     lastSeen: time,
   })
@@ -39,10 +39,10 @@ export type FindingReply = z.output<typeof finding>;
 const poolMove = z
   .object({
     tenant: tenantName,
-    backend: name,
-    pool: z.string(),
-    from: z.string(),
-    to: z.string(),
+    backend: backendName,
+    pool: z.string().meta({ description: 'Name of the pool' }),
+    from: z.string().meta({ description: 'Storage host that had it' }),
+    to: z.string().meta({ description: 'Storage host that has it now' }),
     shares: count.meta({ description: 'That lie in it and went along' }),
     operations: count.meta({ description: 'Unfinished ones that the new host goes on with' }),
   })
@@ -57,7 +57,7 @@ export const poolRoutes = {
     summary: 'Pools of block volumes of all tenants, as a worker last saw them',
     access: { scope: 'appliance', role: 'viewer' },
     status: 200,
-    reply: z.object({ items: z.array(pool) }),
+    reply: listOf(pool),
     examples: [{ name: 'all' }],
   }),
   move: route({
@@ -69,7 +69,7 @@ export const poolRoutes = {
     description:
       'With the shares that lie in it. The new host has to live and to see the mark file of the pool. The old one has to say that it is without its file system; of one that is silent nobody knows, so it takes the word of a person: `oldHostIsOff`. Operations that wait for the pool go on at the new host. A pool that is there already stays.',
     access: { scope: 'appliance', role: 'admin' },
-    params: ofTenant.extend({ backend: name, pool: name }),
+    params: ofTenant.extend({ backend: backendName, pool: name }),
     body: z.strictObject({
       to: z
         .string()
@@ -100,9 +100,9 @@ export const poolRoutes = {
     summary: 'What does not fit together: images without a volume, volumes without an image; the first 1000',
     access: { scope: 'tenant', role: 'viewer' },
     params: ofTenant,
-    query: z.strictObject({ backend: name.optional() }),
+    query: z.strictObject({ backend: backendName.optional() }),
     status: 200,
-    reply: z.object({ items: z.array(finding) }),
+    reply: listOf(finding),
     examples: [
       { name: 'all', params: { tenant: '{tenant}' } },
       { name: 'of one backend', params: { tenant: '{tenant}' }, query: { backend: '{poolBackend}' } },

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { count, id, name, ofTenant, pageOf, paging, time } from '#admin/contract/common';
+import { count, id, listOf, name, ofTenant, pageOf, paging, time } from '#admin/contract/common';
 import { route } from '#admin/contract/route';
 
 const ofTemplate = ofTenant.extend({ template: name });
@@ -9,17 +9,26 @@ const schedules = z
     z.strictObject({
       name: z
         .string()
-        .regex(/^[a-z0-9][a-z0-9-]{0,31}$/, 'expected 1 to 32 of a-z, 0-9 and -, a letter or digit first'),
-      everyMinutes: z.int().min(5).max(10_080),
+        .regex(/^[a-z0-9][a-z0-9-]{0,31}$/, 'expected 1 to 32 of a-z, 0-9 and -, a letter or digit first')
+        .meta({ description: 'Stands in the names of its snapshots' }),
+      everyMinutes: z.int().min(5).max(10_080).meta({ description: 'Length of its period' }),
       atMinutes: z.int().min(0).max(10_079).default(0).meta({ description: 'After the period’s begin, UTC' }),
-      retain: z.int().min(1).max(10_000),
+      retain: z.int().min(1).max(10_000).meta({ description: 'So many of its snapshots are kept' }),
     }),
   )
   .min(1)
-  .max(10);
+  .max(10)
+  .meta({ description: 'When snapshots are taken, and how many are kept' });
 
 export const template = z
-  .object({ id, name, schedules, shipped: z.boolean(), volumes: count, createdAt: time })
+  .object({
+    id,
+    name,
+    schedules,
+    shipped: z.boolean().meta({ description: 'Every tenant has it from its first moment' }),
+    volumes: count.meta({ description: 'That have it' }),
+    createdAt: time,
+  })
   .meta({ id: 'ProtectionTemplate' });
 
 export const protectionRoutes = {
@@ -63,7 +72,8 @@ export const protectionRoutes = {
         .regex(
           /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/,
           'expected 1 to 64 of letters, digits and . _ -, a letter or digit first',
-        ),
+        )
+        .meta({ description: 'As volumes and storage classes name it' }),
       schedules,
     }),
     status: 201,
@@ -96,11 +106,11 @@ export const protectionRoutes = {
 export const policy = z
   .object({
     name,
-    description: z.string(),
+    description: z.string().meta({ description: 'For people' }),
     config: z
       .record(z.string(), z.union([z.string(), z.number(), z.boolean()]))
       .meta({ description: 'What it sets for volumes whose creator does not say' }),
-    shipped: z.boolean(),
+    shipped: z.boolean().meta({ description: 'Every tenant has it from its first moment' }),
   })
   .meta({ id: 'PerformancePolicy' });
 
@@ -114,7 +124,7 @@ export const policyRoutes = {
     access: { scope: 'tenant', role: 'viewer' },
     params: ofTenant,
     status: 200,
-    reply: z.object({ items: z.array(policy) }),
+    reply: listOf(policy),
     examples: [{ name: 'all', params: { tenant: '{tenant}' } }],
   }),
   create: route({
@@ -131,8 +141,9 @@ export const policyRoutes = {
         .regex(
           /^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/,
           'expected 1 to 64 of letters, digits, blanks and . _ -, a letter or digit first',
-        ),
-      description: z.string().max(500).default(''),
+        )
+        .meta({ description: 'As storage classes name it' }),
+      description: z.string().max(500).default('').meta({ description: 'For people' }),
       config: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])).meta({
         description:
           'thick, destroy_on_delete, limit_iops, limit_mbps, pool, folder: for volumes whose creator does not say',
@@ -167,11 +178,22 @@ export const snapshotSession = z
   .object({
     id,
     name,
-    state: z.enum(['pending', 'ready', 'failed']),
-    error: z.string().nullable(),
-    driver: z.string().nullable(),
-    createdBy: z.string().nullable(),
-    snapshots: z.array(z.object({ asked: z.string(), id: id.nullable(), volume: z.string().nullable() })),
+    state: z.enum(['pending', 'ready', 'failed']).meta({ description: 'ready: its token opens streams' }),
+    error: z.string().nullable().meta({ description: 'Why it failed; null when it has not' }),
+    driver: z
+      .string()
+      .nullable()
+      .meta({ description: 'Name of the driver that it was opened through; null: no cluster’s' }),
+    createdBy: z.string().nullable().meta({ description: 'Who opened it; null: nobody said' }),
+    snapshots: z
+      .array(
+        z.object({
+          asked: z.string().meta({ description: 'As it was asked for, by handle or name' }),
+          id: id.nullable().meta({ description: 'Of the snapshot; null: it was not found, or is gone' }),
+          volume: z.string().nullable().meta({ description: 'Name of its volume; null with the id' }),
+        }),
+      )
+      .meta({ description: 'Whose changed blocks may be read' }),
     createdAt: time,
     expiresAt: time,
   })

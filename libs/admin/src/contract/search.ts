@@ -19,12 +19,9 @@ const found = z
     name: z.string().meta({ description: 'Its name; of an operation its kind' }),
     tenant: tenantName.meta({ description: 'Name of the tenant whose it is' }),
     state: z.string().nullable().meta({ description: 'Its state; null of what has none' }),
-    detail: z
-      .string()
-      .nullable()
-      .meta({
-        description: 'What tells it from others of its name: its backend, its volume, what an operation is about',
-      }),
+    detail: z.string().nullable().meta({
+      description: 'What tells it from others of its name: its backend, its volume, what an operation is about',
+    }),
   })
   .meta({ id: 'Found' });
 

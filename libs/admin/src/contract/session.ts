@@ -11,12 +11,12 @@ export const me = z
     appliance: z
       .boolean()
       .meta({ description: 'Administers the appliance: sees and, by its role, changes all tenants' }),
-    role: z.enum(ROLES),
+    role: z.enum(ROLES).meta({ description: 'viewer looks, operator works, admin decides' }),
     token: z
       .string()
       .nullable()
       .meta({ description: 'Name of the API token that was sent; null for a login at the page' }),
-    expiresAt: time.nullable(),
+    expiresAt: time.nullable().meta({ description: 'When the login or token ends; null: when it is revoked' }),
     csrf: z
       .string()
       .nullable()
@@ -34,8 +34,8 @@ export const sessionRoutes = {
     summary: 'Log in at the page: sets an httpOnly cookie',
     access: { scope: 'public' },
     body: z.strictObject({
-      username: z.string().min(1).max(200),
-      password: z.string().min(1).max(256).meta({ format: 'password' }),
+      username: z.string().min(1).max(200).meta({ description: 'name@tenant' }),
+      password: z.string().min(1).max(256).meta({ format: 'password', description: 'Its password' }),
     }),
     status: 200,
     reply: me,
@@ -119,7 +119,7 @@ export const sessionRoutes = {
     access: { scope: 'self' },
     body: z.strictObject({
       password: z.string().min(1).max(256).meta({ format: 'password', description: 'The one until now' }),
-      newPassword: z.string().min(8).max(256).meta({ format: 'password' }),
+      newPassword: z.string().min(8).max(256).meta({ format: 'password', description: 'The one from now on' }),
     }),
     status: 204,
     examples: [{ name: 'another one', body: { password: '{password}', newPassword: '{password}' } }],

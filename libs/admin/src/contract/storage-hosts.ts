@@ -1,31 +1,43 @@
 import { z } from 'zod';
-import { bytes, count, name, reason, tenantName, time } from '#admin/contract/common';
+import { backendName, bytes, count, listOf, reason, tenantName, time } from '#admin/contract/common';
 import { route } from '#admin/contract/route';
 
 const tag = 'workers';
-const pools = z.array(z.object({ name: z.string(), path: z.string() }));
+const pools = z.array(
+  z.object({
+    name: z.string().meta({ description: 'Name of the pool' }),
+    path: z.string().meta({ description: 'Where its file system is mounted' }),
+  }),
+);
 
 const storageHost = z
   .object({
-    name: z.string().meta({ examples: ['node-a'] }),
+    name: z.string().meta({ description: 'Name of the machine', examples: ['node-a'] }),
     state: z.enum(['up', 'down']).meta({ description: 'down: silent for more than 15 s' }),
     draining: z
-      .object({ since: time, by: z.string(), reason: z.string().nullable() })
+      .object({
+        since: time,
+        by: z.string().meta({ description: 'Who said so' }),
+        reason: z.string().nullable().meta({ description: 'As it was given; null for none' }),
+      })
       .nullable()
       .meta({ description: 'It is taken out of use: it takes no further pool; null: it is in use' }),
-    release: z.string(),
+    release: z.string().meta({ description: 'Of its workers' }),
     workers: count.meta({ description: 'That are up on it' }),
     pools: pools.meta({ description: 'Whose file systems it has' }),
-    foreign: pools.element.extend({ home: z.string() }).array().meta({
-      description: 'Whose file systems it has, too, although they are those of another host; it leaves them alone',
-    }),
+    foreign: pools.element
+      .extend({ home: z.string().meta({ description: 'The storage host whose it is' }) })
+      .array()
+      .meta({
+        description: 'Whose file systems it has, too, although they are those of another host; it leaves them alone',
+      }),
     absent: pools.meta({
       description:
         'Its own, whose file systems it looked for and is without, and of which nothing there has files open',
     }),
     homeOf: count.meta({ description: 'Pools of all tenants that are its own, shares included' }),
     portals: z.array(z.string()).meta({ description: 'Where those are exported' }),
-    exporters: z.array(z.string()),
+    exporters: z.array(z.string()).meta({ description: 'Kinds of exporters that it has' }),
     clusters: z.array(z.string()).meta({ description: 'Monitors of the clusters that it reaches' }),
     memoryFree: bytes,
     waiting: count.meta({ description: 'Operations that are held until it is back' }),
@@ -40,8 +52,8 @@ const storageHostDetail = storageHost
       .array(
         z.object({
           tenant: tenantName,
-          backend: name,
-          pool: z.string(),
+          backend: backendName,
+          pool: z.string().meta({ description: 'Name of the pool' }),
           shares: count.meta({ description: 'That lie in it' }),
           volumes: count.meta({ description: 'With those of its shares, without those in recycle bins' }),
           published: count.meta({ description: 'Of these' }),
@@ -56,7 +68,7 @@ const storageHostDetail = storageHost
           }),
           takenOver: z
             .object({
-              from: z.string(),
+              from: z.string().meta({ description: 'The storage host before' }),
               at: time,
               why: z.enum(['silent', 'cluster', 'link', 'drained', 'handed_over', 'renamed']).meta({
                 description:
@@ -72,7 +84,9 @@ const storageHostDetail = storageHost
   .meta({ id: 'StorageHostDetail' });
 export type StorageHostDetailReply = z.output<typeof storageHostDetail>;
 
-const ofStorageHost = z.strictObject({ storageHost: z.string().max(63) });
+const ofStorageHost = z.strictObject({
+  storageHost: z.string().max(63).meta({ description: 'Name of a storage host' }),
+});
 const one = { storageHost: '{storageHost}' };
 
 export const storageHostRoutes = {
@@ -84,7 +98,7 @@ export const storageHostRoutes = {
     summary: 'Machines that workers run on, and what each can reach',
     access: { scope: 'appliance', role: 'viewer' },
     status: 200,
-    reply: z.object({ items: z.array(storageHost) }),
+    reply: listOf(storageHost),
     examples: [{ name: 'all' }],
   }),
   get: route({
@@ -109,7 +123,10 @@ export const storageHostRoutes = {
       'draining: it takes no further pool into use, and goes on with those that it has; the answer says what is to be done about each. It holds over restarts.',
     access: { scope: 'appliance', role: 'admin' },
     params: ofStorageHost,
-    body: z.strictObject({ draining: z.boolean(), reason: reason.optional() }),
+    body: z.strictObject({
+      draining: z.boolean().meta({ description: 'true: it takes no further pool into use' }),
+      reason: reason.optional(),
+    }),
     status: 200,
     reply: storageHostDetail,
     examples: [

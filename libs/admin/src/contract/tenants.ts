@@ -3,9 +3,10 @@ import { count, id, ofTenant, pageOf, paging, tenantName, time } from '#admin/co
 import { route } from '#admin/contract/route';
 
 const tag = 'tenants';
-const displayName = z.string().trim().max(200);
+const displayName = z.string().trim().max(200).meta({ description: 'What it is shown as' });
 const digits = z.string().regex(/^\d{1,18}$/, 'expected a whole number in digits');
 /** Whole and exact, as text: bytes go beyond 2^53. */
+const used = z.string().meta({ description: 'What there is, in digits' });
 const limit = digits.nullable().meta({ description: 'null: no limit' });
 /** A number that JSON holds exactly is taken, too. */
 const newLimit = z
@@ -24,12 +25,21 @@ export const QUOTA_KEYS = [
 ] as const;
 export type QuotaKey = (typeof QUOTA_KEYS)[number];
 
+const MEANING: Readonly<Record<QuotaKey, string>> = {
+  volumes: 'Volumes, with those of the recycle bin',
+  volume_bytes: 'Bytes that volumes promise to hosts',
+  snapshots: 'Snapshots, with those that are kept for the change index',
+  buckets: 'Buckets',
+  bucket_bytes: 'Bytes in buckets, as the stores counted them',
+  operations: 'Operations that are accepted and not ended',
+  streams: 'Streams of changed blocks that are open at once',
+};
+
 export const quotas = z
   .object(
-    Object.fromEntries(QUOTA_KEYS.map(key => [key, z.object({ limit, used: z.string() })])) as Record<
-      QuotaKey,
-      z.ZodObject<{ limit: typeof limit; used: z.ZodString }>
-    >,
+    Object.fromEntries(
+      QUOTA_KEYS.map(key => [key, z.object({ limit, used }).meta({ description: MEANING[key] })]),
+    ) as Record<QuotaKey, z.ZodObject<{ limit: typeof limit; used: typeof used }>>,
   )
   .meta({ id: 'Quotas', description: 'What a tenant may have, and has' });
 
@@ -38,13 +48,15 @@ export type QuotasReply = z.output<typeof quotas>;
 const drain = z
   .object({
     left: z.record(z.string(), count).meta({ description: 'How many there are still, by kind' }),
-    problems: z.array(
-      z.object({
-        problem: z.string(),
-        operationId: id,
-        parked: z.boolean().meta({ description: 'Waits for a person' }),
-      }),
-    ),
+    problems: z
+      .array(
+        z.object({
+          problem: z.string().meta({ description: 'What stands in the way' }),
+          operationId: id,
+          parked: z.boolean().meta({ description: 'Waits for a person' }),
+        }),
+      )
+      .meta({ description: 'What stands in the way of the rest' }),
   })
   .nullable()
   .meta({ description: 'Of a tenant that is being removed; null for all others, and in lists' });
@@ -52,11 +64,13 @@ const drain = z
 export const tenant = z
   .object({
     name: tenantName,
-    displayName: z.string(),
-    state: z.enum(['active', 'suspended', 'draining']),
+    displayName: z.string().meta({ description: 'What it is shown as' }),
+    state: z
+      .enum(['active', 'suspended', 'draining'])
+      .meta({ description: 'suspended: all its doors are shut; draining: it is being removed' }),
     createdAt: time,
     updatedAt: time,
-    version: count,
+    version: count.meta({ description: 'Grows with each change' }),
     drain,
   })
   .meta({ id: 'Tenant' });
@@ -72,7 +86,7 @@ export const tenantRoutes = {
     access: { scope: 'any', role: 'viewer' },
     query: z.strictObject({
       ...paging,
-      state: z.enum(['active', 'suspended', 'draining']).optional(),
+      state: z.enum(['active', 'suspended', 'draining']).optional().meta({ description: 'Only those' }),
       search: z.string().max(100).optional().meta({ description: 'Part of the name, or of what it is shown as' }),
     }),
     status: 200,
@@ -120,7 +134,10 @@ export const tenantRoutes = {
       'Suspending shuts all doors of the tenant at once and ends its streams; operations that are under way end.',
     access: { scope: 'appliance', role: 'admin' },
     params: ofTenant,
-    body: z.strictObject({ displayName: displayName.optional(), state: z.enum(['active', 'suspended']).optional() }),
+    body: z.strictObject({
+      displayName: displayName.optional(),
+      state: z.enum(['active', 'suspended']).optional().meta({ description: 'suspended: all its doors are shut' }),
+    }),
     status: 200,
     reply: tenant,
     etag: 'needs',
@@ -136,7 +153,10 @@ export const tenantRoutes = {
       'drain=true shuts its doors like suspending does, deletes its accesses, buckets with their objects, volumes, snapshots and hosts, then the tenant itself. `confirm` is the name of the tenant. Its users, tokens, backends and endpoints go with it; its audit log stays. Registered buckets are only let go. 202: it is not gone yet, its state is `draining`, and `drain` says what is left and what stands in the way.',
     access: { scope: 'appliance', role: 'admin' },
     params: ofTenant,
-    query: z.strictObject({ drain: z.enum(['true', 'false']).default('false'), confirm: tenantName.optional() }),
+    query: z.strictObject({
+      drain: z.enum(['true', 'false']).default('false').meta({ description: 'Remove all that it has first' }),
+      confirm: tenantName.optional(),
+    }),
     status: 204,
     etag: 'needs',
     long: true,

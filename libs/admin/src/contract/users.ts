@@ -4,17 +4,20 @@ import { ROLES, route } from '#admin/contract/route';
 
 const tag = 'users';
 const ofUser = ofTenant.extend({ user: name });
-const password = z.string().min(8).max(256).meta({ format: 'password' });
+const password = z.string().min(8).max(256).meta({ format: 'password', description: 'At least 8 letters' });
 /** Users of the appliance's own tenant, `appliance`, administer the appliance. */
 export const user = z
   .object({
     id,
     name,
     username: z.string().meta({ description: 'As it logs in', examples: ['ann@acme'] }),
-    role: z.enum(ROLES),
-    state: z.enum(['active', 'disabled']),
+    role: z.enum(ROLES).meta({ description: 'viewer looks, operator works, admin decides' }),
+    state: z.enum(['active', 'disabled']).meta({ description: 'disabled: it cannot log in' }),
     identity: z
-      .object({ issuer: z.string(), subject: z.string() })
+      .object({
+        issuer: z.string().meta({ description: 'Address of the provider' }),
+        subject: z.string().meta({ description: '`sub` of the person there' }),
+      })
       .nullable()
       .meta({ description: 'By which an OpenID Connect provider knows them; null: they are not linked' }),
     createdAt: time,
@@ -28,10 +31,10 @@ export const apiToken = z
   .object({
     id,
     name,
-    user: z.string(),
-    role: z.enum(ROLES),
+    user: z.string().meta({ description: 'Name of its user' }),
+    role: z.enum(ROLES).meta({ description: 'At most that of its user' }),
     createdAt: time,
-    lastUsedAt: time.nullable(),
+    lastUsedAt: time.nullable().meta({ description: 'null: never; at most minutes old' }),
     expiresAt: time.nullable().meta({ description: 'null: until it is revoked' }),
   })
   .meta({ id: 'ApiToken' });
@@ -62,8 +65,9 @@ export const userRoutes = {
     body: z.strictObject({
       name: z
         .string()
-        .regex(/^[a-z0-9][a-z0-9._-]{0,63}$/, 'expected 1 to 64 of a-z, 0-9 and . _ -, a letter or digit first'),
-      role: z.enum(ROLES),
+        .regex(/^[a-z0-9][a-z0-9._-]{0,63}$/, 'expected 1 to 64 of a-z, 0-9 and . _ -, a letter or digit first')
+        .meta({ description: 'As it logs in, before @ and the tenant' }),
+      role: z.enum(ROLES).meta({ description: 'viewer looks, operator works, admin decides' }),
       password,
     }),
     status: 201,
@@ -102,8 +106,8 @@ export const userRoutes = {
     access: { scope: 'tenant', role: 'admin' },
     params: ofUser,
     body: z.strictObject({
-      role: z.enum(ROLES).optional(),
-      state: z.enum(['active', 'disabled']).optional(),
+      role: z.enum(ROLES).optional().meta({ description: 'viewer looks, operator works, admin decides' }),
+      state: z.enum(['active', 'disabled']).optional().meta({ description: 'disabled: it cannot log in' }),
       password: password.optional(),
       subject: z
         .string()
@@ -166,7 +170,8 @@ export const tokenRoutes = {
         .regex(
           /^[A-Za-z0-9][A-Za-z0-9._ -]{0,63}$/,
           'expected 1 to 64 of letters, digits, blanks and . _ -, a letter or digit first',
-        ),
+        )
+        .meta({ description: 'Tells it from the other tokens of its user' }),
       user: name.optional().meta({ description: 'Whose; oneself when absent' }),
       role: z.enum(ROLES).meta({ description: 'At most that of its user' }),
       expiresInDays: z.int().min(1).max(3_650).optional().meta({ description: 'Absent: until it is revoked' }),

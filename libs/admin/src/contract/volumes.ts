@@ -1,5 +1,19 @@
 import { z } from 'zod';
-import { bytes, condition, count, id, name, newName, ofTenant, pageOf, paging, time } from '#admin/contract/common';
+import {
+  backendName,
+  bytes,
+  condition,
+  count,
+  id,
+  name,
+  newName,
+  ORDER,
+  ofTenant,
+  pageOf,
+  paging,
+  partOfName,
+  time,
+} from '#admin/contract/common';
 import { route } from '#admin/contract/route';
 
 const ofVolume = ofTenant.extend({ volume: id });
@@ -8,24 +22,35 @@ const ofSnapshot = ofTenant.extend({ snapshot: id });
 const read = { scope: 'tenant', role: 'viewer' } as const;
 const operate = { scope: 'tenant', role: 'operator' } as const;
 const one = { tenant: '{tenant}', volume: '{volume}' };
-const sort = z.enum(['name', '-name', 'createdAt', '-createdAt', 'size', '-size']).default('name');
+const sort = z.enum(['name', '-name', 'createdAt', '-createdAt', 'size', '-size']).default('name').meta(ORDER);
 
 export const volume = z
   .object({
     id,
     name,
-    backend: name,
-    pool: z.string(),
-    folder: z.string(),
-    state: z.enum(['creating', 'ready', 'deleting', 'binned']),
-    size: bytes,
-    thick: z.boolean(),
-    description: z.string(),
-    publications: count,
-    snapshots: count,
-    cloneOf: z.string().nullable(),
-    serialNumber: z.string().nullable(),
-    protectionTemplate: z.string().nullable(),
+    backend: backendName,
+    pool: z.string().meta({ description: 'Pool of the backend in which its image lies' }),
+    folder: z.string().meta({ description: 'Folder within the pool; empty for none' }),
+    state: z
+      .enum(['creating', 'ready', 'deleting', 'binned'])
+      .meta({ description: 'creating until its image is there; binned while it can be restored' }),
+    size: bytes.meta({ description: 'What hosts see' }),
+    thick: z.boolean().meta({ description: 'It took all its space when it was made' }),
+    description: z.string().meta({ description: 'For people' }),
+    publications: count.meta({ description: 'Hosts that it is published to' }),
+    snapshots: count.meta({ description: 'Snapshots that callers see' }),
+    cloneOf: z
+      .string()
+      .nullable()
+      .meta({ description: 'Name of what it was cloned from; null when it was made empty' }),
+    serialNumber: z
+      .string()
+      .nullable()
+      .meta({ description: 'By which hosts know the disk; null until it was published' }),
+    protectionTemplate: z
+      .string()
+      .nullable()
+      .meta({ description: 'Name of the template that takes its snapshots; null for none' }),
     condition,
     binnedUntil: time.nullable().meta({ description: 'Of one in the recycle bin: until then it can be restored' }),
     operation: id.nullable().meta({ description: 'That is under way' }),
@@ -39,18 +64,20 @@ export const snapshot = z
   .object({
     id,
     name,
-    volume: z.object({ id, name: z.string() }),
-    backend: name,
-    state: z.enum(['creating', 'ready', 'deleting']),
-    size: bytes.nullable(),
+    volume: z
+      .object({ id, name: z.string().meta({ description: 'Name of the volume' }) })
+      .meta({ description: 'Whose content it is' }),
+    backend: backendName,
+    state: z.enum(['creating', 'ready', 'deleting']).meta({ description: 'creating until it is cut' }),
+    size: bytes.nullable().meta({ description: 'Of its volume when it was cut; null until then' }),
     cut: z.string().nullable().meta({ description: 'Place among the cuts of its volume' }),
-    cutAt: time.nullable(),
+    cutAt: time.nullable().meta({ description: 'When it was cut; null until then' }),
     index: z.enum(['pending', 'indexed', 'broken']).meta({ description: 'Of its changed blocks' }),
     changedBytes: bytes.nullable().meta({ description: 'Since the cut before; null when it is not known' }),
     template: z.string().nullable().meta({ description: 'Protection template that made it' }),
-    group: id.nullable(),
+    group: id.nullable().meta({ description: 'Of which it is a part; null for none' }),
     condition,
-    operation: id.nullable(),
+    operation: id.nullable().meta({ description: 'That is under way; null for none' }),
     createdAt: time,
   })
   .meta({ id: 'Snapshot' });
@@ -59,12 +86,18 @@ export type SnapshotReply = z.output<typeof snapshot>;
 export const publication = z
   .object({
     id,
-    volume: z.object({ id, name: z.string() }),
-    host: z.object({ id, name: z.string() }),
-    accessProtocol: z.string(),
-    state: z.enum(['wanted', 'applied', 'removing']),
-    target: z.string().nullable(),
-    lun: z.int().nullable(),
+    volume: z
+      .object({ id, name: z.string().meta({ description: 'Name of the volume' }) })
+      .meta({ description: 'What is published' }),
+    host: z
+      .object({ id, name: z.string().meta({ description: 'Name of the host' }) })
+      .meta({ description: 'Who may use it' }),
+    accessProtocol: z.string().meta({ description: 'iscsi' }),
+    state: z
+      .enum(['wanted', 'applied', 'removing'])
+      .meta({ description: 'applied when the target has it; removing until it has it no more' }),
+    target: z.string().nullable().meta({ description: 'Name of the target; null until there is one' }),
+    lun: z.int().nullable().meta({ description: 'Number of the unit in the target; null until there is one' }),
     createdAt: time,
   })
   .meta({ id: 'Publication' });
@@ -72,14 +105,14 @@ export const publication = z
 export const host = z
   .object({
     id,
-    uuid: z.string(),
-    name: z.string(),
-    iqns: z.array(z.string()),
-    wwpns: z.array(z.string()),
-    nqns: z.array(z.string()),
-    networks: z.array(z.string()),
-    chapUser: z.string().nullable(),
-    publications: count,
+    uuid: z.string().meta({ description: 'As its driver names it' }),
+    name: z.string().meta({ description: 'As its driver calls it' }),
+    iqns: z.array(z.string()).meta({ description: 'Initiators of iSCSI' }),
+    wwpns: z.array(z.string()).meta({ description: 'Ports of Fibre Channel' }),
+    nqns: z.array(z.string()).meta({ description: 'Initiators of NVMe' }),
+    networks: z.array(z.string()).meta({ description: 'Addresses of its networks' }),
+    chapUser: z.string().nullable().meta({ description: 'As whom its initiator logs in; null without CHAP' }),
+    publications: count.meta({ description: 'Volumes that are published to it' }),
     createdAt: time,
     updatedAt: time,
   })
@@ -98,8 +131,11 @@ export const volumeRoutes = {
     query: z.strictObject({
       ...paging,
       sort,
-      state: z.enum(['creating', 'ready', 'deleting', 'binned']).optional(),
-      backend: name.optional(),
+      state: z
+        .enum(['creating', 'ready', 'deleting', 'binned'])
+        .optional()
+        .meta({ description: 'Only those; without, all but those in the recycle bin' }),
+      backend: backendName.optional(),
       search: z.string().max(100).optional().meta({ description: 'Part of the name' }),
       condition: z.enum(['true', 'false']).optional().meta({ description: 'Only those with one' }),
     }),
@@ -135,15 +171,15 @@ export const volumeRoutes = {
       name: newName,
       backend: name.optional().meta({ description: "The tenant's first backend of block volumes when absent" }),
       size: bytes.optional().meta({ description: "The source's when absent" }),
-      pool: name.optional(),
+      pool: name.optional().meta({ description: 'Where it is made; a pool with room when absent' }),
       thick: z.boolean().optional().meta({ description: 'Takes its space at once; it does not when absent' }),
-      description: z.string().max(1_000).default(''),
-      protectionTemplate: name.optional(),
+      description: z.string().max(1_000).default('').meta({ description: 'For people' }),
+      protectionTemplate: name.optional().meta({ description: 'Name of the template that takes its snapshots' }),
       source: z
         .union([
           z.strictObject({ snapshot: id }),
           z.strictObject({ volume: id }),
-          z.strictObject({ image: importName }),
+          z.strictObject({ image: importName.meta({ description: 'Name of the file' }) }),
         ])
         .optional()
         .meta({ description: 'image: the name of a file in the folder `import` of the pool; it stays there' }),
@@ -167,8 +203,11 @@ export const volumeRoutes = {
     params: ofVolume,
     body: z.strictObject({
       size: bytes.optional().meta({ description: 'Not below what it is' }),
-      description: z.string().max(1_000).optional(),
-      protectionTemplate: name.nullable().optional(),
+      description: z.string().max(1_000).optional().meta({ description: 'For people' }),
+      protectionTemplate: name
+        .nullable()
+        .optional()
+        .meta({ description: 'Name of the template that takes its snapshots; null: none any more' }),
     }),
     status: 200,
     reply: volume,
@@ -255,8 +294,8 @@ export const hostRoutes = {
     params: ofTenant,
     query: z.strictObject({
       ...paging,
-      sort: z.enum(['name', '-name', 'createdAt', '-createdAt']).default('name'),
-      search: z.string().max(100).optional(),
+      sort: z.enum(['name', '-name', 'createdAt', '-createdAt']).default('name').meta(ORDER),
+      search: partOfName,
     }),
     status: 200,
     reply: pageOf(host),
@@ -306,7 +345,7 @@ export const snapshotRoutes = {
         .default('-createdAt')
         .meta({ description: 'cut: with `volume` only' }),
       volume: id.optional(),
-      search: z.string().max(100).optional(),
+      search: partOfName,
     }),
     status: 200,
     reply: pageOf(snapshot),
@@ -339,7 +378,7 @@ export const snapshotRoutes = {
     body: z.strictObject({
       volume: id,
       name: newName,
-      description: z.string().max(1_000).default(''),
+      description: z.string().max(1_000).default('').meta({ description: 'For people' }),
     }),
     status: 201,
     reply: snapshot,
@@ -372,7 +411,13 @@ export const snapshotRoutes = {
     params: ofSnapshot,
     query: z.strictObject({
       base: id.optional().meta({ description: 'Earlier snapshot of the same volume; absent: what is allocated' }),
-      cells: z.coerce.number().int().min(1).max(4_096).default(1_024),
+      cells: z.coerce
+        .number()
+        .int()
+        .min(1)
+        .max(4_096)
+        .default(1_024)
+        .meta({ description: 'Into how many equal cells the volume is divided' }),
     }),
     status: 200,
     reply: z
@@ -382,7 +427,7 @@ export const snapshotRoutes = {
         cells: z
           .array(z.number().min(0).max(1))
           .meta({ description: 'Share of each cell that holds data or changed, in the order of offsets' }),
-        ranges: count,
+        ranges: count.meta({ description: 'Runs of bytes that hold data or changed' }),
         bytes,
       })
       .meta({ id: 'ChangeMap' }),

@@ -46,7 +46,7 @@ export const azureCredentials = z
     accountKey: z
       .string()
       .regex(/^[A-Za-z0-9+/]{16,}={0,2}$/, 'expected the base64 text of an account key')
-      .meta({ title: 'Account key', format: 'password' }),
+      .meta({ title: 'Account key', description: 'One of the two of the storage account', format: 'password' }),
   })
   .meta({ description: 'Of the storage account; one of its two' });
 export type AzureCredentials = z.output<typeof azureCredentials>;

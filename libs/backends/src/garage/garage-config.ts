@@ -38,15 +38,15 @@ export type GarageConfig = z.output<typeof garageConfig>;
 
 export const garageCredentials = z
   .strictObject({
-    adminToken: z.string().min(1).meta({ title: 'Admin token', format: 'password' }),
+    adminToken: z.string().min(1).meta({ title: 'Admin token', description: 'Of the admin API', format: 'password' }),
     accessKeyId: z
       .string()
       .regex(/^GK[0-9a-f]{24}$/, 'expected GK and 24 hexadecimal digits')
-      .meta({ title: 'Access key' }),
+      .meta({ title: 'Access key', description: 'Of the key that buckets are made with' }),
     secretAccessKey: z
       .string()
       .regex(/^[0-9a-f]{64}$/, 'expected 64 hexadecimal digits')
-      .meta({ title: 'Secret key', format: 'password' }),
+      .meta({ title: 'Secret key', description: 'Of the same key', format: 'password' }),
   })
   .meta({ description: 'A token of the admin API, and a key of Trivet alone, which owns the buckets that it makes' });
 export type GarageCredentials = z.output<typeof garageCredentials>;

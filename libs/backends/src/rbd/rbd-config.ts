@@ -38,7 +38,7 @@ export const rbdPoolConfig = poolConfig.omit({ path: true, within: true, sharePo
         .int()
         .min(1)
         .max(128)
-        .meta({ title: 'Prefix length', examples: [24] }),
+        .meta({ title: 'Prefix length', description: 'Of the network that the addresses are in', examples: [24] }),
     })
     .optional()
     .meta({
@@ -104,9 +104,11 @@ export const rbdConfig = z
         pools => pools.every(pool => pool.furtherPortals.length === 0 || pool.portals.length > 0),
         'furtherPortals without portals: those of the first daemon come first',
       )
-      .meta({ title: 'Pools' }),
+      .meta({ title: 'Pools', description: 'Pools of Ceph in which volumes are images' }),
     addresses: otherNames,
-    exporter: z.discriminatedUnion('kind', [rbdTgtConfig, noExporterConfig]).meta({ title: 'Exporter' }),
+    exporter: z
+      .discriminatedUnion('kind', [rbdTgtConfig, noExporterConfig])
+      .meta({ title: 'Exporter', description: 'By what volumes reach hosts' }),
   })
   .meta({ title: 'Ceph RBD', description: 'Volumes as images of a Ceph cluster' });
 export type RbdConfig = z.output<typeof rbdConfig>;
@@ -116,7 +118,7 @@ export const rbdCredentials = z
     key: z
       .string()
       .regex(/^[A-Za-z0-9+/]{20,}={0,2}$/, 'expected a key as `ceph auth get-key` shows it')
-      .meta({ title: 'Key', format: 'password' }),
+      .meta({ title: 'Key', description: 'As `ceph auth get-key` shows it', format: 'password' }),
   })
   .meta({
     description:

@@ -8,7 +8,7 @@ export const poolConfig = z
     name: z
       .string()
       .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'expected letters, digits, dots, dashes and underscores')
-      .meta({ title: 'Name', examples: ['fast'] }),
+      .meta({ title: 'Name', description: 'As volumes and storage classes name it', examples: ['fast'] }),
     path: absolute.meta({
       title: 'Path',
       description:
@@ -47,7 +47,10 @@ export const poolConfig = z
       description: 'Whoever reaches a portal may log in under the name of a host',
     }),
     within: z
-      .strictObject({ path: absolute, ownerId: z.uuid() })
+      .strictObject({
+        path: absolute.meta({ description: 'Its root' }),
+        ownerId: z.uuid().meta({ description: 'Id of the tenant whose pool it is' }),
+      })
       .optional()
       .meta({ readOnly: true, description: 'The shared pool that a share lies in; sharing writes it' }),
   })
@@ -59,7 +62,7 @@ export const otherNames = z.array(z.string()).default([]).meta({
 });
 export const tgtConfig = z
   .strictObject({
-    kind: z.literal('tgt'),
+    kind: z.literal('tgt').meta({ description: 'By tgtd, over iSCSI' }),
     folder: absolute.meta({
       title: 'Folder',
       description: 'Sockets, pid files and fences of tgtd; a short path',
@@ -68,7 +71,7 @@ export const tgtConfig = z
   })
   .meta({ title: 'tgtd, over iSCSI' });
 export const noExporterConfig = z
-  .strictObject({ kind: z.literal('none') })
+  .strictObject({ kind: z.literal('none').meta({ description: 'By nothing' }) })
   .meta({ title: 'none: volumes reach no host' });
 
 const unique = (values: readonly string[]): boolean => new Set(values).size === values.length;
@@ -79,9 +82,11 @@ export const reflinkConfig = z
       .array(poolConfig)
       .refine(pools => unique(pools.map(({ name }) => name)), 'two pools have one name')
       .refine(pools => unique(pools.map(({ path }) => path)), 'two pools have one path')
-      .meta({ title: 'Pools' }),
+      .meta({ title: 'Pools', description: 'File systems in which volumes are files' }),
     addresses: otherNames,
-    exporter: z.discriminatedUnion('kind', [tgtConfig, noExporterConfig]).meta({ title: 'Exporter' }),
+    exporter: z
+      .discriminatedUnion('kind', [tgtConfig, noExporterConfig])
+      .meta({ title: 'Exporter', description: 'By what volumes reach hosts' }),
   })
   .meta({ title: 'Files on XFS or btrfs', description: 'Volumes as files, exported over iSCSI' });
 export type ReflinkConfig = z.output<typeof reflinkConfig>;

@@ -53,8 +53,11 @@ export type RgwConfig = z.output<typeof rgwConfig>;
 
 export const rgwCredentials = z
   .strictObject({
-    accessKeyId: z.string().min(1).meta({ title: 'Access key' }),
-    secretAccessKey: z.string().min(1).meta({ title: 'Secret key', format: 'password' }),
+    accessKeyId: z.string().min(1).meta({ title: 'Access key', description: 'Of the user by whom Trivet works there' }),
+    secretAccessKey: z
+      .string()
+      .min(1)
+      .meta({ title: 'Secret key', description: 'Of the same user', format: 'password' }),
   })
   .meta({ description: 'Of an RGW user with the caps users, buckets and metadata' });
 /** Whatever else an earlier release has kept there. */

@@ -73,8 +73,16 @@ export type S3Config = z.output<typeof s3Config>;
 
 export const s3Credentials = z
   .strictObject({
-    accessKeyId: z.string().min(1).optional().meta({ title: 'Access key' }),
-    secretAccessKey: z.string().min(1).optional().meta({ title: 'Secret key', format: 'password' }),
+    accessKeyId: z
+      .string()
+      .min(1)
+      .optional()
+      .meta({ title: 'Access key', description: 'Of the user by whom Trivet works there' }),
+    secretAccessKey: z
+      .string()
+      .min(1)
+      .optional()
+      .meta({ title: 'Secret key', description: 'Of the same user', format: 'password' }),
   })
   .refine(
     given => (given.accessKeyId === undefined) === (given.secretAccessKey === undefined),
