@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { alertRoutes, receiverRoutes, silenceRoutes } from '#admin/contract/alerts';
 import type { backendRoutes, endpointRoutes } from '#admin/contract/backends';
 import type { accessRoutes, bucketRoutes } from '#admin/contract/buckets';
 import type { clusterRoutes } from '#admin/contract/clusters';
@@ -35,6 +36,9 @@ export type Route = ValuesOf<
   | typeof operationRoutes
   | typeof workerRoutes
   | typeof storageHostRoutes
+  | typeof alertRoutes
+  | typeof receiverRoutes
+  | typeof silenceRoutes
   | typeof poolRoutes
   | typeof auditRoutes
 >;

@@ -1,3 +1,4 @@
+import { alertRoutes, receiverRoutes, silenceRoutes } from '#admin/contract/alerts';
 import { backendRoutes, endpointRoutes } from '#admin/contract/backends';
 import { accessRoutes, bucketRoutes } from '#admin/contract/buckets';
 import { clusterRoutes } from '#admin/contract/clusters';
@@ -36,6 +37,9 @@ export const ROUTES: readonly RouteContract[] = [
   operationRoutes,
   workerRoutes,
   storageHostRoutes,
+  alertRoutes,
+  receiverRoutes,
+  silenceRoutes,
   auditRoutes,
   eventRoutes,
   metaRoutes,

@@ -61,6 +61,7 @@ import { SettledPasses1797210000410 } from '#platform/migrations/0077-settled-pa
 import { SessionsByCluster1797210000420 } from '#platform/migrations/0078-sessions-by-cluster';
 import { ChangedKeys1797210000421 } from '#platform/migrations/0079-changed-keys';
 import { KeysThatAreDue1797210000422 } from '#platform/migrations/0080-keys-that-are-due';
+import { Alerts1797210000430 } from '#platform/migrations/0081-alerts';
 import type { Migration } from '#platform/migrations/locks';
 
 /** In their order. */
@@ -128,4 +129,5 @@ export const MIGRATIONS = [
   SessionsByCluster1797210000420,
   ChangedKeys1797210000421,
   KeysThatAreDue1797210000422,
+  Alerts1797210000430,
 ] satisfies readonly (new () => Migration)[];
