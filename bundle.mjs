@@ -31,7 +31,7 @@ const OF_TESTS = { 'test-gateway': 'test/entry/gateway.js', 'test-worker': 'test
 
 /** Packages that are loaded late (LOADED_LATE in .dependency-cruiser.mjs) and are no native library: in the bundle, they still run late. */
 const LATE =
-  /createRequire\(import\.meta\.url\)\('(bullmq|ioredis|@azure\/storage-blob|@aws-sdk\/client-iam|@aws-sdk\/client-sts|google-auth-library)'\)/g;
+  /createRequire\(import\.meta\.url\)\('(bullmq|ioredis|@azure\/storage-blob|@aws-sdk\/client-iam|@aws-sdk\/client-sts|google-auth-library|nodemailer)'\)/g;
 
 /** Of its modules only those are wanted that something uses: its index has them all. */
 const SELECTED = /\/node_modules\/@kubernetes\/client-node\//;

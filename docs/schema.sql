@@ -527,6 +527,137 @@ CREATE POLICY owner ON trivet.finding TO trivet_owner USING (true) WITH CHECK (t
 CREATE POLICY tenant ON trivet.finding TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.finding TO trivet_app;
 
+-- ========== Alerts and who is told of them ==========================================================================
+
+-- alert: What is wrong, one row a rule and object while it lasts, and then its history.
+-- Migrations: 0081-alerts
+CREATE TABLE trivet.alert (
+  tenant_id uuid NOT NULL,
+  id uuid NOT NULL,
+  rule text NOT NULL,
+  object text NOT NULL,
+  severity text NOT NULL,
+  state text NOT NULL,
+  what text NOT NULL,
+  means text NOT NULL,
+  todo text NOT NULL,
+  link text,
+  since timestamptz NOT NULL DEFAULT now(),
+  opened_at timestamptz,
+  acknowledged_at timestamptz,
+  acknowledged_by text,
+  note text,
+  gone_at timestamptz,
+  ended_at timestamptz,
+  CONSTRAINT alert_pkey PRIMARY KEY (tenant_id, id),
+  CONSTRAINT alert_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES trivet.tenant(id) ON DELETE CASCADE,
+  CONSTRAINT alert_severity_check CHECK ((severity = ANY (ARRAY['warning', 'error']))),
+  CONSTRAINT alert_state_check CHECK ((state = ANY (ARRAY['pending', 'open', 'acknowledged', 'ended'])))
+);
+CREATE INDEX alert_ended ON trivet.alert (tenant_id, ended_at) WHERE (state = 'ended');
+CREATE UNIQUE INDEX alert_live ON trivet.alert (tenant_id, rule, object) WHERE (state <> 'ended');
+ALTER TABLE trivet.alert ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY owner ON trivet.alert TO trivet_owner USING (true) WITH CHECK (true);
+CREATE POLICY tenant ON trivet.alert TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
+GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.alert TO trivet_app;
+
+-- alert_receiver: Who is told. Where that leads is sealed in secret.
+-- Migrations: 0081-alerts
+CREATE TABLE trivet.alert_receiver (
+  tenant_id uuid NOT NULL,
+  id uuid NOT NULL,
+  name text NOT NULL,
+  kind text NOT NULL,
+  address text NOT NULL,
+  severity text NOT NULL DEFAULT 'warning',
+  enabled boolean NOT NULL DEFAULT true,
+  only_escalated boolean NOT NULL DEFAULT false,
+  escalate_to uuid,
+  escalate_minutes integer,
+  version integer NOT NULL DEFAULT 1,
+  created_at timestamptz NOT NULL DEFAULT now(),
+  updated_at timestamptz NOT NULL DEFAULT now(),
+  CONSTRAINT alert_receiver_pkey PRIMARY KEY (tenant_id, id),
+  CONSTRAINT alert_receiver_tenant_id_name_key UNIQUE (tenant_id, name),
+  CONSTRAINT alert_receiver_tenant_id_escalate_to_fkey FOREIGN KEY (tenant_id, escalate_to) REFERENCES trivet.alert_receiver(tenant_id, id),
+  CONSTRAINT alert_receiver_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES trivet.tenant(id) ON DELETE CASCADE,
+  CONSTRAINT alert_receiver_check CHECK ((((escalate_to IS NULL) = (escalate_minutes IS NULL)) AND (escalate_to <> id))),
+  CONSTRAINT alert_receiver_escalate_minutes_check CHECK (((escalate_minutes >= 1) AND (escalate_minutes <= 10080))),
+  CONSTRAINT alert_receiver_kind_check CHECK ((kind = ANY (ARRAY['webhook', 'slack', 'teams', 'pagerduty', 'smtp']))),
+  CONSTRAINT alert_receiver_name_check CHECK ((name ~ '^[a-z0-9][a-z0-9-]{0,62}$')),
+  CONSTRAINT alert_receiver_severity_check CHECK ((severity = ANY (ARRAY['warning', 'error'])))
+);
+CREATE INDEX alert_receiver_escalates ON trivet.alert_receiver (tenant_id, escalate_to) WHERE (escalate_to IS NOT NULL);
+ALTER TABLE trivet.alert_receiver ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY owner ON trivet.alert_receiver TO trivet_owner USING (true) WITH CHECK (true);
+CREATE POLICY tenant ON trivet.alert_receiver TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
+GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.alert_receiver TO trivet_app;
+
+-- alert_silence: Of what nobody is told until then.
+-- Migrations: 0081-alerts
+CREATE TABLE trivet.alert_silence (
+  tenant_id uuid NOT NULL,
+  id uuid NOT NULL,
+  rule text,
+  object text,
+  until timestamptz NOT NULL,
+  reason text NOT NULL,
+  made_by text NOT NULL,
+  created_at timestamptz NOT NULL DEFAULT now(),
+  CONSTRAINT alert_silence_pkey PRIMARY KEY (tenant_id, id),
+  CONSTRAINT alert_silence_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES trivet.tenant(id) ON DELETE CASCADE
+);
+ALTER TABLE trivet.alert_silence ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY owner ON trivet.alert_silence TO trivet_owner USING (true) WITH CHECK (true);
+CREATE POLICY tenant ON trivet.alert_silence TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
+GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.alert_silence TO trivet_app;
+
+-- alert_delivery: What is to be told to whom, until it was taken.
+-- Migrations: 0081-alerts
+CREATE TABLE trivet.alert_delivery (
+  tenant_id uuid NOT NULL,
+  id uuid NOT NULL,
+  receiver_id uuid NOT NULL,
+  alert_id uuid,
+  event text NOT NULL,
+  content jsonb NOT NULL,
+  state text NOT NULL DEFAULT 'waiting',
+  attempts integer NOT NULL DEFAULT 0,
+  next_at timestamptz NOT NULL DEFAULT now(),
+  taken_until timestamptz,
+  error text,
+  sent_at timestamptz,
+  created_at timestamptz NOT NULL DEFAULT now(),
+  CONSTRAINT alert_delivery_pkey PRIMARY KEY (tenant_id, id),
+  CONSTRAINT alert_delivery_tenant_id_alert_id_receiver_id_event_key UNIQUE (tenant_id, alert_id, receiver_id, event),
+  CONSTRAINT alert_delivery_tenant_id_alert_id_fkey FOREIGN KEY (tenant_id, alert_id) REFERENCES trivet.alert(tenant_id, id) ON DELETE CASCADE,
+  CONSTRAINT alert_delivery_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES trivet.tenant(id) ON DELETE CASCADE,
+  CONSTRAINT alert_delivery_tenant_id_receiver_id_fkey FOREIGN KEY (tenant_id, receiver_id) REFERENCES trivet.alert_receiver(tenant_id, id) ON DELETE CASCADE,
+  CONSTRAINT alert_delivery_event_check CHECK ((event = ANY (ARRAY['opened', 'escalated', 'acknowledged', 'ended', 'test']))),
+  CONSTRAINT alert_delivery_state_check CHECK ((state = ANY (ARRAY['waiting', 'sent', 'given_up'])))
+);
+CREATE INDEX alert_delivery_of_receiver ON trivet.alert_delivery (tenant_id, receiver_id, id);
+CREATE INDEX alert_delivery_waiting ON trivet.alert_delivery (tenant_id, next_at) WHERE (state = 'waiting');
+ALTER TABLE trivet.alert_delivery ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY owner ON trivet.alert_delivery TO trivet_owner USING (true) WITH CHECK (true);
+CREATE POLICY tenant ON trivet.alert_delivery TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
+GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.alert_delivery TO trivet_app;
+
+-- gateway_doors: What a gateway alone knows of itself, as it said last.
+-- Migrations: 0081-alerts
+CREATE TABLE trivet.gateway_doors (
+  tenant_id uuid NOT NULL,
+  gateway text NOT NULL,
+  doors jsonb NOT NULL,
+  seen_at timestamptz NOT NULL DEFAULT now(),
+  CONSTRAINT gateway_doors_pkey PRIMARY KEY (tenant_id, gateway),
+  CONSTRAINT gateway_doors_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES trivet.tenant(id) ON DELETE CASCADE
+);
+ALTER TABLE trivet.gateway_doors ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY owner ON trivet.gateway_doors TO trivet_owner USING (true) WITH CHECK (true);
+CREATE POLICY tenant ON trivet.gateway_doors TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
+GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.gateway_doors TO trivet_app;
+
 -- ========== The operation engine ====================================================================================
 
 -- operation: Every change that was accepted, from then to its end and 30 days on. Rules: quotas, tenant cap, history.
@@ -1962,6 +2093,21 @@ AS $function$
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.cluster_figures(interval,interval) TO trivet_app;
 
+-- clusters_in_need: 0081-alerts
+-- Clusters of all tenants that are silent, or whose certificate ends soon.
+CREATE OR REPLACE FUNCTION trivet.clusters_in_need(p_silent interval, p_soon interval)
+ RETURNS TABLE(tenant text, name text, silent boolean, ends_at timestamp with time zone)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  SELECT t.name, c.name, c.seen_at < now() - p_silent,
+         CASE WHEN c.certificate_until < now() + p_soon THEN c.certificate_until END
+    FROM trivet.cluster c JOIN trivet.tenant t ON t.id = c.tenant_id AND t.state = 'active'
+   WHERE c.revoked_at IS NULL AND (c.seen_at < now() - p_silent OR c.certificate_until < now() + p_soon);
+$function$;
+GRANT EXECUTE ON FUNCTION trivet.clusters_in_need(interval,interval) TO trivet_app;
+
 -- count_binned: no migration of ours
 CREATE OR REPLACE FUNCTION trivet.count_binned()
  RETURNS trigger
@@ -2385,6 +2531,28 @@ AS $function$
    WHERE h.backend_id = p_backend AND h.pool = p_pool AND h.host = p_host AND h.fence = p_fence;
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.exports_readdressed(text,uuid,text,bigint,text) TO trivet_engine;
+
+-- failing_logins: 0081-alerts
+-- Whose logins failed so often that less was forgiven meanwhile. An account that nobody has is not named: it may be a password.
+CREATE OR REPLACE FUNCTION trivet.failing_logins(p_failures integer)
+ RETURNS TABLE(subject text, failures integer)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  SELECT CASE WHEN l.subject LIKE 'address:%' THEN 'address ' || substr(l.subject, 9)
+              ELSE coalesce('account ' || (
+                SELECT CASE WHEN t.name = 'default' THEN u.name ELSE u.name || '@' || t.name END
+                  FROM trivet.tenant_user u JOIN trivet.tenant t ON t.id = u.tenant_id
+                 WHERE l.subject = 'account:' || encode(sha256(convert_to(
+                         CASE WHEN t.name = 'default' THEN u.name ELSE u.name || '@' || t.name END, 'UTF8')), 'hex')
+                 LIMIT 1), 'an account that nobody has, ' || substr(l.subject, 9, 8)) END,
+         l.failures - floor(extract(epoch FROM now() - l.failed_at) / 60)::integer
+    FROM trivet.login_throttle l
+   WHERE l.failed_at > now() - interval '1 day'
+     AND l.failures - floor(extract(epoch FROM now() - l.failed_at) / 60)::integer >= p_failures;
+$function$;
+GRANT EXECUTE ON FUNCTION trivet.failing_logins(integer) TO trivet_app;
 
 -- fenced: 0001-foundation
 -- Rule: fence. Ends the transaction of a worker whose lease is lost: its commit is already on the way.
@@ -3213,6 +3381,17 @@ BEGIN
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.move_pool(uuid,uuid,text,text,boolean) TO trivet_app;
 
+-- newest_backup: 0081-alerts
+CREATE OR REPLACE FUNCTION trivet.newest_backup()
+ RETURNS TABLE(taken_at timestamp with time zone, host text, file text)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  SELECT b.taken_at, b.host, b.file FROM trivet.appliance_backup b ORDER BY b.taken_at DESC LIMIT 1;
+$function$;
+GRANT EXECUTE ON FUNCTION trivet.newest_backup() TO trivet_app;
+
 -- no_worker_has: 0020-circuit-states
 -- Of an unfinished operation: it is in line, or whoever had it is gone.
 CREATE OR REPLACE FUNCTION trivet.no_worker_has(p_state text, p_lease_until timestamp with time zone)
@@ -3733,6 +3912,22 @@ BEGIN
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.quota_used(uuid,text) TO trivet_app;
 
+-- quotas_nearly_used: 0081-alerts
+-- Quotas of all tenants of which this part is used, or more. One of nothing is meant to be full.
+CREATE OR REPLACE FUNCTION trivet.quotas_nearly_used(p_part double precision)
+ RETURNS TABLE(tenant text, key text, value bigint, used bigint)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  SELECT t.name, q.key, q.value, u.used
+    FROM trivet.tenant_quota q
+    JOIN trivet.tenant t ON t.id = q.tenant_id AND t.state = 'active'
+    CROSS JOIN LATERAL (SELECT trivet.quota_used(q.tenant_id, q.key) AS used) AS u
+   WHERE q.value > 0 AND u.used >= p_part * q.value;
+$function$;
+GRANT EXECUTE ON FUNCTION trivet.quotas_nearly_used(double precision) TO trivet_app;
+
 -- read_outcomes: 0001-foundation
 CREATE OR REPLACE FUNCTION trivet.read_outcomes(p_tenant uuid, p_ids uuid[])
  RETURNS TABLE(id uuid, state text, error jsonb, result jsonb, next_run_at timestamp with time zone, circuit text)
@@ -3748,6 +3943,21 @@ BEGIN
      WHERE o.tenant_id = p_tenant AND o.id = ANY (p_ids);
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.read_outcomes(uuid,uuid[]) TO trivet_app;
+
+-- receivers_failing: 0081-alerts
+-- Receivers that have not taken something for so many minutes.
+CREATE OR REPLACE FUNCTION trivet.receivers_failing(p_minutes integer)
+ RETURNS TABLE(name text, waiting integer, error text)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  SELECT r.name, count(*)::integer, (array_agg(d.error ORDER BY d.next_at DESC))[1]
+    FROM trivet.alert_delivery d JOIN trivet.alert_receiver r ON r.tenant_id = d.tenant_id AND r.id = d.receiver_id
+   WHERE d.state = 'waiting' AND d.attempts > 0 AND d.created_at < now() - p_minutes * interval '1 minute' AND r.enabled
+   GROUP BY r.tenant_id, r.id, r.name;
+$function$;
+GRANT EXECUTE ON FUNCTION trivet.receivers_failing(integer) TO trivet_app;
 
 -- recount: 0066-tally-passes
 -- Adds to a tenant's tallies what they lack, and says it. Both are read by one statement, so that whoever changes something

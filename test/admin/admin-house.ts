@@ -8,6 +8,8 @@ import { promisify } from 'node:util';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { EventHub } from '#admin/events/event-hub';
 import { csrfOf } from '#admin/requests/admin.guard';
+import { AlertWatch } from '#alerts/alert-watch';
+import { Sender } from '#alerts/sender';
 import { OpenStreams } from '#cbt/open-streams';
 import { WorkerDirectory } from '#operations/workers/worker-directory';
 import { loadConfig } from '#platform/config/config';
@@ -144,6 +146,8 @@ export class AdminHouse {
       blockStorage: app.get<BlockStorage>(BLOCK_STORAGE),
       sessions: app.get(Sessions),
       snapshotSessions: app.get(SnapshotSessionService),
+      alerts: app.get(AlertWatch),
+      sender: app.get(Sender),
     };
   }
 

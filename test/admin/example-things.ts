@@ -97,6 +97,12 @@ export class ExampleThings {
         return this.publication();
       case 'storageHost':
         return this.storageHost();
+      case 'alert':
+        return this.alert();
+      case 'receiver':
+        return this.receiver();
+      case 'silence':
+        return this.silence();
       case 'poolBackend':
         return this.poolBackend();
       case 'movedPool':
@@ -282,6 +288,41 @@ export class ExampleThings {
       [name, JSON.stringify(reach)],
     );
     return name;
+  }
+
+  private async alert(): Promise<string> {
+    const id = uuidv7();
+    await this.house.query(
+      `INSERT INTO trivet.alert (tenant_id, id, rule, object, severity, state, what, means, todo, opened_at)
+       VALUES ($1, $2, 'pool_down', $3, 'error', 'open', 'what', 'means', 'todo', now())`,
+      [this.house.root.id, id, this.fresh('pool')],
+    );
+    return id;
+  }
+
+  /** Where nobody answers. */
+  private async receiver(): Promise<string> {
+    const name = this.fresh('receiver');
+    const target = {
+      kind: 'smtp',
+      host: '192.0.2.1.invalid',
+      port: 25,
+      from: 'a@trivet.invalid',
+      to: ['b@trivet.invalid'],
+    };
+    const reply = await this.house.call(this.house.root.admin, 'POST', '/receivers', { body: { name, target } });
+    if (reply.status !== 201) throw new Error(JSON.stringify(reply.body));
+    return name;
+  }
+
+  private async silence(): Promise<string> {
+    const id = uuidv7();
+    await this.house.query(
+      `INSERT INTO trivet.alert_silence (tenant_id, id, until, reason, made_by)
+       VALUES ($1, $2, now() + interval '1 hour', 'why', 'ann')`,
+      [this.house.root.id, id],
+    );
+    return id;
   }
 
   /** Its pool `moved` is at a host that is without it, and node-b has its disk. */

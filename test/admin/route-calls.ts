@@ -22,6 +22,9 @@ export const PLACEHOLDERS = {
   sharedBackend: 'no-such',
   emptyTenant: 'no-such',
   storageHost: 'no-such',
+  alert: '00000000-0000-7000-8000-000000000000',
+  receiver: 'no-such',
+  silence: '00000000-0000-7000-8000-000000000000',
   poolBackend: 'no-such',
   movedPool: 'no-such',
 };

@@ -206,6 +206,8 @@ describe('what is read', () => {
     'force',
     'drain',
     'confirm',
+    'rule',
+    'severity',
   ]);
 
   it.each(named(reads.filter(({ query }) => query)))(

@@ -1,3 +1,4 @@
+import { uuidv7 } from '#platform/uuid';
 import type { AdminHouse } from '#test/admin/admin-house';
 import { idOf, makeVolume, sidecarOf } from '#test/admin/resource-calls';
 import { makeHistory, makeStuck } from '#test/dashboard/dashboard-house';
@@ -36,12 +37,17 @@ export async function furnish(house: AdminHouse): Promise<Furnished> {
   await house.call(acme.admin, 'POST', `${at}/protection-templates`, { body: { name: 'day', schedules } });
   await makeCluster(house, 'prod');
   const stuck = await makeStuck(house, 'held-by-objects');
+  const alert = await makeAlert(house);
   const [base, snapshot] = [history.snapshots[0]!, history.snapshots.at(-1)!];
   const pages: Furnished['pages'] = [
     ['/', 'Capacity'],
     ['/operations', 'bucket.delete'],
     [`/operations/${stuck}`, 'needs attention'],
     ['/workers', 'copies of data'],
+    ['/alerts', 'pool main is 96 % full'],
+    [`/alerts/${alert}`, 'Who was told'],
+    ['/receivers', 'on-call'],
+    ['/silences', 'a night of work'],
     ['/audit', 'volume.create'],
     ['/account', 'the-admin@appliance'],
     ['/tenants', 'beta'],
@@ -73,6 +79,28 @@ export async function furnish(house: AdminHouse): Promise<Furnished> {
     ['/nowhere', 'names nothing'],
   ];
   return { pages, stuck, volume: history.volume, snapshot, base };
+}
+
+/** One that is open, somebody who was told of it in vain, and a silence of another. */
+export async function makeAlert(house: AdminHouse): Promise<string> {
+  const { root } = house;
+  const target = { kind: 'slack', url: 'https://chat.invalid/services/hook' };
+  const receiver = idOf(await house.call(root.admin, 'POST', '/receivers', { body: { name: 'on-call', target } }));
+  const body = { rule: 'task_late', minutes: 60, reason: 'a night of work' };
+  idOf(await house.call(root.admin, 'POST', '/silences', { body }));
+  const id = uuidv7();
+  await house.query(
+    `INSERT INTO trivet.alert (tenant_id, id, rule, object, severity, state, what, means, todo, link, opened_at)
+     VALUES ($1, $2, 'pool_full', 'acme/local/main', 'error', 'acknowledged', 'The pool main is 96 % full.',
+             'When it is full, writes of hosts fail.', 'Enlarge it.', '/tenants/acme/backends/local', now())`,
+    [root.id, id],
+  );
+  await house.query(
+    `INSERT INTO trivet.alert_delivery (tenant_id, id, receiver_id, alert_id, event, content, attempts, error, next_at)
+     VALUES ($1, $2, $3, $4, 'opened', '{}', 3, 'chat.invalid cannot be reached: ENOTFOUND', now() + interval '1 day')`,
+    [root.id, uuidv7(), receiver, id],
+  );
+  return id;
 }
 
 /** With a connector that was heard of, and two snapshot sessions. */

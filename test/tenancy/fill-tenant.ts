@@ -77,8 +77,8 @@ export async function fillTenant(
 
 /** Hosts, volumes, their users, what protects them, and what administrators did. */
 async function fillBlocks(database: TestDatabase, tenant: string, name: string, backend: string): Promise<void> {
-  const made = Array.from({ length: 9 }, () => uuidv7());
-  const [pool, host, group, volume, snapshotGroup, snapshot, user, step, session] = made;
+  const made = Array.from({ length: 11 }, () => uuidv7());
+  const [pool, host, group, volume, snapshotGroup, snapshot, user, step, session, alert, receiver] = made;
   const rows: Record<string, Record<string, unknown>> = {
     pool: { backend_id: backend, name: 'main', position: 0, uuid: pool, state: 'up' },
     pool_sample: { backend_id: backend, pool: 'main', at: new Date(), used_bytes: 1, total_bytes: 2 },
@@ -167,6 +167,20 @@ async function fillBlocks(database: TestDatabase, tenant: string, name: string, 
       token_hash: Buffer.alloc(32),
       expires_at: new Date(),
     },
+    alert_receiver: { id: receiver, name: 'r', kind: 'slack', address: 'https://chat.invalid' },
+    alert: {
+      id: alert,
+      rule: 'pool_down',
+      object: 'o',
+      severity: 'error',
+      state: 'open',
+      what: 'w',
+      means: 'm',
+      todo: 't',
+    },
+    alert_silence: { id: uuidv7(), until: new Date(), reason: 'r', made_by: 'u' },
+    alert_delivery: { id: uuidv7(), receiver_id: receiver, alert_id: alert, event: 'opened', content: {} },
+    gateway_doors: { gateway: 'g', doors: {} },
     idempotency_key: { user_id: user, key: 'k', sealed: Buffer.from('x'), claim: uuidv7() },
     audit_entry: {
       tenant_name: name,

@@ -1,5 +1,11 @@
+import { hostname } from 'node:os';
 import { Module, type OnApplicationBootstrap } from '@nestjs/common';
 import { ENDPOINT_SOCKETS, SERVED } from '#admin/admin-keys';
+import { AlertWatch } from '#alerts/alert-watch';
+import { AlertsModule } from '#alerts/alerts.module';
+import { ApplianceTenant } from '#alerts/appliance-tenant';
+import { GatewayWatch } from '#alerts/gateway-watch';
+import { Sender } from '#alerts/sender';
 import { OpenStreams } from '#cbt/open-streams';
 import { StreamsModule } from '#cbt/streams.module';
 import { Database } from '#platform/database/database';
@@ -20,7 +26,7 @@ const HEALTH_FOLLOWS_MS = 1_000;
 
 /** What the admin API is told of this gateway, and what all of its doors need. */
 @Module({
-  imports: [StreamsModule],
+  imports: [AlertsModule, StreamsModule],
   providers: [
     provide(EndpointSockets, [CONFIG], config => new EndpointSockets(config)),
     { provide: ENDPOINT_SOCKETS, useExisting: EndpointSockets },
@@ -35,6 +41,15 @@ const HEALTH_FOLLOWS_MS = 1_000;
       tasks: () => tasks.states(),
     })),
     provide(
+      GatewayWatch,
+      [CONFIG, Database, ApplianceTenant, AlertWatch, Sender, SERVED],
+      (config, database, appliance, watch, sender, { legs, certificate }) => {
+        const gateway = config.TRIVET_HOST ?? hostname();
+        const doors = async () => ({ gateway, legs: await legs(), certificate: certificate() });
+        return new GatewayWatch({ database, appliance, watch, sender, doors });
+      },
+    ),
+    provide(
       TenantQuotas,
       [Database, OpenStreams],
       (database, streams) => new TenantQuotas(database, id => streams.countOf(id)),
@@ -47,10 +62,11 @@ export class ListenersModule implements OnApplicationBootstrap {
     private readonly tasks: GatewayTasks,
     private readonly suspended: SuspendedTenants,
     private readonly health: Health,
+    private readonly alerts: GatewayWatch,
   ) {}
 
   onApplicationBootstrap(): void {
-    const { tasks, suspended, health } = this;
+    const { tasks, suspended, health, alerts } = this;
     tasks.begin({ name: 'suspended-tenants', everyMs: LOOK_EVERY_MS, calm: DOORS_CALM, run: () => suspended.look() });
     tasks.begin({
       name: 'readiness',
@@ -58,6 +74,8 @@ export class ListenersModule implements OnApplicationBootstrap {
       calm: DOORS_CALM,
       run: async () => ((await health.readiness()).ready ? 'calm' : undefined),
     });
+    const { name, everyMs } = alerts;
+    tasks.begin({ name, everyMs, waitsFirst: true, run: signal => alerts.run(signal) });
     bindLateTasks(async () => ({
       late: tasks.states().filter(({ silentMs, lateAfterMs }) => silentMs > lateAfterMs).length,
     }));

@@ -1,3 +1,5 @@
+import { AlertDelivery, type AlertWatch } from '#alerts/alert-watch';
+import type { Sender } from '#alerts/sender';
 import type { BlockStore } from '#backends/block-backend';
 import type { ObjectBackend } from '#backends/object-backend';
 import { blockBackendKind, blockBackendKinds } from '#backends/registry';
@@ -40,6 +42,8 @@ interface TaskParts {
   objects: BackendDirectory<ObjectBackend>;
   blocks: BackendDirectory<BlockStore>;
   sessions: SnapshotSessionService;
+  alerts: AlertWatch;
+  sender: Sender;
   /** Whose pools it works on; absent: all. */
   host?: StorageHost;
   /** Ends the process. */
@@ -64,7 +68,7 @@ const kindNamed = (kind: string) => blockBackendKind(blockBackendKinds(), kind);
 
 /** What workers do without being asked; those of the engine itself are in libs/operations/src/workers/worker.ts. In any order. */
 export function periodicTasks(parts: TaskParts): PeriodicTask[] {
-  const { config, database, secrets, objects, blocks, sessions, host, refuse } = parts;
+  const { config, database, secrets, objects, blocks, sessions, alerts, sender, host, refuse } = parts;
   const kindOf = kindNamed;
   return [
     forgetGone(database),
@@ -86,5 +90,7 @@ export function periodicTasks(parts: TaskParts): PeriodicTask[] {
     new IndexScheduler(database),
     new IndexRetention(database, { retentionMs: config.TRIVET_INDEX_RETENTION_MS }),
     new SnapshotSessionManager(database, sessions),
+    alerts,
+    new AlertDelivery(sender),
   ];
 }

@@ -1,4 +1,7 @@
 import { Inject, Module, type OnApplicationBootstrap } from '@nestjs/common';
+import { AlertWatch } from '#alerts/alert-watch';
+import { AlertsModule } from '#alerts/alerts.module';
+import { Sender } from '#alerts/sender';
 import { demandLeases } from '#backends/lease-demand';
 import { poolAnswers } from '#backends/reflink/pool-answers';
 import { blockBackendKinds } from '#backends/registry';
@@ -27,7 +30,7 @@ const STORAGE_HOST = key<StorageHost>('storage host');
 
 /** Runs operations and periodic tasks from the moment when all of it is there. */
 @Module({
-  imports: [BackendDirectoriesModule, BlockSessionsModule, OperationHandlersModule],
+  imports: [AlertsModule, BackendDirectoriesModule, BlockSessionsModule, OperationHandlersModule],
   providers: [
     provide(STORAGE_HOST, [CONFIG, Database], async (config, database) => {
       const host = await StorageHost.join(database, config.TRIVET_HOST, VERSION);
@@ -41,13 +44,23 @@ const STORAGE_HOST = key<StorageHost>('storage host');
     ),
     provide(
       TASKS,
-      [CONTEXT, Database, SecretBox, OBJECT_BACKENDS, BLOCK_BACKENDS, SnapshotSessionService, STORAGE_HOST],
-      ({ config, log, shutdown }, database, secrets, objects, blocks, sessions, host) => {
+      [
+        CONTEXT,
+        Database,
+        SecretBox,
+        OBJECT_BACKENDS,
+        BLOCK_BACKENDS,
+        SnapshotSessionService,
+        AlertWatch,
+        Sender,
+        STORAGE_HOST,
+      ],
+      ({ config, log, shutdown }, database, secrets, objects, blocks, sessions, alerts, sender, host) => {
         const refuse = (reason: string): void => {
           log.fatal(reason);
           void shutdown.stop(reason, 1);
         };
-        return periodicTasks({ config, database, secrets, objects, blocks, sessions, host, refuse });
+        return periodicTasks({ config, database, secrets, objects, blocks, sessions, alerts, sender, host, refuse });
       },
     ),
     provide(

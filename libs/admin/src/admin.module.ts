@@ -2,12 +2,15 @@ import { type DynamicModule, Module, type ModuleMetadata } from '@nestjs/common'
 import { SERVED } from '#admin/admin-keys';
 import { EventHub } from '#admin/events/event-hub';
 import { EventSource } from '#admin/events/event-source';
+import { AlertsController } from '#admin/operations/alerts.controller';
 import { AuditController } from '#admin/operations/audit.controller';
 import { EventsController } from '#admin/operations/events.controller';
 import { MetaController } from '#admin/operations/meta.controller';
 import { OperationsController } from '#admin/operations/operations.controller';
 import { OverviewController } from '#admin/operations/overview.controller';
+import { ReceiversController } from '#admin/operations/receivers.controller';
 import { SearchController } from '#admin/operations/search.controller';
+import { SilencesController } from '#admin/operations/silences.controller';
 import { StorageHostsController } from '#admin/operations/storage-hosts.controller';
 import { WorkersController } from '#admin/operations/workers.controller';
 import { Overview } from '#admin/overview/overview';
@@ -24,6 +27,7 @@ import { TenantEndController } from '#admin/tenants/tenant-end.controller';
 import { TenantsController } from '#admin/tenants/tenants.controller';
 import { TokensController } from '#admin/tenants/tokens.controller';
 import { UsersController } from '#admin/tenants/users.controller';
+import { AlertsModule } from '#alerts/alerts.module';
 import { ChangedBlocksModule } from '#changes/changed-blocks.module';
 import { HANDLERS, OperationHandlersModule } from '#changes/operation-handlers.module';
 import { Operations } from '#operations/accepting/operations';
@@ -51,6 +55,7 @@ export class AdminModule {
     return {
       module: AdminModule,
       imports: [
+        AlertsModule,
         BackendDirectoriesModule,
         BackendRegistrationsModule,
         BlockModule,
@@ -92,6 +97,9 @@ export class AdminModule {
         OperationsController,
         WorkersController,
         StorageHostsController,
+        AlertsController,
+        ReceiversController,
+        SilencesController,
         AuditController,
         EventsController,
         ...RESOURCE_CONTROLLERS,

@@ -18,9 +18,9 @@ const CHAINS = 8;
 
 /** A round of each periodic task when nothing is due, as it is nearly always; and of retention when chains have changed. */
 export function roundsOfTasks(house: AdminHouse): Measured[] {
-  const { database, config, snapshotSessions: sessions } = house.parts;
+  const { database, config, snapshotSessions: sessions, alerts, sender } = house.parts;
   const secrets = house.appliance.secrets;
-  const tasks = periodicTasks({ config, database, secrets, sessions, ...standInStores() });
+  const tasks = periodicTasks({ config, database, secrets, sessions, alerts, sender, ...standInStores() });
   const before = async () => {
     await house.query('DELETE FROM trivet.operation_slot');
     await house.query('DELETE FROM trivet.change_upkeep');

@@ -1,5 +1,6 @@
 import type { Table } from '../command-line/command.js';
 import { ACCESS } from './access.js';
+import { ALERT } from './alert.js';
 import { APPLIANCE } from './appliance.js';
 import { AUDIT } from './audit.js';
 import { BACKEND } from './backend.js';
@@ -14,7 +15,9 @@ import { POOL } from './pool.js';
 import { PROTECTION } from './protection.js';
 import { PUBLICATION } from './publication.js';
 import { QUEUE } from './queue.js';
+import { RECEIVER } from './receiver.js';
 import { SEARCH } from './search.js';
+import { SILENCE } from './silence.js';
 import { SNAPSHOT } from './snapshot.js';
 import { SNAPSHOT_SESSION } from './snapshot-session.js';
 import { APPLIANCE_STATE } from './state-backup.js';
@@ -38,7 +41,21 @@ const STORAGE = [
   PROTECTION,
   POLICY,
 ];
-const ADMINISTRATION = [TENANT, USER, TOKEN, BACKEND, ENDPOINT, CLUSTER, OPERATION, QUEUE, STORAGE_HOST, AUDIT];
+const ADMINISTRATION = [
+  TENANT,
+  USER,
+  TOKEN,
+  BACKEND,
+  ENDPOINT,
+  CLUSTER,
+  OPERATION,
+  QUEUE,
+  STORAGE_HOST,
+  ALERT,
+  RECEIVER,
+  SILENCE,
+  AUDIT,
+];
 const NOUNS = [...STORAGE, ...ADMINISTRATION, APPLIANCE_STATE];
 
 /** Every command: what help, parsing, completion and tests know of them. */

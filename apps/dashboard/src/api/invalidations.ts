@@ -30,6 +30,9 @@ const TOUCHED: Readonly<Record<string, readonly string[]>> = {
   session: ['/session'],
   queue: ['/queues', '/workers', '/overview'],
   operation: ['/operations'],
+  alert: ['/alerts'],
+  receiver: ['/receivers', '/alerts'],
+  silence: ['/silences', '/alerts'],
 };
 
 /** A storm of events reads a list once, not a thousand times. */

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { alertRoutes, receiverRoutes, silenceRoutes } from '#admin/contract/alerts';
 import type { allTenantsRoutes } from '#admin/contract/all-tenants';
 import type { backendRoutes, endpointRoutes } from '#admin/contract/backends';
 import type { accessRoutes, bucketRoutes } from '#admin/contract/buckets';
@@ -39,6 +40,9 @@ export type Route = ValuesOf<
   | typeof operationRoutes
   | typeof workerRoutes
   | typeof storageHostRoutes
+  | typeof alertRoutes
+  | typeof receiverRoutes
+  | typeof silenceRoutes
   | typeof poolRoutes
   | typeof auditRoutes
 >;

@@ -54,6 +54,8 @@ export function Navigation({ onGo }: { onGo: () => void }) {
       ? ([
           ['Tenants', '/tenants'],
           ['Workers and queues', '/workers'],
+          ['Alerts', '/alerts'],
+          ['Receivers', '/receivers'],
         ] as const)
       : []),
     ['Audit log', '/audit'],

@@ -1,3 +1,4 @@
+import { alertRoutes, receiverRoutes, silenceRoutes } from '#admin/contract/alerts';
 import { allTenantsRoutes } from '#admin/contract/all-tenants';
 import { backendRoutes, endpointRoutes } from '#admin/contract/backends';
 import { accessRoutes, bucketRoutes } from '#admin/contract/buckets';
@@ -40,6 +41,9 @@ export const ROUTES: readonly RouteContract[] = [
   operationRoutes,
   workerRoutes,
   storageHostRoutes,
+  alertRoutes,
+  receiverRoutes,
+  silenceRoutes,
   auditRoutes,
   eventRoutes,
   metaRoutes,

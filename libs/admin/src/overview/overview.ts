@@ -1,11 +1,9 @@
 import type { OverviewReply } from '#admin/contract/overview';
-import { attentionFor, nameOf } from '#admin/overview/attention';
-import { OperationLoad } from '#operations/administration/operation-load';
-import { slowCalls } from '#operations/administration/slow-calls';
-import { stuckCauses } from '#operations/administration/stuck-causes';
+import type { Finding } from '#alerts/findings/attention';
+import { Findings } from '#alerts/findings/findings';
 import type { WorkerDirectory } from '#operations/workers/worker-directory';
 import type { Database } from '#platform/database/database';
-import { type Conditions, readConditions } from '#storage/backends/condition-report';
+import type { Conditions } from '#storage/backends/condition-report';
 import { daysToFull } from '#storage/block/pools/days-to-full';
 import { detailOf, healthOf } from '#storage/shared/backend-health';
 import type { Names } from '#tenancy/names';
@@ -26,11 +24,11 @@ const CAUSES_SHOWN = 5;
 
 /** Everything at one glance; read once in five seconds for each tenant that looks, however many look. */
 export class Overview {
-  private readonly load: OperationLoad;
+  private readonly findings: Findings;
   private readonly kept = new Map<string, { at: number; answer: Promise<OverviewReply> }>();
 
   constructor(private readonly parts: OverviewParts) {
-    this.load = new OperationLoad(parts.database);
+    this.findings = new Findings(parts);
   }
 
   /** Of a tenant, or of the whole appliance. */
@@ -47,29 +45,13 @@ export class Overview {
   }
 
   private async look(tenantId?: string): Promise<OverviewReply> {
-    const { database, workers: directory, names, version } = this.parts;
-    const [doors, conditions, load, stuck, slow, workers, storageHosts, tasks, queues] = await Promise.all([
-      this.parts.legs(tenantId),
-      readConditions(database, tenantId),
-      this.load.read(tenantId),
-      stuckCauses(database, tenantId, CAUSES_SHOWN),
-      slowCalls(database, tenantId),
-      directory.list(),
-      directory.storageHosts(),
-      directory.tasks(),
-      directory.queues(),
-    ]);
-    const [tenants, backends] = await Promise.all([
-      names.ofTenants([...stuck.causes, ...slow].map(cause => cause.tenantId)),
-      names.ofBackends([...stuck.causes, ...slow].map(cause => cause.backendId)),
-    ]);
-    const calls = slow.map(({ tenantId: of, backendId, call, found, oldest }) => ({
-      tenant: tenants.get(of)!,
-      backend: backends.get(backendId)!,
-      call,
-      operations: found,
-      oldest: { operation: oldest.id, what: nameOf(oldest), since: oldest.since.toISOString() },
-    }));
+    const doors = await this.parts.legs(tenantId);
+    const certificate = this.parts.certificate();
+    const { conditions, load, slowCalls, workers, findings } = await this.findings.look(
+      [{ gateway: '', legs: doors, certificate }],
+      CAUSES_SHOWN,
+      tenantId,
+    );
     const up = workers.filter(({ state }) => state === 'up').length;
     const legs = doors.map(leg =>
       leg.health === 'ok' && up === 0 && leg.name !== 'cbt'
@@ -77,7 +59,7 @@ export class Overview {
         : leg,
     );
     return {
-      version,
+      version: this.parts.version,
       at: new Date().toISOString(),
       legs,
       backends: conditions.backends.map(backend => ({
@@ -96,7 +78,7 @@ export class Overview {
         perSecond: load.perSecond,
         trend: load.trend.map(({ at, ...minute }) => ({ at: at.toISOString(), ...minute })),
       },
-      slowCalls: calls,
+      slowCalls: [...slowCalls],
       capacity: conditions.pools.map(({ tenant, backend, pool, total, used, growth, trend }) => ({
         tenant,
         backend,
@@ -106,29 +88,12 @@ export class Overview {
         daysToFull: daysToFull({ total, used, growth }),
         trend: trend.map(sample => ({ at: new Date(sample.at).toISOString(), used: sample.used })),
       })),
-      attention: attentionFor({
-        appliance: tenantId === undefined,
-        legs: doors,
-        conditions,
-        load,
-        stuck: {
-          ...stuck,
-          causes: stuck.causes.map(cause => ({
-            ...cause,
-            tenant: tenants.get(cause.tenantId)!,
-            backend: backends.get(cause.backendId)!,
-          })),
-        },
-        slowCalls: calls,
-        workers,
-        storageHosts,
-        tasks,
-        queues,
-        certificate: this.parts.certificate(),
-      }),
+      attention: findings.map(shownFinding),
     };
   }
 }
+
+const shownFinding = ({ rule: _, object: __, ...finding }: Finding): OverviewReply['attention'][number] => finding;
 
 function shownHealth(
   backend: Conditions['backends'][number],

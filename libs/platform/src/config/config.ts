@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
+import { alertSettings } from '#platform/config/alert-settings';
 import { bucketSettings } from '#platform/config/bucket-settings';
 import { connectorSettings } from '#platform/config/connector-settings';
 import { loginSettings } from '#platform/config/login-settings';
@@ -23,6 +24,7 @@ export const configSchema = z.strictObject({
   ...volumeSettings,
   ...connectorSettings,
   ...loginSettings,
+  ...alertSettings,
 });
 export type Config = z.output<typeof configSchema>;
 

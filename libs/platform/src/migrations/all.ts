@@ -66,6 +66,7 @@ import { OrdersOfAllTenants1797210000802 } from '#platform/migrations/0087-order
 import { Search1797210000803 } from '#platform/migrations/0088-search';
 import { NamedSignatures1797210001001 } from '#platform/migrations/0089-named-signatures';
 import { RepeatedJoins1797210001200 } from '#platform/migrations/0090-repeated-joins';
+import { Alerts1797210000430 } from '#platform/migrations/0081-alerts';
 import type { Migration } from '#platform/migrations/locks';
 
 /** In their order. */
@@ -133,6 +134,7 @@ export const MIGRATIONS = [
   SessionsByCluster1797210000420,
   ChangedKeys1797210000421,
   KeysThatAreDue1797210000422,
+  Alerts1797210000430,
   ListsOfAllTenants1797210000801,
   OrdersOfAllTenants1797210000802,
   Search1797210000803,

@@ -31,6 +31,13 @@ export const SCHEMA_NOTES: Readonly<Record<string, Readonly<Record<string, strin
     pool_sample: 'How full a pool was, once an hour.',
     finding: 'What the audit of the backends found and left alone.',
   },
+  'Alerts and who is told of them': {
+    alert: 'What is wrong, one row a rule and object while it lasts, and then its history.',
+    alert_receiver: 'Who is told. Where that leads is sealed in secret.',
+    alert_silence: 'Of what nobody is told until then.',
+    alert_delivery: 'What is to be told to whom, until it was taken.',
+    gateway_doors: 'What a gateway alone knows of itself, as it said last.',
+  },
   'The operation engine': {
     operation:
       'Every change that was accepted, from then to its end and 30 days on. Rules: quotas, tenant cap, history.',

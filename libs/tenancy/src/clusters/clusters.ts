@@ -68,6 +68,8 @@ interface TenantRef {
 
 /** Connectors report every ten seconds, those of the release before once a minute. */
 export const SILENT = '2 minutes';
+/** A certificate that ends within it should have been renewed as long ago. */
+export const ENDS_SOON = '10 days';
 /** Those of a revoked cluster open no stream, and what failed never did. */
 const SESSIONS_OPEN = `(SELECT count(*)::integer FROM trivet.snapshot_session s
          WHERE s.tenant_id = cluster.tenant_id AND s.cluster_id = cluster.id AND s.expires_at > now() AND s.state <> 'failed'
@@ -110,7 +112,7 @@ const REVOKE = sql(
   'cluster_revoke',
   'UPDATE trivet.cluster SET revoked_at = now() WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL RETURNING id',
 );
-const FIGURES = sql('cluster_figures', `SELECT up, silent, ending FROM trivet.cluster_figures('${SILENT}', '10 days')`);
+const FIGURES = sql('cluster_figures', `SELECT up, silent, ending FROM trivet.cluster_figures('${SILENT}', '${ENDS_SOON}')`);
 const ROTATE = sql(
   'cluster_rotate',
   'UPDATE trivet.cluster SET rotate_from = now() WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL RETURNING id',

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { attentionFor } from '#admin/overview/attention';
+import { attentionFor } from '#alerts/findings/attention';
 
 /** Severity and means of what is said of a pool that is this full. */
 function saidAt(used: number): readonly (readonly [string, string])[] {
@@ -14,7 +14,7 @@ function saidAt(used: number): readonly (readonly [string, string])[] {
   };
   const seen = {
     appliance: false,
-    legs: [],
+    doors: [],
     conditions: { backends: [], pools: [pool], findings: [], resources: [] },
     load: { waiting: 0 },
     stuck: { causes: [], more: { parked: { causes: 0, operations: 0 }, retried: { causes: 0, operations: 0 } } },
@@ -23,7 +23,6 @@ function saidAt(used: number): readonly (readonly [string, string])[] {
     storageHosts: [],
     tasks: [],
     queues: [],
-    certificate: undefined,
   };
   return attentionFor(seen as unknown as Parameters<typeof attentionFor>[0]).map(({ severity, means }) => [
     severity,

@@ -1,0 +1,97 @@
+import { type ClientRequest, request as plainRequest } from 'node:http';
+import { request as tlsRequest } from 'node:https';
+import type { LookupFunction } from 'node:net';
+import { oneLine } from '#alerts/messages/content';
+import type { OuterAddresses } from '#platform/config/outer-addresses';
+
+/** From the name's look-up to the last byte that is read. */
+const BOUND_MS = 10_000;
+/** Of an answer; what follows is not read. */
+const ANSWER_BYTES = 4_096;
+const SHOWN = 200;
+
+/** It was not taken; the message is for people. */
+export class NotTaken extends Error {}
+
+/**
+ * Posts JSON. Only the address that was checked is connected to, and an answer that leads elsewhere is a refusal: what is sent
+ * is for this receiver. Rejects with NotTaken unless it answers 2xx.
+ */
+export async function post(
+  outer: OuterAddresses,
+  url: string,
+  body: string,
+  headers: Readonly<Record<string, string>> = {},
+  { boundMs = BOUND_MS }: { boundMs?: number } = {},
+): Promise<void> {
+  const { protocol, hostname } = new URL(url);
+  // Without TLS nothing leaves one's own networks.
+  const refuses = (address: string) => outer.isRefused(address) || (protocol !== 'https:' && !outer.isOwn(address));
+  try {
+    outer.requireTaken(hostname, refuses);
+    const { status, text } = await exchange(outer.lookup(refuses), url, body, headers, boundMs);
+    if (status >= 300 && status < 400)
+      throw new NotTaken(`${hostname} answered ${status}, which leads elsewhere: give the address that takes it`);
+    if (status < 200 || status >= 300)
+      throw new NotTaken(`${hostname} answered ${status}${text === '' ? '' : `: ${text}`}`);
+  } catch (error) {
+    throw error instanceof NotTaken ? error : new NotTaken(reasonOf(hostname, error));
+  }
+}
+
+function exchange(
+  lookup: LookupFunction,
+  url: string,
+  body: string,
+  headers: Readonly<Record<string, string>>,
+  boundMs: number,
+): Promise<{ status: number; text: string }> {
+  const request = url.startsWith('https:') ? tlsRequest : plainRequest;
+  return new Promise((resolve, reject) => {
+    const over = setTimeout(() => sent.destroy(new Error(`no answer within ${boundMs / 1_000} s`)), boundMs);
+    const sent: ClientRequest = request(url, {
+      method: 'POST',
+      lookup,
+      // A connection of its own: the next one's name is looked up and judged again.
+      agent: false,
+      headers: {
+        'content-type': 'application/json',
+        'content-length': Buffer.byteLength(body),
+        'user-agent': 'Trivet',
+        ...headers,
+      },
+    });
+    sent.once('error', reject);
+    sent.once('close', () => {
+      clearTimeout(over);
+      reject(new Error('the connection was closed'));
+    });
+    sent.once('response', answer => {
+      const chunks: Buffer[] = [];
+      let bytes = 0;
+      const done = (): void => {
+        const text = oneLine(
+          Buffer.concat(chunks)
+            .toString('utf8')
+            .replace(/\uFFFD/g, ''),
+        ).slice(0, SHOWN);
+        resolve({ status: answer.statusCode ?? 0, text });
+        sent.destroy();
+      };
+      answer.on('data', (chunk: Buffer) => {
+        chunks.push(chunk.subarray(0, ANSWER_BYTES - bytes));
+        bytes += chunk.length;
+        if (bytes >= ANSWER_BYTES) done();
+      });
+      answer.once('end', done);
+      answer.once('error', reject);
+    });
+    sent.end(body);
+  });
+}
+
+export function reasonOf(host: string, error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code !== undefined && /^[A-Z][A-Z0-9_]+$/.test(code)) return `${host} cannot be reached: ${code}`;
+  return message.includes(host) ? message : `${host}: ${oneLine(message).slice(0, SHOWN)}`;
+}

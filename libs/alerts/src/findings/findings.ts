@@ -1,0 +1,77 @@
+import { attentionFor, bySeverity, type Doors, type Finding, nameOf, type Seen } from '#alerts/findings/attention';
+import { ofStanding, readStanding } from '#alerts/findings/standing';
+import { OperationLoad } from '#operations/administration/operation-load';
+import { slowCalls } from '#operations/administration/slow-calls';
+import { stuckCauses } from '#operations/administration/stuck-causes';
+import type { WorkerDirectory } from '#operations/workers/worker-directory';
+import type { Database } from '#platform/database/database';
+import { readConditions } from '#storage/backends/condition-report';
+import type { Names } from '#tenancy/names';
+
+export interface FindingsParts {
+  database: Database;
+  workers: WorkerDirectory;
+  names: Names;
+}
+
+export interface Look extends Omit<Seen, 'appliance'> {
+  findings: Finding[];
+}
+
+/** Looks at everything that may need a person: for the overview, and for those who are told. */
+export class Findings {
+  private readonly load: OperationLoad;
+
+  constructor(private readonly parts: FindingsParts) {
+    this.load = new OperationLoad(parts.database);
+  }
+
+  /**
+   * @param tenantId absent: the whole appliance
+   * @param causes of stuck operations, of each sort, the largest; those beyond are counted
+   */
+  async look(doors: readonly Doors[], causes: number, tenantId?: string): Promise<Look> {
+    const { database, workers: directory, names } = this.parts;
+    const [conditions, load, stuck, slow, workers, storageHosts, tasks, queues, standing] = await Promise.all([
+      readConditions(database, tenantId),
+      this.load.read(tenantId),
+      stuckCauses(database, tenantId, causes),
+      slowCalls(database, tenantId),
+      directory.list(),
+      directory.storageHosts(),
+      directory.tasks(),
+      directory.queues(),
+      tenantId === undefined ? readStanding(database) : undefined,
+    ]);
+    const [tenants, backends] = await Promise.all([
+      names.ofTenants([...stuck.causes, ...slow].map(cause => cause.tenantId)),
+      names.ofBackends([...stuck.causes, ...slow].map(cause => cause.backendId)),
+    ]);
+    const seen: Omit<Seen, 'appliance'> = {
+      doors,
+      conditions,
+      load,
+      stuck: {
+        ...stuck,
+        causes: stuck.causes.map(cause => ({
+          ...cause,
+          tenant: tenants.get(cause.tenantId)!,
+          backend: backends.get(cause.backendId)!,
+        })),
+      },
+      slowCalls: slow.map(({ tenantId: of, backendId, call, found, oldest }) => ({
+        tenant: tenants.get(of)!,
+        backend: backends.get(backendId)!,
+        call,
+        operations: found,
+        oldest: { operation: oldest.id, what: nameOf(oldest), since: oldest.since.toISOString() },
+      })),
+      workers,
+      storageHosts,
+      tasks,
+      queues,
+    };
+    const attention = attentionFor({ ...seen, appliance: tenantId === undefined });
+    return { ...seen, findings: bySeverity([...attention, ...(standing ? ofStanding(standing) : [])]) };
+  }
+}
