@@ -95,7 +95,7 @@ describe.skipIf(!chromiumPath())('finding things', () => {
     const field = page.getByRole('combobox', { name: /Beginning of a name/ });
     await field.waitFor();
     await page.keyboard.type('ledger');
-    const options = page.getByRole('option');
+    const options = page.getByRole('listbox', { name: 'What was found' }).getByRole('option');
     await page.getByText('2 found: arrows and Enter').waitFor();
     expect(await options.nth(0).getAttribute('aria-selected')).toBe('true');
     expect(await visitor.barriers()).toEqual([]);
@@ -126,6 +126,7 @@ describe.skipIf(!chromiumPath())('finding things', () => {
     await visitor.logIn(house.acme.viewer, '/tenants/acme/volumes');
     const button = page.getByRole('button', { name: 'Search' });
     await visitor.enter(button);
+    await page.getByRole('combobox', { name: /Beginning of a name/ }).waitFor();
     await page.keyboard.type('ledger');
     await page.getByText('1 found: arrows and Enter').waitFor();
     expect(await visitor.barriers()).toEqual([]);

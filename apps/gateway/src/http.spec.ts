@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { maxHeaderSize } from 'node:http';
 import { type AddressInfo, createConnection } from 'node:net';
+import { gunzipSync } from 'node:zlib';
 import { Body, Controller, Delete, type DynamicModule, Module, Post } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -45,6 +46,21 @@ describe('the HTTP door', () => {
     const metrics = await send('GET', '/metrics');
     expect(metrics.type).toContain('text/plain');
     expect(metrics.body).toContain('trivet_lease_lost_total');
+  });
+
+  it('serves the reference of the API without a login, packed for who takes that, with nothing let in', async () => {
+    const get = (encoding: string) =>
+      app.inject({ method: 'GET', url: '/docs', headers: { 'accept-encoding': encoding } });
+    const plain = await get('identity');
+    expect(plain.statusCode).toBe(200);
+    expect(plain.headers['content-type']).toBe('text/html; charset=utf-8');
+    expect(plain.headers['content-security-policy']).toMatch(/^default-src 'none'; style-src 'sha256-[^']+';/);
+    expect(plain.headers['content-encoding']).toBeUndefined();
+    expect(plain.body).toContain('id="createVolume"');
+    const packed = await get('br, gzip');
+    expect(packed.headers['content-encoding']).toBe('gzip');
+    expect(gunzipSync(packed.rawPayload).toString()).toBe(plain.body);
+    expect((await get('gzip;q=0')).headers['content-encoding']).toBeUndefined();
   });
 
   it('takes an empty body under a JSON content type', async () => {

@@ -9,6 +9,11 @@ const FEW = { limit: 4, because: 'all that have a condition are read, which are 
 const SEARCHED = { limit: 300, because: 'part of a name is looked for in all names of the tenant' };
 /** Whoever knows how the name begins has /search, which goes by an index. */
 const SEARCHED_OF_ALL = { limit: 2_000, because: 'part of a name is looked for in all names there are' };
+/** Whatever each has: the first few of it are found by its index, and read. */
+const OF_EACH = {
+  limit: 4,
+  because: 'the first five of each tenant are read, and the smallest appliance has fewer that fit',
+};
 const ENDED = {
   limit: 100,
   because: 'index entries of operations that ended a moment ago are walked through until a vacuum',
@@ -26,6 +31,7 @@ const JUSTIFIED: Readonly<Record<string, { limit: number; because: string }>> = 
   'volumes: search for what is not there': SEARCHED,
   'snapshots: search for what is not there': SEARCHED,
   'volumes of all tenants: search for what is not there': SEARCHED_OF_ALL,
+  'search: what begins so, of all tenants': OF_EACH,
   'figures of the engine': ENDED,
   'operations: pending or running': ENDED,
   due: ENDED,

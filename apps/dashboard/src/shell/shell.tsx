@@ -99,6 +99,9 @@ function AccountMenu() {
         <Menu.Item component={Link} to="/account">
           Password and account
         </Menu.Item>
+        <Menu.Item component="a" href="/docs">
+          Reference of the API
+        </Menu.Item>
         <Menu.Divider />
         {SCHEMES.map(([scheme, label]) => (
           <Menu.Item key={scheme} onClick={() => setColorScheme(scheme)}>

@@ -1,3 +1,4 @@
+import { inline } from '#admin/problems/html-text';
 import { PROBLEMS, type ProblemCode } from '#admin/problems/problems';
 
 interface ProblemDoc {
@@ -140,7 +141,3 @@ ${sections
 </body>
 </html>
 `;
-
-const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
-const inline = (text: string): string =>
-  text.replace(/[&<>"]/g, character => ENTITIES[character]!).replace(/`([^`]+)`/g, '<code>$1</code>');
