@@ -274,6 +274,29 @@ describe.skipIf(!parts)('COSI on Azure Blob', () => {
       for (const other of replies.slice(1)) await PROBES.put!(store.holder(tokenOf(other)));
     });
 
+    it('is not changed once it has ended, so that nobody is let in again before the next Grant', async () => {
+      const bucket = await make();
+      const granting = () =>
+        grant(`ba-${bucket}`, bucket, 'READ_WRITE', 'r1', { expiresAfter: '2h', rotateAfter: '3h', rotateGrace: '1h' });
+      const first = await granting();
+      const [{ id, accessPolicy }] = (await policiesOf(bucket)) as [Awaited<ReturnType<typeof policiesOf>>[number]];
+      const expiresOn = new Date(Date.now() - 1_000);
+      const ended = [{ id, accessPolicy: { ...accessPolicy, expiresOn } }];
+      await store.service.getContainerClient(bucket).setAccessPolicy(undefined, ended);
+      await set(first.account_id, "expires_at = now() - interval '1 second', rotate_at = now()");
+      await changed(first.account_id);
+      const operations = await appliance.database.query(
+        "SELECT FROM trivet.operation WHERE kind = 'access.rotate' AND resource_name = $1",
+        [`ba-${bucket}`],
+      );
+      expect(operations).toHaveLength(0);
+      expect((await policiesOf(bucket)).map(policy => policy.id)).toEqual([id]);
+      await refused(PROBES.put!(store.holder(tokenOf(first))));
+      // Its time, and by then the signature, are counted from now on.
+      await set(first.account_id, 'renew_at = now()');
+      await PROBES.put!(store.holder(tokenOf(await granting())));
+    });
+
     it.each(['v1alpha1', 'r1'] as const)(
       '%s: ends by itself, and later where Grant is repeated in time',
       async dialect => {

@@ -14,6 +14,8 @@ export interface AccessAtBackend {
   credentials: AccessCredentials | undefined;
   /** Let in beside it. */
   former?: AccessCredentials;
+  /** Its time is not over. */
+  formerHolds: boolean;
   /** Made, or issued, and not answered yet. */
   next?: AccessCredentials;
   /** What its store is like, once that was asked. */
@@ -28,7 +30,8 @@ export interface AccessAtBackend {
 
 const READ = sql(
   'access_read',
-  `SELECT a.account_id AS uid, a.name, a.desired, s.sealed, f.sealed AS former, n.sealed AS next
+  `SELECT a.account_id AS uid, a.name, a.desired, s.sealed, f.sealed AS former, n.sealed AS next,
+          coalesce(a.former_until > now(), false) AS "formerHolds"
      FROM trivet.access a ${secretNamed('s', 'credentials')} ${secretNamed('f', 'former')} ${secretNamed('n', 'next')}
     WHERE a.tenant_id = $1 AND a.id = $2`,
 );
@@ -45,6 +48,7 @@ interface Row {
   sealed: Buffer | null;
   former: Buffer | null;
   next: Buffer | null;
+  formerHolds: boolean;
 }
 
 export async function readAccess(
@@ -56,7 +60,7 @@ export async function readAccess(
 ): Promise<AccessAtBackend> {
   const [access] = await tx.query<Row>(READ, [tenantId, accessId]);
   if (!access) throw new StorageError('internal', `access ${accessId} has no row`, { retry: 'person' });
-  const { uid, name, desired } = access;
+  const { uid, name, desired, formerHolds } = access;
   const open = (sealed: Buffer | null, of: KeyName) =>
     sealed ? openCredentials(secrets, tenantId, accessId, sealed, of) : undefined;
   const keys = {
@@ -66,5 +70,5 @@ export async function readAccess(
   };
   const rows = await readPolicies(tx, tenantId, bucketIds);
   const policies = rows.filter(row => row.state !== 'gone').map(({ state: _, ...policy }) => policy);
-  return { uid, name, desired, ...keys, policies };
+  return { uid, name, desired, ...keys, formerHolds, policies };
 }

@@ -60,8 +60,9 @@ const INSERT = sql(
   'access_insert',
   `WITH claimed AS (
      INSERT INTO trivet.access (tenant_id, id, backend_id, name, account_id, state, desired, fingerprint, active_operation,
-                                rotate_at)
-     SELECT $1, $2, $3, $4, $5, 'granting', desired, $7, $8, ${ROTATE_AT} FROM (SELECT $6::jsonb AS desired) asked
+                                rotate_at, renew_at)
+     SELECT $1, $2, $3, $4, $5, 'granting', desired, $7, $8, ${ROTATE_AT},
+            CASE WHEN desired #>> '{expiry,afterSeconds}' IS NOT NULL THEN now() END FROM (SELECT $6::jsonb AS desired) asked
      ON CONFLICT (tenant_id, backend_id, name) WHERE state <> 'gone' DO NOTHING
      RETURNING id
    ), sealed AS (

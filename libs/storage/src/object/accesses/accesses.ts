@@ -153,6 +153,12 @@ export class Accesses implements AccessCalls {
           `${resource} has a former key that is let in until ${keys.formerUntil.toISOString()}, and no room for a third: try again then, or with no grace, which ends it and the present one at once`,
           { resource, retry: 'later' },
         );
+      if (keys.ended)
+        throw new StorageError(
+          'failed_precondition',
+          `what ${resource} opens has ended at ${keys.ended.toISOString()}: there is nothing to change until the access is granted again`,
+          { resource },
+        );
       const kind = this.parts.kindOf(keys.backendKind);
       if (kind.traits?.signs && graceSeconds > 0) await requireRoomBeside(tx, caller, kind, row);
       const { tenantId, backendId } = caller;

@@ -19,7 +19,15 @@ import {
   removePrincipal,
   rowOf,
 } from '#storage/object/accesses/access-work';
-import { isSigned, moveEnd, RENEW_AT, SIGN_UNDER, takeNames, withSignature } from '#storage/object/accesses/signatures';
+import {
+  isSigned,
+  known,
+  moveEnd,
+  RENEW_AT,
+  SIGN_UNDER,
+  takeNames,
+  withSignature,
+} from '#storage/object/accesses/signatures';
 import { readPolicies } from '#storage/object/buckets/bucket-policies';
 import { type AccessNeeds, credentialsPlace } from '#storage/object/rights/credentials';
 import { untilInForce } from '#storage/object/rights/until-in-force';
@@ -99,7 +107,7 @@ function makeAccess(needs: AccessNeeds): Handling<AccessAtBackend, GrantAccessRe
       const work = await readAccessOf(tx, needs.secrets, operation);
       // One that is only to come goes, as a key beside it does that nobody knows.
       if (healing(operation) && isSigned(work))
-        await tx.query(SIGN_UNDER, [...rowOf(operation), takeNames(work, [work.credentials, work.former])]);
+        await tx.query(SIGN_UNDER, [...rowOf(operation), takeNames(work, known(work))]);
       return work;
     },
     steps: [

@@ -2,7 +2,7 @@
 import type { Begin } from '#operations/accepting/operations';
 import type { Tx } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
-import { type AccessOwner, type AccessRow, grantedBuckets } from '#storage/object/accesses/access-store';
+import { type AccessOwner, type AccessRow, grantedBuckets, ROTATE_AT } from '#storage/object/accesses/access-store';
 import { retireKey } from '#storage/object/accesses/retire-key';
 import { rotateAccess } from '#storage/object/accesses/rotate-access';
 
@@ -12,13 +12,16 @@ export interface KeyState {
   formerUntil: Date | null;
   formerEnds: boolean;
   rotates: boolean;
+  /** What it opens has ended by itself. */
+  ended: Date | null;
   backendKind: string;
 }
 
 const READ = sql(
   'access_read_keys',
   `SELECT a.key_operation AS operation, a.former_until AS "formerUntil", b.kind AS "backendKind",
-          coalesce(a.former_until <= now(), false) AS "formerEnds", coalesce(a.rotate_at <= now(), false) AS rotates
+          coalesce(a.former_until <= now(), false) AS "formerEnds", coalesce(a.rotate_at <= now(), false) AS rotates,
+          CASE WHEN a.expires_at <= now() THEN a.expires_at END AS ended
      FROM trivet.access a JOIN trivet.backend b ON b.tenant_id = a.tenant_id AND b.id = a.backend_id
     WHERE a.tenant_id = $1 AND a.id = $2`,
 );
@@ -26,6 +29,14 @@ const BEGIN = sql(
   'access_begin_key_change',
   'UPDATE trivet.access SET key_operation = $3, updated_at = now() WHERE tenant_id = $1 AND id = $2',
 );
+
+const POSTPONE = sql(
+  'access_postpone_rotation',
+  `UPDATE trivet.access SET rotate_at = ${ROTATE_AT}, updated_at = now() WHERE tenant_id = $1 AND id = $2`,
+);
+
+/** Nobody has what is to be changed: it has ended. Counted anew. */
+export const postponeRotation = (tx: Tx, { tenantId }: Place, { id }: AccessRow) => tx.query(POSTPONE, [tenantId, id]);
 
 /** Of an access that is locked. */
 export async function readKeys(tx: Tx, tenantId: string, accessId: string): Promise<KeyState> {
@@ -48,7 +59,7 @@ export async function beginRotation(
     resourceId: row.id,
     resourceName: row.name,
     after,
-    request: { resources, graceSeconds, lastsSeconds: row.desired.expiry?.afterSeconds },
+    request: { resources, graceSeconds },
   });
 }
 

@@ -6,7 +6,7 @@ import { sql } from '#platform/database/sql';
 import { isStorageError } from '#platform/errors';
 import { createLogger } from '#platform/logging/log';
 import { lockAccount } from '#storage/object/accesses/access-store';
-import { beginRetirement, beginRotation, readKeys } from '#storage/object/accesses/key-changes';
+import { beginRetirement, beginRotation, postponeRotation, readKeys } from '#storage/object/accesses/key-changes';
 
 const log = createLogger('accesses');
 
@@ -69,5 +69,6 @@ async function change(
   if (keys.operation !== null) return;
   // Before its key is changed again, the one before it goes: the store has room for two.
   if (keys.formerEnds || (keys.rotates && keys.formerUntil !== null)) await beginRetirement(tx, begin, place, row);
+  else if (keys.rotates && keys.ended) await postponeRotation(tx, place, row);
   else if (keys.rotates) await beginRotation(tx, begin, place, row, row.desired.rotation?.graceSeconds ?? 0);
 }

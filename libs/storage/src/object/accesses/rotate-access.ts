@@ -16,10 +16,11 @@ import {
 import { neverInForce, rightsOf } from '#storage/object/accesses/grant-access';
 import {
   isSigned,
-  moveEnd,
+  known,
   putNames,
   RENEW_AT,
   SIGN_UNDER,
+  SIGN_UNDER_NEXT,
   signedAnew,
   takeNames,
   withSignature,
@@ -36,8 +37,6 @@ import { untilInForce } from '#storage/object/rights/until-in-force';
 export interface RotateAccessRequest extends AccessRequest {
   /** So long the key that was is let in after Grant answers the next one. */
   graceSeconds: number;
-  /** What it opens ends by itself, so long after now. */
-  lastsSeconds?: number;
 }
 
 const KEEP_NEXT = sql(
@@ -69,7 +68,7 @@ const NOT_ROTATED = sql(
      DELETE FROM trivet.secret WHERE tenant_id = $1 AND owner_table = 'access' AND owner_id = $2 AND name = 'next'
    )
    UPDATE trivet.access
-      SET key_operation = NULL, stale = stale OR $4, updated_at = now(),
+      SET key_operation = NULL, stale = stale OR $4, renew_at = ${RENEW_AT}, updated_at = now(),
           rotate_at = CASE WHEN rotate_at <= now() THEN now() + interval '1 hour' ELSE rotate_at END
     WHERE tenant_id = $1 AND id = $2 AND key_operation = $3`,
 );
@@ -80,7 +79,7 @@ const NOT_ROTATED = sql(
  * heard of the new key, so whatever ends the operation before takes it away; afterwards nothing can fail any more.
  *
  * Where the store signs, both are names at the bucket (signatures.ts). With no grace the new one stands in place of the first, so
- * that it needs no room beside it.
+ * that it needs no room beside it. When they end is not changed: that is for who asks for the access again.
  */
 export const rotateAccess = defineOperation('access.rotate', {
   resourceKind: 'access',
@@ -88,14 +87,12 @@ export const rotateAccess = defineOperation('access.rotate', {
   slots: (id, request: RotateAccessRequest) => accessSlots(id, request),
   carriedOut: (needs: AccessNeeds): Handling<AccessAtBackend, RotateAccessRequest> => ({
     begin: async (tx, operation) => {
-      if (!failureOf(operation)) await moveEnd(tx, operation);
       const work = await readAccessOf(tx, needs.secrets, operation);
       if (failureOf(operation)) {
-        if (isSigned(work))
-          await tx.query(SIGN_UNDER, [...rowOf(operation), takeNames(work, [work.credentials, work.former])]);
+        if (isSigned(work)) await tx.query(SIGN_UNDER, [...rowOf(operation), takeNames(work, known(work))]);
       } else if (!work.credentials) throw notKept(work.name);
       else if (work.next?.signedAs)
-        await tx.query(SIGN_UNDER, [...rowOf(operation), takeNames(work, standing(operation, work))]);
+        await tx.query(signUnder(operation), [...rowOf(operation), takeNames(work, standing(operation, work))]);
       return work;
     },
     steps: [issueNext(needs), putBoth(needs), nextSigned(needs), letIn(needs)],
@@ -111,7 +108,7 @@ export const rotateAccess = defineOperation('access.rotate', {
     fail: (writer, operation) => writer.write(NOT_ROTATED, [...rowOf(operation), operation.id, false]),
     giveUp: {
       leaves:
-        'the key is the one that it was; the store may have another one beside it, which nobody has and the next Grant takes away',
+        'the key is the one that it was; a change without grace may have ended it already, until the next Grant. The store may have another one beside it, which nobody has and the next Grant takes away',
       write: (writer, operation) => writer.write(NOT_ROTATED, [...rowOf(operation), operation.id, true]),
     },
   }),
@@ -152,11 +149,14 @@ const putBoth = (needs: AccessNeeds): Step<AccessAtBackend, RotateAccessRequest>
     work.next = newCredentials(work.traits!);
     if (work.traits!.signs) {
       work.next = signedAnew(work.uid, work.next);
-      writer.write(SIGN_UNDER, [...rowOf(operation), takeNames(work, standing(operation, work))]);
+      writer.write(signUnder(operation), [...rowOf(operation), takeNames(work, standing(operation, work))]);
     }
     writer.write(KEEP_NEXT, [...rowOf(operation), sealedKey(needs.secrets, operation, work.next, 'next')]);
   },
 });
+
+const signUnder = ({ request }: LeasedOperation<RotateAccessRequest>) =>
+  request.graceSeconds > 0 ? SIGN_UNDER : SIGN_UNDER_NEXT;
 
 /** What opens the buckets from now on, the one that is to come first. */
 const standing = ({ request }: LeasedOperation<RotateAccessRequest>, { next, credentials }: AccessAtBackend) =>

@@ -12,6 +12,11 @@ import { type AccessRequest, putPolicies, rowOf } from '#storage/object/accesses
 import type { AccessCredentials } from '#storage/object/rights/credentials';
 import type { ObjectNeeds } from '#storage/shared/backend-directory';
 
+/** Nobody is told of the present key from now on, which these names do not let in: a Grant waits for what changes it. */
+export const SIGN_UNDER_NEXT = sql(
+  'access_sign_under_next',
+  'UPDATE trivet.access SET signed_as = $3, renew_at = now() WHERE tenant_id = $1 AND id = $2',
+);
 export const SIGN_UNDER = sql(
   'access_sign_under',
   'UPDATE trivet.access SET signed_as = $3 WHERE tenant_id = $1 AND id = $2',
@@ -23,10 +28,19 @@ const MOVE_END = sql(
     WHERE tenant_id = $1 AND id = $2`,
 );
 
-/** From then on a Grant makes it later: in the second half of its time. */
-export const RENEW_AT = "expires_at - (desired #>> '{expiry,afterSeconds}')::bigint * interval '0.5 second'";
+/** From then on a Grant makes it later: in the second half of its time, and at once where a worker of a release before has set none. */
+export const RENEW_AT = `CASE WHEN desired #>> '{expiry,afterSeconds}' IS NOT NULL
+       THEN coalesce(expires_at - (desired #>> '{expiry,afterSeconds}')::bigint * interval '0.5 second', now()) END`;
 
-export const isSigned = ({ credentials }: AccessAtBackend): boolean => credentials?.token !== undefined;
+/** Without a bucket there is no token, but a name from the first change on. */
+export const isSigned = ({ credentials }: AccessAtBackend): boolean =>
+  credentials?.token !== undefined || credentials?.signedAs !== undefined;
+
+/** What may open the buckets when no change is under way: a former one that has ended, or was to end at once, does not come back. */
+export const known = ({ credentials, former, formerHolds }: AccessAtBackend) => [
+  credentials,
+  formerHolds ? former : undefined,
+];
 
 /** The names of these keys, for the row; what was read of its policies says them, too. */
 export function takeNames(work: AccessAtBackend, keys: readonly (AccessCredentials | undefined)[]): string[] {
