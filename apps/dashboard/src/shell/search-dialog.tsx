@@ -25,7 +25,14 @@ const SETTLE_MS = 150;
 
 export function SearchDialog({ opened, onClose }: { opened: boolean; onClose: () => void }) {
   return (
-    <Modal opened={opened} onClose={onClose} title="Search" size="lg" closeButtonProps={{ 'aria-label': 'Close' }}>
+    <Modal
+      opened={opened}
+      onClose={onClose}
+      title="Search"
+      size="lg"
+      returnFocus={false}
+      closeButtonProps={{ 'aria-label': 'Close' }}
+    >
       <SearchBox onGo={onClose} />
     </Modal>
   );
