@@ -24,11 +24,15 @@ const KINDS: Readonly<Record<Kind, readonly [name: string, path: (item: Item) =>
 const SETTLE_MS = 150;
 
 export function SearchDialog({ opened, onClose }: { opened: boolean; onClose: () => void }) {
-  // Mantine notes where the focus was when it is opened, not when it begins open.
-  const [shown, show] = useState(false);
-  useEffect(() => show(opened), [opened]);
   return (
-    <Modal opened={shown} onClose={onClose} title="Search" size="lg" closeButtonProps={{ 'aria-label': 'Close' }}>
+    <Modal
+      opened={opened}
+      onClose={onClose}
+      title="Search"
+      size="lg"
+      returnFocus={false}
+      closeButtonProps={{ 'aria-label': 'Close' }}
+    >
       <SearchBox onGo={onClose} />
     </Modal>
   );

@@ -1,6 +1,6 @@
 import { Button, Modal, Text } from '@mantine/core';
 import { useDisclosure, useHotkeys } from '@mantine/hooks';
-import { lazy, Suspense, useState } from 'react';
+import { lazy, Suspense, useEffect, useRef, useState } from 'react';
 
 /** Loaded by who searches first. */
 const Dialog = lazy(() =>
@@ -24,12 +24,18 @@ function NotLoaded({ opened, onClose }: { opened: boolean; onClose: () => void }
 export function Search() {
   const [opened, { open, close }] = useDisclosure(false);
   const [wanted, want] = useState(false);
+  const from = useRef<Element>(null);
   const begin = (): void => {
     // Two dialogs would close by one Escape, and one might open beneath the other.
     if (document.querySelector('[role="dialog"]')) return;
+    from.current = document.activeElement;
     want(true);
     open();
   };
+  // A dialog that is there from its first moment knows of nothing before it.
+  useEffect(() => {
+    if (!opened && from.current instanceof HTMLElement) from.current.focus({ preventScroll: true });
+  }, [opened]);
   useHotkeys([['/', begin]]);
   useHotkeys([['mod+K', begin]], []);
   return (
