@@ -50,7 +50,7 @@ const KINDS: Readonly<Record<string, StoreKind>> = {
   },
   azure: {
     protocol: 'AZURE',
-    least: { creation: ['Create Container'], grant: ['Set Container ACL'] },
+    least: { creation: ['Create Container'], grant: ['Set Container ACL', 'one request as the holder'] },
     open: async () => {
       const { azurite } = parts();
       return azurite ? single(azurite.endpoint, url => ({ backend: 'azure', azureEndpoint: url })) : undefined;
