@@ -3,7 +3,7 @@ import { count, id, name, newName, pageOf, paging, reason, time } from '#admin/c
 import { route } from '#admin/contract/route';
 
 const tag = 'alerts';
-const severity = z.enum(['warning', 'error']);
+const severity = z.enum(['warning', 'error']).meta({ description: 'error: something does not work' });
 
 /** As docs/alerts.md lists them with their times. */
 export const ALERT_RULES = [
@@ -40,16 +40,16 @@ const rule = z.enum(ALERT_RULES).meta({ description: 'docs/alerts.md says what e
 export const delivery = z
   .object({
     id: id.meta({ description: 'The same at each try: `webhook-id`, and part of a mail’s Message-ID' }),
-    receiver: name,
-    event: z.enum(['opened', 'escalated', 'acknowledged', 'ended', 'test']),
+    receiver: name.meta({ description: 'Name of the receiver' }),
+    event: z.enum(['opened', 'escalated', 'acknowledged', 'ended', 'test']).meta({ description: 'What it was told' }),
     state: z.enum(['waiting', 'sent', 'given_up']).meta({
       description: 'waiting: it was not taken yet, and is tried again for three days; given_up: it was not taken',
     }),
-    attempts: count,
+    attempts: count.meta({ description: 'How often it was tried' }),
     error: z.string().nullable().meta({ description: 'Of the last try; null: it was taken, or not tried yet' }),
     createdAt: time,
     nextAt: time.nullable().meta({ description: 'When it is tried next, of one that waits' }),
-    sentAt: time.nullable(),
+    sentAt: time.nullable().meta({ description: 'When it was taken; null until then' }),
   })
   .meta({ id: 'AlertDelivery' });
 export type DeliveryReply = z.output<typeof delivery>;
@@ -60,7 +60,7 @@ export const alert = z
     rule,
     object: z.string().meta({ description: 'What it is about; one rule has one alert of it at a time' }),
     severity,
-    state: z.enum(['open', 'acknowledged', 'ended']),
+    state: z.enum(['open', 'acknowledged', 'ended']).meta({ description: 'acknowledged: somebody looks after it' }),
     what: z.string().meta({ description: 'What is wrong' }),
     means: z.string().meta({ description: 'What follows from it' }),
     todo: z.string().meta({ description: 'What to do' }),
@@ -68,10 +68,14 @@ export const alert = z
     since: time.meta({ description: 'When it was first seen' }),
     openedAt: time.meta({ description: 'When it had lasted as long as its rule asks for' }),
     acknowledged: z
-      .object({ at: time, by: z.string(), note: z.string().nullable() })
+      .object({
+        at: time,
+        by: z.string().meta({ description: 'Who said so' }),
+        note: z.string().nullable().meta({ description: 'For the others; null for none' }),
+      })
       .nullable()
       .meta({ description: 'Somebody looks after it; null: nobody said so' }),
-    endedAt: time.nullable(),
+    endedAt: time.nullable().meta({ description: 'When it was over; null until then' }),
     silenced: z.boolean().meta({ description: 'Nobody is told of it now' }),
   })
   .meta({ id: 'Alert' });
@@ -94,7 +98,7 @@ export const alertRoutes = {
     access: { scope: 'appliance', role: 'viewer' },
     query: z.strictObject({
       ...paging,
-      state: z.enum(['open', 'acknowledged', 'ended']).optional(),
+      state: z.enum(['open', 'acknowledged', 'ended']).optional().meta({ description: 'Only those' }),
       rule: rule.optional(),
       severity: severity.optional(),
     }),
@@ -122,7 +126,7 @@ export const alertRoutes = {
     summary: 'Say that you look after an alert: nobody else is told of it, but those who were are told that',
     access: { scope: 'appliance', role: 'operator' },
     params: ofAlert,
-    body: z.strictObject({ note: reason.optional() }),
+    body: z.strictObject({ note: reason.optional().meta({ description: 'For the others' }) }),
     status: 200,
     reply: alert,
     refusals: [409],
@@ -142,12 +146,12 @@ const mailAddress = z
     /^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/,
     'expected name@domain',
   )
-  .meta({ examples: ['storage@example.com'] });
-const password = z.string().min(1).max(1_000).meta({ format: 'password' });
+  .meta({ description: 'Address of mail', examples: ['storage@example.com'] });
+const password = z.string().min(1).max(1_000).meta({ format: 'password', description: 'Of that user' });
 
 export const target = z.discriminatedUnion('kind', [
   z.strictObject({
-    kind: z.literal('webhook'),
+    kind: z.literal('webhook').meta({ description: 'By a signed message' }),
     url: webAddress,
     secret: z
       .string()
@@ -157,32 +161,36 @@ export const target = z.discriminatedUnion('kind', [
       )
       .meta({ format: 'password', description: 'Signs each message, as Standard Webhooks has it' }),
   }),
-  z.strictObject({ kind: z.literal('slack'), url: webAddress.meta({ description: 'Of an incoming webhook' }) }),
   z.strictObject({
-    kind: z.literal('teams'),
+    kind: z.literal('slack').meta({ description: 'In a channel of Slack' }),
+    url: webAddress.meta({ description: 'Of an incoming webhook' }),
+  }),
+  z.strictObject({
+    kind: z.literal('teams').meta({ description: 'In a channel of Teams' }),
     url: webAddress.meta({ description: 'Of the workflow “Post to a channel when a webhook request is received”' }),
   }),
   z.strictObject({
-    kind: z.literal('pagerduty'),
+    kind: z.literal('pagerduty').meta({ description: 'By PagerDuty' }),
     routingKey: z
       .string()
       .regex(/^[A-Za-z0-9]{32}$/, 'expected 32 letters and digits')
       .meta({ format: 'password', description: 'Integration key of Events API v2' }),
-    region: z.enum(['us', 'eu']).default('us'),
+    region: z.enum(['us', 'eu']).default('us').meta({ description: 'Where the account is' }),
   }),
   z.strictObject({
-    kind: z.literal('smtp'),
+    kind: z.literal('smtp').meta({ description: 'By mail' }),
     host: z
       .string()
       .max(253)
-      .regex(/^[A-Za-z0-9](?:[A-Za-z0-9.:-]*[A-Za-z0-9])?$/, 'expected the name or address of a mail server'),
-    port: z.int().min(1).max(65_535).default(587),
+      .regex(/^[A-Za-z0-9](?:[A-Za-z0-9.:-]*[A-Za-z0-9])?$/, 'expected the name or address of a mail server')
+      .meta({ description: 'Name or address of the mail server' }),
+    port: z.int().min(1).max(65_535).default(587).meta({ description: 'Its port' }),
     security: z.enum(['starttls', 'tls', 'none']).default('starttls').meta({
       description: 'tls: from the first byte; starttls: after the greeting, and never without; none: never',
     }),
-    from: mailAddress,
-    to: z.array(mailAddress).min(1).max(20),
-    user: text(200).optional(),
+    from: mailAddress.meta({ description: 'Whose mail it is' }),
+    to: z.array(mailAddress).min(1).max(20).meta({ description: 'Who gets it' }),
+    user: text(200).optional().meta({ description: 'As whom it logs in at the server; absent: not at all' }),
     password: password.optional(),
   }),
 ]);
@@ -191,11 +199,11 @@ export type TargetBody = z.input<typeof target>;
 const receiverName = z
   .string()
   .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'expected 1 to 63 of a-z, 0-9 and -, a letter or digit first')
-  .meta({ examples: ['on-call'] });
+  .meta({ description: 'Name of the receiver', examples: ['on-call'] });
 const escalation = z
   .object({
     to: receiverName.meta({ description: 'Name of the receiver that is told' }),
-    afterMinutes: z.int().min(1).max(10_080),
+    afterMinutes: z.int().min(1).max(10_080).meta({ description: 'When so long nobody has acknowledged it' }),
   })
   .strict();
 
@@ -203,18 +211,21 @@ export const receiver = z
   .object({
     id,
     name: receiverName,
-    kind: z.enum(['webhook', 'slack', 'teams', 'pagerduty', 'smtp']),
+    kind: z.enum(['webhook', 'slack', 'teams', 'pagerduty', 'smtp']).meta({ description: 'By what it is told' }),
     address: z.string().meta({ description: 'Where it is, without what is secret of that' }),
     severity: severity.meta({ description: 'The least that it is told of' }),
-    enabled: z.boolean(),
+    enabled: z.boolean().meta({ description: 'false: it is told of nothing' }),
     onlyEscalated: z.boolean().meta({ description: 'It is told alone of what another receiver escalates to it' }),
     escalation: z
-      .object({ to: z.string(), afterMinutes: count })
+      .object({
+        to: z.string().meta({ description: 'Name of the receiver that is told' }),
+        afterMinutes: count.meta({ description: 'When so long nobody has acknowledged it' }),
+      })
       .nullable()
       .meta({ description: 'Who is told when nobody has acknowledged what it was told, and after how long' }),
     waiting: count.meta({ description: 'What it has not taken yet' }),
     error: z.string().nullable().meta({ description: 'Why it did not take the last one; null: it did' }),
-    lastSentAt: time.nullable(),
+    lastSentAt: time.nullable().meta({ description: 'When it took the last one; null: none yet' }),
     createdAt: time,
     updatedAt: time,
   })
@@ -225,8 +236,8 @@ const ofReceiver = z.strictObject({ receiver: name });
 const one = { receiver: '{receiver}' };
 const settings = {
   severity: severity.optional(),
-  enabled: z.boolean().optional(),
-  onlyEscalated: z.boolean().optional(),
+  enabled: z.boolean().optional().meta({ description: 'false: it is told of nothing' }),
+  onlyEscalated: z.boolean().optional().meta({ description: 'Told alone of what another receiver escalates to it' }),
   escalation: escalation.nullable().optional().meta({ description: 'null: to nobody' }),
 };
 const TARGET = { kind: 'pagerduty', routingKey: '0123456789abcdef0123456789abcdef', region: 'eu' } as const;
@@ -252,7 +263,11 @@ export const receiverRoutes = {
     summary: 'Have somebody told of alerts',
     description: 'It is told of what is open already, too. Where it is, is sealed and never shown again.',
     access: { scope: 'appliance', role: 'admin' },
-    body: z.strictObject({ name: receiverName, target, ...settings }),
+    body: z.strictObject({
+      name: receiverName,
+      target: target.meta({ description: 'Where it is; never read' }),
+      ...settings,
+    }),
     status: 201,
     reply: receiver,
     etag: 'gives',
@@ -280,7 +295,7 @@ export const receiverRoutes = {
     summary: 'Give a receiver another target or other settings; those that are not named stay',
     access: { scope: 'appliance', role: 'admin' },
     params: ofReceiver,
-    body: z.strictObject({ target: target.optional(), ...settings }),
+    body: z.strictObject({ target: target.optional().meta({ description: 'Where it is; never read' }), ...settings }),
     status: 200,
     reply: receiver,
     etag: 'needs',
@@ -320,8 +335,8 @@ export const silence = z
     rule: rule.nullable().meta({ description: 'null: any' }),
     object: z.string().nullable().meta({ description: 'null: any' }),
     until: time,
-    reason: z.string(),
-    by: z.string(),
+    reason: z.string().meta({ description: 'As it was given' }),
+    by: z.string().meta({ description: 'Who asked for it' }),
     createdAt: time,
   })
   .meta({ id: 'Silence' });
@@ -352,7 +367,7 @@ export const silenceRoutes = {
     body: z.strictObject({
       rule: rule.nullable().default(null),
       object: text(500).nullable().default(null).meta({ description: 'As the alert has it' }),
-      minutes: z.int().min(1).max(43_200),
+      minutes: z.int().min(1).max(43_200).meta({ description: 'How long' }),
       reason,
     }),
     status: 201,
