@@ -1,5 +1,4 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { AlertWatch } from '#alerts/alert-watch';
 import { ApplianceTenant } from '#alerts/appliance-tenant';
 import { evaluate } from '#alerts/evaluation';
 import { Findings } from '#alerts/findings/findings';
@@ -8,7 +7,6 @@ import { OuterAddresses } from '#platform/config/outer-addresses';
 import { uuidv7 } from '#platform/uuid';
 import { AdminHouse } from '#test/admin/admin-house';
 import { SIGNING_SECRET, signatureOf, WebhookReceiver } from '#test/alerts/webhook-receiver';
-import { until } from '#test/support/parts';
 
 /** From a state that Trivet knows to the people who are told; workers that do this by themselves are in delivery-killed.spec.ts. */
 let house: AdminHouse;
@@ -33,25 +31,17 @@ afterEach(async () => {
   await house.query("DELETE FROM trivet.secret WHERE owner_table = 'alert_receiver'");
 });
 
-const watch = () => house.app.get(AlertWatch).run(AbortSignal.timeout(20_000));
 const send = () => house.app.get(Sender).send(AbortSignal.timeout(20_000));
-/** Nobody is at any: the look begins to send what it wrote, and does not wait for that. */
-const settled = () =>
-  until('what was taken is settled', async () => {
-    const [row] = await house.query<{ none: boolean }>(
-      "SELECT NOT EXISTS (SELECT FROM trivet.alert_delivery WHERE state = 'waiting' AND taken_until > now()) AS none",
-    );
-    return row!.none;
-  });
+const looked = () => {
+  const { workers, names } = house.options;
+  return new Findings({ database: house.database, workers, names }).look([], 50);
+};
+/** As AlertWatch does, which does not wait until it is sent. */
+const watch = async () => evaluate(house.database, house.root.id, (await looked()).findings);
 /** One look, and what follows from it. */
 const look = async () => {
   await watch();
   await send();
-  await settled();
-};
-const looked = () => {
-  const { workers, names } = house.options;
-  return new Findings({ database: house.database, workers, names }).look([], 50);
 };
 const admin = () => house.root.admin;
 
@@ -98,7 +88,6 @@ describe('a state', () => {
     await told();
     const operation = await park();
     await look();
-    await until('it is told', () => receiver.received.length);
     const [first] = receiver.received;
     expect(first!.body).toMatchObject({
       event: 'opened',
@@ -216,12 +205,7 @@ describe('a receiver that is away', () => {
   it('is left alone by whoever finds that another process is at it, and taken over from one that died', async () => {
     await told();
     await park();
-    await watch();
-    await until('it was sent', () => receiver.received.length);
-    await until(
-      'it is known',
-      async () => (await house.query("SELECT FROM trivet.alert_delivery WHERE state = 'sent'"))[0],
-    );
+    await look();
     await house.query("UPDATE trivet.alert_delivery SET state = 'waiting', taken_until = now() + interval '1 minute'");
     await send();
     expect(receiver.received).toHaveLength(1);
@@ -381,7 +365,7 @@ describe('an address', () => {
     const appliance = new ApplianceTenant(database);
     const sender = new Sender({ database, secrets, appliance, outer: new OuterAddresses(), publicUrl: undefined });
     await park();
-    await evaluate(database, house.root.id, (await looked()).findings);
+    await watch();
     await sender.send(AbortSignal.timeout(20_000));
     expect(await house.query('SELECT state, error FROM trivet.alert_delivery')).toMatchObject([
       { state: 'waiting', error: expect.stringMatching(/^127.0.0.1 is an address .* TRIVET_ALERT_NETWORKS/) },
