@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { CommandLine } from './commands/command-line.js';
+import { describeAlerts } from './commands/describe-alerts.js';
 import { describeAnswers } from './commands/describe-answers.js';
 import { describeBackends } from './commands/describe-backends.js';
 import { describeOperations } from './commands/describe-operations.js';
@@ -18,6 +19,7 @@ describePurge(line);
 describeOperations(line);
 describeAnswers(line);
 describeStorageHosts(line);
+describeAlerts(line);
 
 it('no secret stood in an argument or in the environment of a command', () => {
   const all = [...line.seen].join('\n');

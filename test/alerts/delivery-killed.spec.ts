@@ -1,27 +1,26 @@
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { uuidv7 } from '#platform/uuid';
 import { AdminHouse } from '#test/admin/admin-house';
+import { MailServer } from '#test/alerts/mail-server';
 import { SIGNING_SECRET, signatureOf, WebhookReceiver } from '#test/alerts/webhook-receiver';
 import { until } from '#test/support/parts';
 
 /** Workers as they run in production find, write and send by themselves, and may be killed anywhere in it. */
 let house: AdminHouse;
 let receiver: WebhookReceiver | undefined;
+let mailServer: MailServer | undefined;
 beforeAll(async () => {
   house = await AdminHouse.create({ env: { TRIVET_ALERT_NETWORKS: '127.0.0.0/8' } });
 }, 60_000);
 afterEach(async () => {
   await receiver?.close();
+  await mailServer?.close();
 });
 afterAll(() => house?.close());
 
-async function told(): Promise<WebhookReceiver> {
-  const made = await WebhookReceiver.start();
-  const target = { kind: 'webhook', url: made.url, secret: SIGNING_SECRET };
-  const name = `hook-${made.port}`;
+async function told(name: string, target: object): Promise<void> {
   const reply = await house.call(house.root.admin, 'POST', '/receivers', { body: { name, target } });
   expect(reply.status, JSON.stringify(reply.body)).toBe(201);
-  return made;
 }
 
 const park = (name: string) =>
@@ -43,7 +42,11 @@ const park = (name: string) =>
 const BOUND_MS = 5_000;
 
 it('tells of a state within five seconds, and goes on after kill -9 where a receiver was away', async () => {
-  receiver = await told();
+  receiver = await WebhookReceiver.start();
+  mailServer = await MailServer.start();
+  await told('hook', { kind: 'webhook', url: receiver.url, secret: SIGNING_SECRET });
+  const mail = { host: '127.0.0.1', port: mailServer.port, security: 'none' };
+  await told('mail', { kind: 'smtp', ...mail, from: 'trivet@example.com', to: ['ann@example.com'] });
   const worker = await house.appliance.worker();
   await until('a worker looks after alerts', async () => {
     const rows = await house.query<{ name: string }>(
@@ -58,6 +61,9 @@ it('tells of a state within five seconds, and goes on after kill -9 where a rece
   );
   expect(first.at - began).toBeLessThan(BOUND_MS);
   expect(first.headers['webhook-signature']).toBe(signatureOf(first));
+
+  // By the library as it is in the program.
+  await until('a mail is there', () => mailServer!.mails.find(({ text }) => text.includes('photos cannot be read')));
 
   receiver.status = 503;
   await house.query("UPDATE trivet.operation SET error = jsonb_set(error, '{kind}', '\"unauthenticated\"')");

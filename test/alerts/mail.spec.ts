@@ -1,5 +1,4 @@
-import type { AddressInfo } from 'node:net';
-import { SMTPServer } from 'smtp-server';
+import type { SMTPServerOptions } from 'smtp-server';
 import { afterEach, describe, expect, it } from 'vitest';
 import { NotTaken } from '#alerts/deliver/post';
 import { sendMail } from '#alerts/deliver/send-mail';
@@ -7,40 +6,21 @@ import type { Message } from '#alerts/messages/content';
 import { mailOf } from '#alerts/messages/mail';
 import type { Target } from '#alerts/messages/target';
 import { OuterAddresses } from '#platform/config/outer-addresses';
+import { MailServer } from '#test/alerts/mail-server';
 
 /** Against a mail server of another making. */
-let server: SMTPServer | undefined;
-const mails: { from: string; to: string[]; text: string; user: string | undefined }[] = [];
+let server: MailServer | undefined;
 afterEach(async () => {
-  await new Promise<void>(done => (server ? server.close(() => done()) : done()));
+  await server?.close();
   server = undefined;
-  mails.length = 0;
 });
 
 /** @returns its port */
-async function serve(options: ConstructorParameters<typeof SMTPServer>[0] = {}): Promise<number> {
-  server = new SMTPServer({
-    authOptional: true,
-    disabledCommands: ['STARTTLS'],
-    logger: false,
-    onAuth: ({ username, password }, _, done) =>
-      password === 'right' ? done(null, { user: username }) : done(new Error('535 wrong password')),
-    onData: (stream, { envelope, user }, done) => {
-      const chunks: Buffer[] = [];
-      stream.on('data', chunk => chunks.push(chunk));
-      stream.on('end', () => {
-        const from = envelope.mailFrom ? envelope.mailFrom.address : '';
-        const to = envelope.rcptTo.map(({ address }) => address);
-        mails.push({ from, to, text: Buffer.concat(chunks).toString(), user });
-        done();
-      });
-    },
-    ...options,
-  });
-  server.on('error', () => {});
-  await new Promise<void>(done => server!.listen(0, '127.0.0.1', () => done()));
-  return (server.server.address() as AddressInfo).port;
+async function serve(options: SMTPServerOptions = {}): Promise<number> {
+  server = await MailServer.start(options);
+  return server.port;
 }
+const mails = () => server!.mails;
 
 const local = new OuterAddresses([{ address: '127.0.0.0', bits: 8 }]);
 const target = (port: number, more: Partial<Extract<Target, { kind: 'smtp' }>> = {}) =>
@@ -86,8 +66,8 @@ it('goes to all addresses, with the same id at each try', async () => {
   const port = await serve();
   await sendMail(local, target(port), mail());
   await sendMail(local, target(port), mail());
-  expect(mails).toHaveLength(2);
-  for (const { from, to, text } of mails) {
+  expect(mails()).toHaveLength(2);
+  for (const { from, to, text } of mails()) {
     expect(from).toBe('trivet@example.com');
     expect(to).toEqual(['ann@example.com', 'bob@example.com']);
     expect(headersOf(text)).toEqual(
@@ -109,7 +89,7 @@ it.each([
   `${'x'.repeat(500)}\r\n\r\nbody`,
 ])('has no header and no recipient of %j', async what => {
   await sendMail(local, target(await serve()), mail(what));
-  const [{ to, text }] = mails as [(typeof mails)[number]];
+  const { to, text } = mails()[0]!;
   expect(to).toEqual(['ann@example.com', 'bob@example.com']);
   const names = headersOf(text).map(line => line.split(':')[0]!.toLowerCase());
   expect(names).not.toContain('bcc');
@@ -130,7 +110,7 @@ describe('a server', () => {
     const port = await serve({ authOptional: false, allowInsecureAuth: true });
     const login = { user: 'trivet', password: 'right' };
     expect(await refused(port, login)).toBe('taken');
-    expect(mails[0]!.user).toBe('trivet');
+    expect(mails()[0]!.user).toBe('trivet');
     const wrong = await refused(port, { user: 'trivet', password: 'canary-of-password' });
     expect(wrong).toMatch(/^127.0.0.1: .*535/);
     expect(wrong).not.toContain('canary-of-password');
@@ -138,25 +118,25 @@ describe('a server', () => {
 
   it('without STARTTLS gets nothing when that was asked for', async () => {
     expect(await refused(await serve(), { security: 'starttls' })).toMatch(/^127.0.0.1: /);
-    expect(mails).toEqual([]);
+    expect(mails()).toEqual([]);
   });
 
   it('whose certificate nobody vouches for gets nothing', async () => {
     expect(await refused(await serve({ secure: true, disabledCommands: [] }), { security: 'tls' })).toMatch(
       /^127.0.0.1: /,
     );
-    expect(mails).toEqual([]);
+    expect(mails()).toEqual([]);
   });
 
   it('inside is refused before it is called', async () => {
     expect(await refused(await serve(), {}, new OuterAddresses())).toMatch(/TRIVET_ALERT_NETWORKS/);
     expect(await refused(await serve(), { host: 'localhost' }, new OuterAddresses())).toMatch(/localhost leads to/);
-    expect(mails).toEqual([]);
+    expect(mails()).toEqual([]);
   });
 
   it('that is away is said to be', async () => {
     const port = await serve();
-    await new Promise<void>(done => server!.close(() => done()));
+    await server!.close();
     server = undefined;
     expect(await refused(port)).toMatch(/^127.0.0.1: .*ECONNREFUSED/);
   });
