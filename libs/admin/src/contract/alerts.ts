@@ -3,7 +3,14 @@ import { count, id, name, newName, pageOf, paging, reason, time } from '#admin/c
 import { route } from '#admin/contract/route';
 
 const tag = 'alerts';
-const severity = z.enum(['warning', 'error']).meta({ description: 'error: something does not work' });
+const severity = z.enum(['warning', 'error']).meta({ description: 'error: somebody must act now; warning: soon' });
+const LEAST = { description: 'The least that it is told of' };
+const state = z
+  .enum(['open', 'acknowledged', 'ended'])
+  .meta({ description: 'acknowledged: somebody looks after it; ended: what it is about is over' });
+const ENABLED = { description: 'Whether it is told anything' };
+const ESCALATED = { description: 'It is told alone of what another receiver escalates to it' };
+const AFTER = { description: 'How long nobody may have acknowledged it' };
 
 /** As docs/alerts.md lists them with their times. */
 export const ALERT_RULES = [
@@ -40,8 +47,10 @@ const rule = z.enum(ALERT_RULES).meta({ description: 'docs/alerts.md says what e
 export const delivery = z
   .object({
     id: id.meta({ description: 'The same at each try: `webhook-id`, and part of a mail’s Message-ID' }),
-    receiver: name.meta({ description: 'Name of the receiver' }),
-    event: z.enum(['opened', 'escalated', 'acknowledged', 'ended', 'test']).meta({ description: 'What it was told' }),
+    receiver: name,
+    event: z
+      .enum(['opened', 'escalated', 'acknowledged', 'ended', 'test'])
+      .meta({ description: 'What it was told; escalated: nobody acknowledged it at another receiver' }),
     state: z.enum(['waiting', 'sent', 'given_up']).meta({
       description: 'waiting: it was not taken yet, and is tried again for three days; given_up: it was not taken',
     }),
@@ -49,7 +58,7 @@ export const delivery = z
     error: z.string().nullable().meta({ description: 'Of the last try; null: it was taken, or not tried yet' }),
     createdAt: time,
     nextAt: time.nullable().meta({ description: 'When it is tried next, of one that waits' }),
-    sentAt: time.nullable().meta({ description: 'When it was taken; null until then' }),
+    sentAt: time.nullable(),
   })
   .meta({ id: 'AlertDelivery' });
 export type DeliveryReply = z.output<typeof delivery>;
@@ -60,7 +69,7 @@ export const alert = z
     rule,
     object: z.string().meta({ description: 'What it is about; one rule has one alert of it at a time' }),
     severity,
-    state: z.enum(['open', 'acknowledged', 'ended']).meta({ description: 'acknowledged: somebody looks after it' }),
+    state,
     what: z.string().meta({ description: 'What is wrong' }),
     means: z.string().meta({ description: 'What follows from it' }),
     todo: z.string().meta({ description: 'What to do' }),
@@ -71,11 +80,11 @@ export const alert = z
       .object({
         at: time,
         by: z.string().meta({ description: 'Who said so' }),
-        note: z.string().nullable().meta({ description: 'For the others; null for none' }),
+        note: z.string().nullable().meta({ description: 'What they said; null: nothing' }),
       })
       .nullable()
       .meta({ description: 'Somebody looks after it; null: nobody said so' }),
-    endedAt: time.nullable().meta({ description: 'When it was over; null until then' }),
+    endedAt: time.nullable(),
     silenced: z.boolean().meta({ description: 'Nobody is told of it now' }),
   })
   .meta({ id: 'Alert' });
@@ -98,7 +107,7 @@ export const alertRoutes = {
     access: { scope: 'appliance', role: 'viewer' },
     query: z.strictObject({
       ...paging,
-      state: z.enum(['open', 'acknowledged', 'ended']).optional().meta({ description: 'Only those' }),
+      state: state.optional(),
       rule: rule.optional(),
       severity: severity.optional(),
     }),
@@ -126,7 +135,7 @@ export const alertRoutes = {
     summary: 'Say that you look after an alert: nobody else is told of it, but those who were are told that',
     access: { scope: 'appliance', role: 'operator' },
     params: ofAlert,
-    body: z.strictObject({ note: reason.optional().meta({ description: 'For the others' }) }),
+    body: z.strictObject({ note: reason.optional() }),
     status: 200,
     reply: alert,
     refusals: [409],
@@ -146,12 +155,12 @@ const mailAddress = z
     /^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/,
     'expected name@domain',
   )
-  .meta({ description: 'Address of mail', examples: ['storage@example.com'] });
-const password = z.string().min(1).max(1_000).meta({ format: 'password', description: 'Of that user' });
+  .meta({ examples: ['storage@example.com'] });
+const password = z.string().min(1).max(1_000).meta({ format: 'password', description: 'Of `user`' });
 
 export const target = z.discriminatedUnion('kind', [
   z.strictObject({
-    kind: z.literal('webhook').meta({ description: 'By a signed message' }),
+    kind: z.literal('webhook').meta({ description: 'Messages of our own form, signed' }),
     url: webAddress,
     secret: z
       .string()
@@ -162,15 +171,15 @@ export const target = z.discriminatedUnion('kind', [
       .meta({ format: 'password', description: 'Signs each message, as Standard Webhooks has it' }),
   }),
   z.strictObject({
-    kind: z.literal('slack').meta({ description: 'In a channel of Slack' }),
+    kind: z.literal('slack').meta({ description: 'A channel of Slack' }),
     url: webAddress.meta({ description: 'Of an incoming webhook' }),
   }),
   z.strictObject({
-    kind: z.literal('teams').meta({ description: 'In a channel of Teams' }),
+    kind: z.literal('teams').meta({ description: 'A channel of Microsoft Teams' }),
     url: webAddress.meta({ description: 'Of the workflow “Post to a channel when a webhook request is received”' }),
   }),
   z.strictObject({
-    kind: z.literal('pagerduty').meta({ description: 'By PagerDuty' }),
+    kind: z.literal('pagerduty').meta({ description: 'A service of PagerDuty' }),
     routingKey: z
       .string()
       .regex(/^[A-Za-z0-9]{32}$/, 'expected 32 letters and digits')
@@ -178,23 +187,24 @@ export const target = z.discriminatedUnion('kind', [
     region: z.enum(['us', 'eu']).default('us').meta({ description: 'Where the account is' }),
   }),
   z.strictObject({
-    kind: z.literal('smtp').meta({ description: 'By mail' }),
+    kind: z.literal('smtp').meta({ description: 'Mail' }),
     host: z
       .string()
       .max(253)
       .regex(/^[A-Za-z0-9](?:[A-Za-z0-9.:-]*[A-Za-z0-9])?$/, 'expected the name or address of a mail server')
       .meta({ description: 'Name or address of the mail server' }),
-    port: z.int().min(1).max(65_535).default(587).meta({ description: 'Its port' }),
+    port: z.int().min(1).max(65_535).default(587).meta({ description: 'Of the mail server' }),
     security: z.enum(['starttls', 'tls', 'none']).default('starttls').meta({
       description: 'tls: from the first byte; starttls: after the greeting, and never without; none: never',
     }),
-    from: mailAddress.meta({ description: 'Whose mail it is' }),
-    to: z.array(mailAddress).min(1).max(20).meta({ description: 'Who gets it' }),
-    user: text(200).optional().meta({ description: 'As whom it logs in at the server; absent: not at all' }),
+    from: mailAddress.meta({ description: 'Address of the sender' }),
+    to: z.array(mailAddress).min(1).max(20).meta({ description: 'Addresses that each mail goes to' }),
+    user: text(200).optional().meta({ description: 'Who logs in; absent: nobody' }),
     password: password.optional(),
   }),
 ]);
 export type TargetBody = z.input<typeof target>;
+const TARGET_IS = { description: 'Where it is, and the keys for that; sealed, and never shown again' };
 
 const receiverName = z
   .string()
@@ -203,7 +213,7 @@ const receiverName = z
 const escalation = z
   .object({
     to: receiverName.meta({ description: 'Name of the receiver that is told' }),
-    afterMinutes: z.int().min(1).max(10_080).meta({ description: 'When so long nobody has acknowledged it' }),
+    afterMinutes: z.int().min(1).max(10_080).meta(AFTER),
   })
   .strict();
 
@@ -211,21 +221,21 @@ export const receiver = z
   .object({
     id,
     name: receiverName,
-    kind: z.enum(['webhook', 'slack', 'teams', 'pagerduty', 'smtp']).meta({ description: 'By what it is told' }),
+    kind: z.enum(['webhook', 'slack', 'teams', 'pagerduty', 'smtp']).meta({ description: 'How it is told' }),
     address: z.string().meta({ description: 'Where it is, without what is secret of that' }),
-    severity: severity.meta({ description: 'The least that it is told of' }),
-    enabled: z.boolean().meta({ description: 'false: it is told of nothing' }),
-    onlyEscalated: z.boolean().meta({ description: 'It is told alone of what another receiver escalates to it' }),
+    severity: severity.meta(LEAST),
+    enabled: z.boolean().meta(ENABLED),
+    onlyEscalated: z.boolean().meta(ESCALATED),
     escalation: z
       .object({
         to: z.string().meta({ description: 'Name of the receiver that is told' }),
-        afterMinutes: count.meta({ description: 'When so long nobody has acknowledged it' }),
+        afterMinutes: count.meta(AFTER),
       })
       .nullable()
       .meta({ description: 'Who is told when nobody has acknowledged what it was told, and after how long' }),
     waiting: count.meta({ description: 'What it has not taken yet' }),
     error: z.string().nullable().meta({ description: 'Why it did not take the last one; null: it did' }),
-    lastSentAt: time.nullable().meta({ description: 'When it took the last one; null: none yet' }),
+    lastSentAt: time.nullable(),
     createdAt: time,
     updatedAt: time,
   })
@@ -235,9 +245,9 @@ export type ReceiverReply = z.output<typeof receiver>;
 const ofReceiver = z.strictObject({ receiver: name });
 const one = { receiver: '{receiver}' };
 const settings = {
-  severity: severity.optional(),
-  enabled: z.boolean().optional().meta({ description: 'false: it is told of nothing' }),
-  onlyEscalated: z.boolean().optional().meta({ description: 'Told alone of what another receiver escalates to it' }),
+  severity: severity.optional().meta(LEAST),
+  enabled: z.boolean().optional().meta(ENABLED),
+  onlyEscalated: z.boolean().optional().meta(ESCALATED),
   escalation: escalation.nullable().optional().meta({ description: 'null: to nobody' }),
 };
 const TARGET = { kind: 'pagerduty', routingKey: '0123456789abcdef0123456789abcdef', region: 'eu' } as const;
@@ -263,11 +273,7 @@ export const receiverRoutes = {
     summary: 'Have somebody told of alerts',
     description: 'It is told of what is open already, too. Where it is, is sealed and never shown again.',
     access: { scope: 'appliance', role: 'admin' },
-    body: z.strictObject({
-      name: receiverName,
-      target: target.meta({ description: 'Where it is; never read' }),
-      ...settings,
-    }),
+    body: z.strictObject({ name: receiverName, target: target.meta(TARGET_IS), ...settings }),
     status: 201,
     reply: receiver,
     etag: 'gives',
@@ -295,7 +301,7 @@ export const receiverRoutes = {
     summary: 'Give a receiver another target or other settings; those that are not named stay',
     access: { scope: 'appliance', role: 'admin' },
     params: ofReceiver,
-    body: z.strictObject({ target: target.optional().meta({ description: 'Where it is; never read' }), ...settings }),
+    body: z.strictObject({ target: target.optional().meta(TARGET_IS), ...settings }),
     status: 200,
     reply: receiver,
     etag: 'needs',
@@ -335,8 +341,8 @@ export const silence = z
     rule: rule.nullable().meta({ description: 'null: any' }),
     object: z.string().nullable().meta({ description: 'null: any' }),
     until: time,
-    reason: z.string().meta({ description: 'As it was given' }),
-    by: z.string().meta({ description: 'Who asked for it' }),
+    reason: z.string().meta({ description: 'Why' }),
+    by: z.string().meta({ description: 'Who made it' }),
     createdAt: time,
   })
   .meta({ id: 'Silence' });
@@ -367,7 +373,7 @@ export const silenceRoutes = {
     body: z.strictObject({
       rule: rule.nullable().default(null),
       object: text(500).nullable().default(null).meta({ description: 'As the alert has it' }),
-      minutes: z.int().min(1).max(43_200).meta({ description: 'How long' }),
+      minutes: z.int().min(1).max(43_200).meta({ description: 'How long it lasts' }),
       reason,
     }),
     status: 201,

@@ -1,5 +1,5 @@
 import { attentionFor, bySeverity, type Doors, type Finding, nameOf, type Seen } from '#alerts/findings/attention';
-import { ofStanding, readStanding } from '#alerts/findings/standing';
+import { ofStanding, readStanding, type Standing } from '#alerts/findings/standing';
 import { OperationLoad } from '#operations/administration/operation-load';
 import { slowCalls } from '#operations/administration/slow-calls';
 import { stuckCauses } from '#operations/administration/stuck-causes';
@@ -14,6 +14,9 @@ export interface FindingsParts {
   names: Names;
 }
 
+/** Quotas of all tenants and the like change slowly, and cost more than all else. */
+const STANDING_MS = 15_000;
+
 export interface Look extends Omit<Seen, 'appliance'> {
   findings: Finding[];
 }
@@ -21,6 +24,7 @@ export interface Look extends Omit<Seen, 'appliance'> {
 /** Looks at everything that may need a person: for the overview, and for those who are told. */
 export class Findings {
   private readonly load: OperationLoad;
+  private kept: { at: number; standing: Standing } | undefined;
 
   constructor(private readonly parts: FindingsParts) {
     this.load = new OperationLoad(parts.database);
@@ -41,7 +45,7 @@ export class Findings {
       directory.storageHosts(),
       directory.tasks(),
       directory.queues(),
-      tenantId === undefined ? readStanding(database) : undefined,
+      tenantId === undefined ? this.standing() : undefined,
     ]);
     const [tenants, backends] = await Promise.all([
       names.ofTenants([...stuck.causes, ...slow].map(cause => cause.tenantId)),
@@ -73,5 +77,14 @@ export class Findings {
     };
     const attention = attentionFor({ ...seen, appliance: tenantId === undefined });
     return { ...seen, findings: bySeverity([...attention, ...(standing ? ofStanding(standing) : [])]) };
+  }
+
+  private async standing(): Promise<Standing> {
+    const { kept } = this;
+    if (kept && performance.now() - kept.at < STANDING_MS) return kept.standing;
+    const at = performance.now();
+    const standing = await readStanding(this.parts.database);
+    this.kept = { at, standing };
+    return standing;
   }
 }

@@ -1,4 +1,4 @@
-import { addressIn, cut, detailsOf, type Message, oneLine, titleOf } from '#alerts/messages/content';
+import { addressIn, cut, detailsOf, type Message, titleOf } from '#alerts/messages/content';
 
 export interface Mail {
   /** One line, without control characters. */
@@ -19,7 +19,7 @@ export function mailOf(message: Message, domain: string): Mail {
   const address = addressIn(message);
   const { severity, event, rule, object, alert } = content;
   return {
-    subject: cut(oneLine(`[Trivet ${event === 'ended' ? 'ended' : severity}] ${titleOf(content)}`), SUBJECT),
+    subject: cut(`[Trivet ${event === 'ended' ? 'ended' : severity}] ${titleOf(content)}`, SUBJECT),
     text: [
       content.what,
       '',

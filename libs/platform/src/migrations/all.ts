@@ -61,12 +61,12 @@ import { SettledPasses1797210000410 } from '#platform/migrations/0077-settled-pa
 import { SessionsByCluster1797210000420 } from '#platform/migrations/0078-sessions-by-cluster';
 import { ChangedKeys1797210000421 } from '#platform/migrations/0079-changed-keys';
 import { KeysThatAreDue1797210000422 } from '#platform/migrations/0080-keys-that-are-due';
+import { Alerts1797210000430 } from '#platform/migrations/0081-alerts';
 import { ListsOfAllTenants1797210000801 } from '#platform/migrations/0086-lists-of-all-tenants';
 import { OrdersOfAllTenants1797210000802 } from '#platform/migrations/0087-orders-of-all-tenants';
 import { Search1797210000803 } from '#platform/migrations/0088-search';
 import { NamedSignatures1797210001001 } from '#platform/migrations/0089-named-signatures';
 import { RepeatedJoins1797210001200 } from '#platform/migrations/0090-repeated-joins';
-import { Alerts1797210000430 } from '#platform/migrations/0081-alerts';
 import type { Migration } from '#platform/migrations/locks';
 
 /** In their order. */
