@@ -16,6 +16,8 @@ export interface KilledStore<H extends ObjectBackendHarness> {
   appliance(store: H): ApplianceOptions;
   protocol: 'S3' | 'AZURE' | 'GCS';
   traits?: readonly string[];
+  /** Of a grant, beside its name and buckets; a key, when absent. */
+  authentication?: object;
   /** Calls that change something there, by kind; others change nothing, or are not made. */
   changes: Readonly<Record<string, readonly string[]>>;
   /** Writes with what was granted. */
@@ -74,7 +76,8 @@ export function describeStoreKills<H extends ObjectBackendHarness>(name: string,
       return outcome.reply;
     }
     const requests = (bucket: string) => {
-      const protocol = { protocol: { type: killed.protocol }, authentication_type: { type: 'KEY' } };
+      const authentication = killed.authentication ?? { authentication_type: { type: 'KEY' } };
+      const protocol = { protocol: { type: killed.protocol }, ...authentication };
       return {
         create: { name: bucket, protocols: [{ type: killed.protocol }], parameters: { deletePolicy: 'purge' } },
         grant: {

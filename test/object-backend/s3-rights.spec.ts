@@ -7,6 +7,7 @@ import {
   DeleteAccessKeyCommand,
   DeleteUserCommand,
   DeleteUserPolicyCommand,
+  ListRolesCommand,
   PutUserPolicyCommand,
 } from '@aws-sdk/client-iam';
 import { ListBucketsCommand } from '@aws-sdk/client-s3';
@@ -24,17 +25,17 @@ describe.skipIf(!parts)('rights of Trivet’s own at S3 and IAM', () => {
   const UserName = `trivet-own-${randomUUID().slice(0, 8)}`;
   let store: S3Harness;
   let backend: ObjectBackend;
-  let accessKeyId: string;
+  let own: { accessKeyId: string; secretAccessKey: string };
   beforeAll(async () => {
     store = await openS3Harness(parts!);
     await store.iam.send(new CreateUserCommand({ UserName }));
     const { AccessKey } = await store.iam.send(new CreateAccessKeyCommand({ UserName }));
-    accessKeyId = AccessKey!.AccessKeyId!;
-    backend = store.open('limited', {}, { accessKeyId, secretAccessKey: AccessKey!.SecretAccessKey! });
+    own = { accessKeyId: AccessKey!.AccessKeyId!, secretAccessKey: AccessKey!.SecretAccessKey! };
+    backend = store.open('limited', {}, own);
   });
   afterAll(async () => {
     backend?.close();
-    await store?.iam.send(new DeleteAccessKeyCommand({ UserName, AccessKeyId: accessKeyId }));
+    await store?.iam.send(new DeleteAccessKeyCommand({ UserName, AccessKeyId: own.accessKeyId }));
     await store?.iam.send(new DeleteUserPolicyCommand({ UserName, PolicyName: 'own' }));
     await store?.iam.send(new DeleteUserCommand({ UserName }));
     await store?.close();
@@ -103,6 +104,24 @@ describe.skipIf(!parts)('rights of Trivet’s own at S3 and IAM', () => {
     await may(allow(['s3:*', 'iam:*']));
     await backend.tryRights(soon());
     expect(await left()).toEqual([]);
+  });
+
+  it('are tried at a role, too, where service accounts come in', async () => {
+    const oidcProvider = 'arn:aws:iam::123456789012:oidc-provider/oidc.example.net/id/1';
+    const withRoles = store.open('roles', { oidcProvider }, own);
+    await may(allow(['s3:*', 'iam:*']));
+    expect((await withRoles.tryRights(soon())).at(-1)).toEqual({
+      name: 'rights at IAM for roles',
+      ok: true,
+      detail: 'all 8 rights that are needed at IAM for roles',
+    });
+    await may(allow(['s3:*', 'iam:*']), deny(['iam:PutRolePolicy', 'iam:UpdateAssumeRolePolicy']));
+    expect((await withRoles.tryRights(soon())).at(-1)!.detail).toBe(
+      'Trivet lacks at IAM for roles: iam:UpdateAssumeRolePolicy, iam:PutRolePolicy',
+    );
+    const { Roles = [] } = await store.iam.send(new ListRolesCommand({ PathPrefix: '/trivet/' }));
+    expect(Roles.filter(({ RoleName = '' }) => PROBE.test(RoleName))).toEqual([]);
+    withRoles.close();
   });
 
   it('are named where an operation meets that one is missing', async () => {

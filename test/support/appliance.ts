@@ -190,7 +190,7 @@ export class TestAppliance {
       ...withFakes(backendsOf(config), { object: fakeFile, block: block?.fakeFile }),
       ...(options.backend.startsWith('fake-') ? [anotherFake(options.backend, fakeFile)] : []),
       ...(options.backend === 'azure' ? [azureBackend(options.azureEndpoint)] : []),
-      ...(options.backend === 's3' ? [s3Backend(options.s3Endpoint)] : []),
+      ...(options.backend === 's3' && !options.store ? [s3Backend(options.s3Endpoint)] : []),
       ...(options.store ? [{ name: options.backend, kind: options.backend, ...options.store }] : []),
     ]);
     const fake = options.backend.startsWith('fake') ? new FakeControl(fakeFile) : undefined;

@@ -253,9 +253,20 @@ export interface Principal extends PrincipalRef {
   token?: string;
   /** For people who look at the store's own list of users. */
   displayName: string;
+  /** It has no key: who is this account of a cluster is it. Its uid begins with `KEYLESS`. */
+  trusts?: ServiceAccount;
   /** Keys that open the same for now: the one before it, or the one after it. One store has room for one of them. */
   beside?: readonly IssuedKey[];
 }
+
+/** Of Kubernetes. */
+export interface ServiceAccount {
+  namespace: string;
+  name: string;
+}
+
+/** What the uids of principals without a key begin with, so that whoever has one alone can tell. */
+export const KEYLESS = 'trivet-sa-';
 
 /** How a client reaches a bucket; goes into credentials. */
 export interface ObjectAccessPoint {
@@ -266,6 +277,8 @@ export interface ObjectAccessPoint {
   storageAccount?: string;
   /** Of Google alone. */
   project?: string;
+  /** Workloads may come in as service accounts of their cluster (`Principal.trusts`). */
+  serviceAccounts?: boolean;
 }
 
 /**

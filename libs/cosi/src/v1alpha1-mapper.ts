@@ -1,6 +1,12 @@
-import type { AccessMode, ObjectProtocol } from '#backends/object-backend';
+import type { AccessMode, ObjectProtocol, ServiceAccount } from '#backends/object-backend';
 import { EXPIRES_AFTER, expiryOf, field, LIFE_PARAMETERS, ROTATE_AFTER, rotationOf } from '#cosi/life-parameters';
 import { checkId, checkMap, checkName } from '#cosi/request-checks';
+import {
+  refuseServiceAccount,
+  SERVICE_ACCOUNT_NAME,
+  SERVICE_ACCOUNT_NAMESPACE,
+  serviceAccountOf,
+} from '#cosi/service-accounts';
 import {
   AUTHENTICATION_NUMBERS,
   type CreateBucketReply,
@@ -27,6 +33,7 @@ const ACCESS_MODES = new Map<string, AccessMode>([
 const ACCESS_MODE_PARAMETER = 'accessMode';
 const GRANT_FIELDS: GrantRequest['fields'] = {
   protocol: 'the protocol, which is that of the endpoint',
+  authentication: `authentication_type or ${field(SERVICE_ACCOUNT_NAME)}`,
   buckets: 'bucket_id',
   modes: field(ACCESS_MODE_PARAMETER),
   rotation: field(ROTATE_AFTER),
@@ -49,14 +56,15 @@ export function toDeletedBucketId(request: DeleteBucketRequest): string {
 export function toGrantRequest(request: GrantBucketAccessRequest, endpoint: Endpoint): GrantRequest {
   checkId('bucket_id', request.bucketId);
   checkName('name', request.name);
-  checkAuthentication(request.authenticationType);
   checkMap('parameters', request.parameters);
+  const serviceAccount = authentication(request, endpoint);
   return {
     name: request.name,
     protocol: protocolOf(endpoint),
     buckets: [{ bucketId: request.bucketId, mode: accessMode(request.parameters) }],
     rotation: rotationOf(request.parameters),
     expiry: expiryOf(request.parameters),
+    serviceAccount,
     fields: GRANT_FIELDS,
   };
 }
@@ -66,12 +74,23 @@ function protocolOf({ protocols: [first] }: Endpoint): ObjectProtocol {
   return first;
 }
 
-function checkAuthentication(number: number): void {
+/** Undefined: by a key. */
+function authentication(
+  { authenticationType: number, parameters }: GrantBucketAccessRequest,
+  endpoint: Endpoint,
+): ServiceAccount | undefined {
   switch (number) {
     case AUTHENTICATION_NUMBERS.Key:
-      return;
-    case AUTHENTICATION_NUMBERS.IAM:
-      throw invalid('authentication_type', 'IAM is not supported by this backend, use Key');
+      refuseServiceAccount(parameters);
+      return undefined;
+    case AUTHENTICATION_NUMBERS.IAM: {
+      if (!endpoint.accessPoint.serviceAccounts)
+        throw invalid('authentication_type', 'IAM is not supported by this backend, use Key');
+      const name = parameters[SERVICE_ACCOUNT_NAME];
+      if (name === undefined)
+        throw invalid(field(SERVICE_ACCOUNT_NAME), 'required: sidecars of v1alpha1 do not send the name');
+      return serviceAccountOf(name, field(SERVICE_ACCOUNT_NAME), parameters);
+    }
     case 0:
       // The stock sidecar sends what it does not know by its exact constant as unknown, KEY of old examples too.
       throw invalid(
@@ -84,7 +103,7 @@ function checkAuthentication(number: number): void {
 }
 
 function accessMode(parameters: Readonly<Record<string, string>>): AccessMode {
-  const known = [ACCESS_MODE_PARAMETER, ...LIFE_PARAMETERS];
+  const known = [ACCESS_MODE_PARAMETER, ...LIFE_PARAMETERS, SERVICE_ACCOUNT_NAME, SERVICE_ACCOUNT_NAMESPACE];
   const unknown = Object.keys(parameters).find(key => !known.includes(key));
   if (unknown !== undefined) throw invalid(field(unknown), `unknown parameter, known: ${known.join(', ')}`);
   const value = parameters[ACCESS_MODE_PARAMETER];

@@ -1,4 +1,4 @@
-import type { ObjectAccessPoint, ObjectProtocol } from '#backends/object-backend';
+import type { ObjectAccessPoint, ObjectProtocol, ServiceAccount } from '#backends/object-backend';
 import { decodeAccessModes } from '#cosi/access-modes';
 import { EXPIRES_AFTER, expiryOf, field, LIFE_PARAMETERS, ROTATE_AFTER, rotationOf } from '#cosi/life-parameters';
 import { checkProtocolNumber, decodeProtocol, decodeProtocols, encodeProtocols } from '#cosi/protocols';
@@ -12,6 +12,7 @@ import {
   MAX_BUCKETS,
   MAX_NAME,
 } from '#cosi/request-checks';
+import { refuseServiceAccount, SERVICE_ACCOUNT_NAMESPACE, serviceAccountOf } from '#cosi/service-accounts';
 import {
   ADDRESSING_NUMBERS,
   AUTHENTICATION_NUMBERS,
@@ -70,17 +71,18 @@ export function toDeletedBucketId(request: DeleteBucketRequest): string {
 export function toGrantRequest(request: GrantBucketAccessRequest, endpoint: Endpoint): GrantRequest {
   checkName('account_name', request.accountName);
   const protocol = decodeProtocol('protocol', request.protocol, endpoint);
-  checkAuthentication(request);
   checkMap('parameters', request.parameters);
-  const unknown = Object.keys(request.parameters).find(key => !LIFE_PARAMETERS.includes(key));
-  if (unknown !== undefined)
-    throw invalid(field(unknown), `unknown parameter, an access has ${LIFE_PARAMETERS.join(', ')}`);
+  const known = [...LIFE_PARAMETERS, SERVICE_ACCOUNT_NAMESPACE];
+  const unknown = Object.keys(request.parameters).find(key => !known.includes(key));
+  if (unknown !== undefined) throw invalid(field(unknown), `unknown parameter, an access has ${known.join(', ')}`);
+  const serviceAccount = authentication(request, endpoint);
   return {
     name: request.accountName,
     protocol,
     buckets: accessedBuckets(request, endpoint),
     rotation: rotationOf(request.parameters),
     expiry: expiryOf(request.parameters),
+    serviceAccount,
     fields: GRANT_FIELDS,
   };
 }
@@ -88,22 +90,31 @@ export function toGrantRequest(request: GrantBucketAccessRequest, endpoint: Endp
 /** The mode's own field has another name in each revision. */
 export const GRANT_FIELDS: GrantRequest['fields'] = {
   protocol: 'protocol',
+  authentication: 'service_account_name',
   buckets: 'buckets',
   modes: 'buckets',
   rotation: field(ROTATE_AFTER),
   expiry: field(EXPIRES_AFTER),
 };
 
-function checkAuthentication({ authenticationType, serviceAccountName }: GrantBucketAccessRequest): void {
+/** Undefined: by a key. */
+function authentication(
+  { authenticationType, serviceAccountName, parameters }: GrantBucketAccessRequest,
+  endpoint: Endpoint,
+): ServiceAccount | undefined {
   const number = authenticationType?.type ?? 0;
   checkSize('service_account_name', serviceAccountName, MAX_NAME);
   switch (number) {
     case AUTHENTICATION_NUMBERS.key:
-      if (serviceAccountName === '') return;
-      throw invalid('service_account_name', 'must be empty with authentication type KEY');
+      if (serviceAccountName !== '')
+        throw invalid('service_account_name', 'must be empty with authentication type KEY');
+      refuseServiceAccount(parameters);
+      return undefined;
     case AUTHENTICATION_NUMBERS.service_account:
       if (serviceAccountName === '') throw invalid('service_account_name', 'required with SERVICE_ACCOUNT');
-      throw invalid('authentication_type', 'SERVICE_ACCOUNT is not supported by this backend, use KEY');
+      if (!endpoint.accessPoint.serviceAccounts)
+        throw invalid('authentication_type', 'SERVICE_ACCOUNT is not supported by this backend, use KEY');
+      return serviceAccountOf(serviceAccountName, 'service_account_name', parameters);
     case 0:
       throw invalid('authentication_type', 'required, must not be UNKNOWN');
     default:
@@ -162,7 +173,7 @@ export function toGrantReply(view: AccessView, protocol: ObjectProtocol): GrantB
   };
 }
 
-/** One key of an access to GCS opens it by either protocol. */
+/** One key of an access to GCS opens it by either protocol. What is empty is as good as absent on the wire, and its protocol is not. */
 function credentialsOf(
   { credentials: { accessKeyId, secretAccessKey, token, expiresAt = '' } }: AccessView,
   protocol: ObjectProtocol,

@@ -51,6 +51,19 @@ export const s3Config = z
         description: 'ARN of the policy that bounds each of these users',
         examples: ['arn:aws:iam::123456789012:policy/trivet-boundary'],
       }),
+    oidcProvider: z
+      .string()
+      .regex(/^arn:[\w-]+:iam::\d{12}:oidc-provider\/[\w.:/-]+$/, 'expected the ARN of a provider of identities in IAM')
+      .optional()
+      .meta({
+        title: 'Identity provider',
+        description: 'ARN of the cluster’s, in IAM: workloads come in by their service accounts, without a key',
+        examples: ['arn:aws:iam::123456789012:oidc-provider/oidc.eks.eu-central-1.amazonaws.com/id/EXAMPLE'],
+      }),
+    oidcAudience: z.string().min(1).max(255).default('sts.amazonaws.com').meta({
+      title: 'Audience',
+      description: 'That the tokens of these service accounts are for',
+    }),
     roleArn: role('role')
       .optional()
       .meta({

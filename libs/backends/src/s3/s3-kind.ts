@@ -30,6 +30,7 @@ export const s3Kind: ObjectBackendKind<S3Config> = {
     endpoint: config.publicEndpoint ?? placesOf(config).s3,
     region: config.region,
     addressing: config.addressing,
+    serviceAccounts: config.oidcProvider !== undefined,
   }),
   registration: {
     config: s3Config,

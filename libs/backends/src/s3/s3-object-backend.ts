@@ -2,7 +2,7 @@
  * S3 with the IAM API behind the object port (ADR 55).
  *
  * Buckets are made by whoever Trivet is in the account, and known by their tags. An access is an IAM user with one key, which IAM
- * makes and shows once, and its rights are inline policies of that user. So they do not end with a bucket, and are taken away
+ * makes and shows once, or a role that a service account of a cluster assumes, and its rights are inline policies of that. So they do not end with a bucket, and are taken away
  * when it goes. IAM answers a change before all of S3 goes by it, so grant and revocation ask as the holder until it does.
  */
 import {
@@ -32,6 +32,7 @@ import { APPLIANCE_TAG, applianceTag, INCARNATION_TAG } from '#backends/s3/bucke
 import { errorCode, httpStatus } from '#backends/s3/errors';
 import { HttpTransport } from '#backends/s3/http-transport';
 import { Iam } from '#backends/s3/iam';
+import { holdsRole, putRole, removeRole } from '#backends/s3/iam-roles';
 import { holdsKey, issueKey, putUser, removeKeys, removeUser } from '#backends/s3/iam-users';
 import { isInForce } from '#backends/s3/in-force';
 import { estranged, missing, notThisOne, readTags } from '#backends/s3/ownership';
@@ -41,7 +42,7 @@ import { tryRights } from '#backends/s3/s3-rights';
 import { S3User } from '#backends/s3/s3-user';
 import { S3_WORDS } from '#backends/s3/s3-words';
 import { StoreCalls } from '#backends/s3/store-calls';
-import { dropRights, partedRights, saysRights, writeRights } from '#backends/s3/user-rights';
+import { dropRights, isRole, partedRights, saysRights, writeRights } from '#backends/s3/user-rights';
 import { StorageError } from '#platform/errors';
 import type { LeaseSignal } from '#platform/lease-signal';
 
@@ -163,13 +164,19 @@ export class S3ObjectBackend implements ObjectBackend {
   }
 
   putPrincipal(principal: Principal, signal: LeaseSignal): Promise<void> {
-    return this.#calls.onPrincipal('make', principal.uid, signal, () =>
-      putUser(this.#iam, this.config, this.#appliance, principal, signal),
+    const { uid, trusts } = principal;
+    return this.#calls.onPrincipal('make', uid, signal, () =>
+      trusts
+        ? putRole(this.#iam, this.config, this.#appliance, { uid, trusts }, signal)
+        : putUser(this.#iam, this.config, this.#appliance, principal, signal),
     );
   }
 
   holdsPrincipal(principal: Principal, signal: AbortSignal): Promise<boolean> {
-    return this.#calls.onPrincipal('inspect', principal.uid, signal, () => holdsKey(this.#iam, principal, signal));
+    const { uid, trusts } = principal;
+    return this.#calls.onPrincipal('inspect', uid, signal, () =>
+      trusts ? holdsRole(this.#iam, this.config, { uid, trusts }, signal) : holdsKey(this.#iam, principal, signal),
+    );
   }
 
   issueKey(uid: string, signal: LeaseSignal, staying?: string): Promise<IssuedKey> {
@@ -182,11 +189,15 @@ export class S3ObjectBackend implements ObjectBackend {
   }
 
   removeKey({ uid }: PrincipalRef, signal: LeaseSignal): Promise<void> {
-    return this.#calls.onPrincipal('remove the key of', uid, signal, () => removeKeys(this.#iam, uid, signal));
+    return this.#calls.onPrincipal('remove the key of', uid, signal, async () => {
+      if (!isRole(uid)) await removeKeys(this.#iam, uid, signal);
+    });
   }
 
   removePrincipal(uid: string, signal: LeaseSignal): Promise<void> {
-    return this.#calls.onPrincipal('remove', uid, signal, () => removeUser(this.#iam, uid, signal));
+    return this.#calls.onPrincipal('remove', uid, signal, () =>
+      isRole(uid) ? removeRole(this.#iam, uid, signal) : removeUser(this.#iam, uid, signal),
+    );
   }
 
   putGrants(

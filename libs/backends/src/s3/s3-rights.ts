@@ -26,6 +26,7 @@ import { APPLIANCE_TAG } from '#backends/s3/bucket-tags';
 import { checksOf } from '#backends/s3/connection-test';
 import { errorCode, httpStatus } from '#backends/s3/errors';
 import type { Iam } from '#backends/s3/iam';
+import { trustDocument } from '#backends/s3/iam-roles';
 import { lacking, saidOf } from '#backends/s3/needed-rights';
 import { placesOf, type S3Config } from '#backends/s3/s3-config';
 import type { S3User } from '#backends/s3/s3-user';
@@ -63,6 +64,13 @@ export async function tryRights(store: TriedStore, signal: LeaseSignal): Promise
     await check('rights at IAM', `try the rights at user ${name}`, places.iam, () =>
       allowed('at IAM', atUser(store, name, signal)),
     ),
+    ...(store.config.oidcProvider === undefined
+      ? []
+      : [
+          await check('rights at IAM for roles', `try the rights at role ${name}`, places.iam, () =>
+            allowed('at IAM for roles', atRole(store, name, signal)),
+          ),
+        ]),
   ];
 }
 
@@ -153,6 +161,43 @@ function atBucket({ admin, appliance, location }: TriedStore, Bucket: string, si
         await admin.change(new DeleteBucketCommand({ Bucket }), signal);
       },
     },
+  ];
+}
+
+function atRole({ iam, appliance, config }: TriedStore, RoleName: string, signal: LeaseSignal): Try[] {
+  const library = iamLibrary();
+  const { userPath: Path, permissionsBoundary: PermissionsBoundary } = config;
+  const trust = trustDocument(config, { namespace: 'trivet-probe', name: 'trivet-probe' })!;
+  const Tags = [{ Key: APPLIANCE_TAG, Value: appliance }];
+  const policy = { RoleName, PolicyName: 'trivet-probe' };
+  const role = { RoleName, Path, PermissionsBoundary, Tags, AssumeRolePolicyDocument: trust };
+  const change = (command: object) => () => iam.change(command as never, signal);
+  const read = (command: object) => () => iam.read(command as never, signal);
+  return [
+    { right: 'iam:CreateRole', request: change(new library.CreateRoleCommand(role)) },
+    { right: 'iam:GetRole', request: read(new library.GetRoleCommand({ RoleName })) },
+    {
+      right: 'iam:UpdateAssumeRolePolicy',
+      request: change(new library.UpdateAssumeRolePolicyCommand({ RoleName, PolicyDocument: trust })),
+    },
+    ...(PermissionsBoundary === undefined
+      ? []
+      : [
+          {
+            right: 'iam:PutRolePermissionsBoundary',
+            request: change(new library.PutRolePermissionsBoundaryCommand({ RoleName, PermissionsBoundary })),
+          },
+        ]),
+    {
+      right: 'iam:PutRolePolicy',
+      request: change(
+        new library.PutRolePolicyCommand({ ...policy, PolicyDocument: rightsDocument(RoleName, 'revoked') }),
+      ),
+    },
+    { right: 'iam:GetRolePolicy', request: read(new library.GetRolePolicyCommand(policy)) },
+    { right: 'iam:ListRolePolicies', request: read(new library.ListRolePoliciesCommand({ RoleName })) },
+    { right: 'iam:DeleteRolePolicy', request: change(new library.DeleteRolePolicyCommand(policy)) },
+    { right: 'iam:DeleteRole', request: change(new library.DeleteRoleCommand({ RoleName })) },
   ];
 }
 

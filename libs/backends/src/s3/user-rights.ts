@@ -4,14 +4,18 @@
  * wrote, and a bucket's own policy may allow more. So each mode denies what it forbids, by patterns that take little of IAM's
  * 2,048 characters (invariant O2).
  */
-import type { Grant, GrantTarget, Right } from '#backends/object-backend';
+import { type Grant, type GrantTarget, KEYLESS, type Right } from '#backends/object-backend';
 import { iamLibrary } from '#backends/s3/aws-sdk';
 import { ALLOWED } from '#backends/s3/bucket-policy';
 import { errorCode } from '#backends/s3/errors';
 import type { Iam } from '#backends/s3/iam';
+import { sameDocument } from '#backends/s3/policy-document';
 import type { LeaseSignal } from '#platform/lease-signal';
 
 type Mode = Grant['mode'];
+
+/** Roles have policies as users have, by requests of their own. */
+export const isRole = (uid: string): boolean => uid.startsWith(KEYLESS);
 
 /** Of all inline policies of a user together; spaces do not count. */
 export const MAX_RIGHTS_BYTES = 2_048;
@@ -55,16 +59,19 @@ export async function writeRights(
   { uid, mode }: Grant,
   signal: LeaseSignal,
 ): Promise<void> {
-  const { PutUserPolicyCommand } = iamLibrary();
+  const { PutUserPolicyCommand, PutRolePolicyCommand } = iamLibrary();
   if (await saysRights(iam, bucket, { uid, mode }, signal)) return;
-  const PolicyDocument = rightsDocument(bucket.name, mode);
-  await iam.change(new PutUserPolicyCommand({ UserName: uid, PolicyName: nameOf(bucket), PolicyDocument }), signal);
+  const policy = { PolicyName: nameOf(bucket), PolicyDocument: rightsDocument(bucket.name, mode) };
+  if (isRole(uid)) await iam.change(new PutRolePolicyCommand({ RoleName: uid, ...policy }), signal);
+  else await iam.change(new PutUserPolicyCommand({ UserName: uid, ...policy }), signal);
 }
 
 export async function dropRights(iam: Iam, bucket: GrantTarget, uid: string, signal: LeaseSignal): Promise<void> {
-  const { DeleteUserPolicyCommand } = iamLibrary();
+  const { DeleteUserPolicyCommand, DeleteRolePolicyCommand } = iamLibrary();
+  const PolicyName = nameOf(bucket);
   try {
-    await iam.change(new DeleteUserPolicyCommand({ UserName: uid, PolicyName: nameOf(bucket) }), signal);
+    if (isRole(uid)) await iam.change(new DeleteRolePolicyCommand({ RoleName: uid, PolicyName }), signal);
+    else await iam.change(new DeleteUserPolicyCommand({ UserName: uid, PolicyName }), signal);
   } catch (error) {
     if (errorCode(error) !== 'NoSuchEntity') throw error;
   }
@@ -77,23 +84,15 @@ export async function saysRights(
   { uid, mode }: { uid: string; mode: Mode | undefined },
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { GetUserPolicyCommand } = iamLibrary();
+  const { GetUserPolicyCommand, GetRolePolicyCommand } = iamLibrary();
+  const PolicyName = nameOf(bucket);
   try {
-    const query = { UserName: uid, PolicyName: nameOf(bucket) };
-    const { PolicyDocument = '' } = await iam.read(new GetUserPolicyCommand(query), signal);
-    return mode !== undefined && same(PolicyDocument, rightsDocument(bucket.name, mode));
+    const { PolicyDocument = '' } = isRole(uid)
+      ? await iam.read(new GetRolePolicyCommand({ RoleName: uid, PolicyName }), signal)
+      : await iam.read(new GetUserPolicyCommand({ UserName: uid, PolicyName }), signal);
+    return mode !== undefined && sameDocument(PolicyDocument, rightsDocument(bucket.name, mode));
   } catch (error) {
     if (errorCode(error) === 'NoSuchEntity') return mode === undefined;
     throw error;
-  }
-}
-
-/** IAM gives it percent-encoded. */
-function same(found: string, wanted: string): boolean {
-  try {
-    const text = found.startsWith('%') ? decodeURIComponent(found) : found;
-    return JSON.stringify(JSON.parse(text)) === JSON.stringify(JSON.parse(wanted));
-  } catch {
-    return false;
   }
 }

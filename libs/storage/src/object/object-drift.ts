@@ -4,6 +4,7 @@ import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import { createLogger } from '#platform/logging/log';
 import { readAccess } from '#storage/object/accesses/access-at-backend';
+import { NO_KEY } from '#storage/object/accesses/access-work';
 import type { BackendDirectory } from '#storage/shared/backend-directory';
 import { answers, besides, type StoreVisit, StoreVisits, storeOf } from '#storage/shared/store-visits';
 
@@ -182,9 +183,11 @@ export class ObjectDriftCheck implements PeriodicTask {
     const wanted = await this.database.withTenant(tenantId, tx =>
       readAccess(tx, this.secrets, tenantId, id, buckets ?? []),
     );
-    const { uid, credentials, former, policies } = wanted;
+    const { uid, former, policies } = wanted;
+    const { serviceAccount: trusts } = wanted.desired;
+    const credentials = wanted.credentials ?? (trusts && NO_KEY);
     if (!credentials) return;
-    const principal = { uid, displayName: wanted.name, ...credentials, beside: [former ?? []].flat() };
+    const principal = { uid, displayName: wanted.name, ...credentials, beside: [former ?? []].flat(), trusts };
     const holds = [() => backend.holdsPrincipal(principal, bounded(signal))];
     for (const { name: bucket, incarnation, identity, grants } of policies)
       holds.push(() => backend.holdsGrants({ name: bucket, incarnation, identity }, grants, bounded(signal), [uid]));

@@ -1,4 +1,4 @@
-import type { AccessMode, ObjectAccessPoint, ObjectProtocol } from '#backends/object-backend';
+import type { AccessMode, ObjectAccessPoint, ObjectProtocol, ServiceAccount } from '#backends/object-backend';
 import type { Caller } from '#operations/accepting/caller';
 import type { Submitted } from '#operations/accepting/operations';
 import type { EndpointCaller } from '#storage/object/endpoint';
@@ -59,6 +59,8 @@ export interface GrantRequest {
   buckets: readonly { bucketId: string; mode: AccessMode }[];
   rotation?: Rotation;
   expiry?: Expiry;
+  /** Absent: it has a key. */
+  serviceAccount?: ServiceAccount;
   /** What the caller's protocol calls them, for the message of a conflict. */
   fields: Readonly<Record<AccessPlace, string>>;
 }
@@ -66,5 +68,6 @@ export interface GrantRequest {
 export interface AccessView {
   accountId: string;
   buckets: readonly BucketView[];
+  /** Empty where a service account comes in without a key. */
   credentials: { accessKeyId: string; secretAccessKey: string; token?: string; expiresAt?: string };
 }

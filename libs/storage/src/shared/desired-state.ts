@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { AccessMode, BucketSpec, ObjectProtocol } from '#backends/object-backend';
+import type { AccessMode, BucketSpec, ObjectProtocol, ServiceAccount } from '#backends/object-backend';
 
 /**
  * What a caller asked for, in a form that no protocol, wire revision or release changes: a repeat is recognised by it.
@@ -15,7 +15,9 @@ export interface DesiredBucket {
 export interface DesiredAccess {
   v: 1;
   protocol: ObjectProtocol;
-  authentication: 'key';
+  authentication: 'key' | 'service_account';
+  /** Who comes in without a key. */
+  serviceAccount?: ServiceAccount;
   buckets: readonly { bucketId: string; mode: AccessMode }[];
   /** Absent: its key is changed when somebody asks for it. */
   rotation?: Rotation;
@@ -52,16 +54,19 @@ export function desiredBucket(protocols: readonly ObjectProtocol[], spec: Bucket
 export function desiredAccess(
   protocol: ObjectProtocol,
   buckets: readonly { bucketId: string; mode: AccessMode }[],
-  { rotation, expiry }: Pick<DesiredAccess, 'rotation' | 'expiry'> = {},
+  { rotation, expiry, serviceAccount }: Pick<DesiredAccess, 'rotation' | 'expiry' | 'serviceAccount'> = {},
 ): DesiredAccess {
   const sorted = buckets.map(({ bucketId, mode }) => ({ bucketId, mode }));
   sorted.sort((a, b) => (a.bucketId < b.bucketId ? -1 : a.bucketId > b.bucketId ? 1 : 0));
   const terms = { ...(rotation ? { rotation } : {}), ...(expiry ? { expiry } : {}) };
-  return { v: 1, protocol, authentication: 'key', buckets: sorted, ...terms };
+  const who = serviceAccount
+    ? ({ authentication: 'service_account', serviceAccount } as const)
+    : ({ authentication: 'key' } as const);
+  return { v: 1, protocol, ...who, buckets: sorted, ...terms };
 }
 
 /** What a caller asks of an access, and may ask otherwise under the same name. */
-export type AccessPlace = 'protocol' | 'buckets' | 'modes' | 'rotation' | 'expiry';
+export type AccessPlace = 'protocol' | 'authentication' | 'buckets' | 'modes' | 'rotation' | 'expiry';
 
 export function accessDifferences(is: DesiredAccess, asked: DesiredAccess): AccessPlace[] {
   const modes = new Map(is.buckets.map(({ bucketId, mode }) => [bucketId, mode]));
@@ -72,6 +77,7 @@ export function accessDifferences(is: DesiredAccess, asked: DesiredAccess): Acce
   );
   const places: [AccessPlace, boolean][] = [
     ['protocol', is.protocol === asked.protocol],
+    ['authentication', canonical(is.serviceAccount ?? null) === canonical(asked.serviceAccount ?? null)],
     ['buckets', sameBuckets],
     ['modes', sameModes],
     ['rotation', canonical(is.rotation ?? null) === canonical(asked.rotation ?? null)],

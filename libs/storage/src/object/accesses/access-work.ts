@@ -41,8 +41,8 @@ export const REMOVE = sql(
     WHERE tenant_id = $1 AND id = $2`,
 );
 
-/** It is issued later. */
-const NO_KEY = { accessKeyId: '', secretAccessKey: '' };
+/** It is issued later, or there is none. */
+export const NO_KEY = { accessKeyId: '', secretAccessKey: '' };
 
 export const rowOf = (operation: LeasedOperation) => [operation.tenantId, operation.resourceId] as const;
 
@@ -65,13 +65,14 @@ export function putPrincipal(
     calls: ['putPrincipal'],
     run: async (work, { operation, call }) => {
       const { uid, name } = work;
+      const { serviceAccount: trusts } = work.desired;
       const [stored, other] = keysOf(work);
       const beside = other ? [other] : [];
       const backend = await backends.open(operation.tenantId, operation.backendId);
-      const credentials = stored ?? (backend.traits().issuesKeys && NO_KEY);
+      const credentials = stored ?? ((trusts || backend.traits().issuesKeys) && NO_KEY);
       if (!credentials) throw new StorageError('internal', 'the access has no stored credentials', { retry: 'person' });
       await call('putPrincipal', signal =>
-        backend.putPrincipal({ uid, displayName: `trivet ${name}`, ...credentials, beside }, signal),
+        backend.putPrincipal({ uid, displayName: `trivet ${name}`, ...credentials, beside, trusts }, signal),
       );
       return undefined;
     },

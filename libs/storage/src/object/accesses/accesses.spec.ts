@@ -31,6 +31,7 @@ it('refuses an end of keys where they do not end by themselves, before anything 
     expiry: { afterSeconds: 7_200 },
     fields: {
       protocol: 'protocol',
+      authentication: 'service_account_name',
       buckets: 'buckets',
       modes: 'buckets',
       rotation: 'parameters[rotateAfter]',

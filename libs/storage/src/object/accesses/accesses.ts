@@ -1,4 +1,4 @@
-import type { AccessMode, Grant, ObjectBackendKind } from '#backends/object-backend';
+import { type AccessMode, type Grant, KEYLESS, type ObjectBackendKind } from '#backends/object-backend';
 import type { Caller } from '#operations/accepting/caller';
 import { requireSuccess, type Submitted, shownAfter } from '#operations/accepting/operations';
 import { encodeSealed } from '#platform/crypto/secrets';
@@ -19,6 +19,7 @@ import {
   setAccessState,
   wantGrants,
 } from '#storage/object/accesses/access-store';
+import { NO_KEY } from '#storage/object/accesses/access-work';
 import { grantAccess } from '#storage/object/accesses/grant-access';
 import { beginRotation, readKeys } from '#storage/object/accesses/key-changes';
 import { narrowAccess } from '#storage/object/accesses/narrow-access';
@@ -48,6 +49,8 @@ export class Accesses implements AccessCalls {
         request.fields.expiry,
         'keys of this backend do not end by themselves: leave it out, and have them changed by rotateAfter',
       );
+    if (request.serviceAccount && request.rotation)
+      throw invalid(request.fields.rotation, 'a service account has no key that could be changed: leave it out');
     const desired = desiredAccess(request.protocol, distinct(request.buckets), request);
     const most = kind.bucketsPerAccess ?? Number.POSITIVE_INFINITY;
     if (desired.buckets.length > most)
@@ -89,16 +92,17 @@ export class Accesses implements AccessCalls {
       const id = row?.id ?? uuidv7();
       if (row) await setAccessState(tx, endpoint, id, 'granting', operationId);
       else {
-        // One that the store issues is sealed when it is there.
-        const sealed = kind.traits?.issuesKeys
-          ? null
-          : encodeSealed(
-              this.parts.secrets.seal(
-                JSON.stringify(newCredentials(kind.traits ?? {})),
-                credentialsPlace(endpoint.tenantId, id),
-              ),
-            );
-        const accountId = `trivet-${id}`;
+        // One that the store issues is sealed when it is there, and a service account has none.
+        const sealed =
+          kind.traits?.issuesKeys || desired.serviceAccount
+            ? null
+            : encodeSealed(
+                this.parts.secrets.seal(
+                  JSON.stringify(newCredentials(kind.traits ?? {})),
+                  credentialsPlace(endpoint.tenantId, id),
+                ),
+              );
+        const accountId = `${desired.serviceAccount ? KEYLESS : 'trivet-'}${id}`;
         const access = { id, name: request.name, accountId, desired, fingerprint: print, operationId, sealed };
         if (!(await insertAccess(tx, endpoint, access))) {
           const winner = await lockAccess(tx, endpoint, request.name);
@@ -159,6 +163,10 @@ export class Accesses implements AccessCalls {
           `what ${resource} opens has ended at ${keys.ended.toISOString()}: there is nothing to change until the access is granted again`,
           { resource },
         );
+      if (row.desired.serviceAccount)
+        throw new StorageError('failed_precondition', `${resource} is of a service account, which has no key`, {
+          resource,
+        });
       const kind = this.parts.kindOf(keys.backendKind);
       if (kind.traits?.signs && graceSeconds > 0) await requireRoomBeside(tx, caller, kind, row);
       const { tenantId, backendId } = caller;
@@ -256,13 +264,14 @@ export class Accesses implements AccessCalls {
     desired: DesiredAccess,
     access: { id: string; accountId: string; sealed: Buffer | null },
   ): AccessView {
+    const buckets = desired.buckets.map(({ bucketId }) => view(endpoint, bucketId, [desired.protocol]));
+    if (desired.serviceAccount) return { accountId: access.accountId, buckets, credentials: NO_KEY };
     if (!access.sealed)
       throw new StorageError(
         'failed_precondition',
         'its stored credentials are gone: revoke this access and grant it again',
       );
     const credentials = openCredentials(this.parts.secrets, endpoint.tenantId, access.id, access.sealed);
-    const buckets = desired.buckets.map(({ bucketId }) => view(endpoint, bucketId, [desired.protocol]));
     return { accountId: access.accountId, buckets, credentials };
   }
 }

@@ -155,7 +155,7 @@ function haveKey({ backends, secrets }: AccessNeeds): Step<AccessAtBackend, Acce
     run: async (work, context) => {
       const { operation, call, write } = context;
       const backend = await backends.open(operation.tenantId, operation.backendId);
-      if (!backend.traits().issuesKeys) return undefined;
+      if (!backend.traits().issuesKeys || work.desired.serviceAccount) return undefined;
       const { uid, name, credentials, former, issued } = work;
       const beside = [former ?? []].flat();
       const known =
