@@ -15,6 +15,7 @@ const OTHERS: Readonly<Record<string, readonly string[]>> = {
   getOverview: ['doctor'],
   search: ['search'],
   listBackendKinds: ['backend kinds'],
+  tryBackend: ['backend create'],
   changeBackend: ['backend change', 'backend cordon', 'backend drain', 'backend uncordon', 'pool thin'],
   changeEndpoint: ['endpoint change', 'endpoint suspend', 'endpoint resume'],
   registerBucket: ['bucket import'],
