@@ -1,3 +1,5 @@
+import { readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { driverOf, registerBucket } from '#test/admin/resource-calls';
 import { type CommandLine, rows } from './command-line.js';
@@ -58,5 +60,38 @@ export function describeHosts(line: CommandLine): void {
       stderr: 'trivet: there is no bucket absent in tenant acme (trivet bucket list --tenant acme)\n',
     });
     expect(await trivet(['bucket', 'delete', 'photos', '--yes', ...OF_ACME])).toBe('photos is deleted\n');
+  });
+
+  it('trivet bucket create and access issue give a program a key, into a file alone', async () => {
+    const made = await json([
+      'bucket',
+      'create',
+      'letters',
+      '--backend',
+      'fake',
+      '--set',
+      'versioning=true',
+      ...OF_ACME,
+    ]);
+    expect(made).toMatchObject({ name: 'letters', state: 'ready', parameters: { versioning: 'true' } });
+    expect(await run(['bucket', 'create', 'letters', '--backend', 'fake', ...OF_ACME])).toMatchObject({ code: 1 });
+    const issue = (name: string, ...more: string[]) => ['access', 'issue', name, ...more, ...OF_ACME];
+    const file = join(line.home, 'letters.key');
+    const issued = await trivet(issue('letters-app', '--bucket', 'letters=read_write', '--output', file));
+    expect(issued).toMatch(/^letters-app \([0-9a-f-]{36}\) is granted; its key is in /);
+    const key = JSON.parse(readFileSync(file, 'utf8'));
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(issued).not.toContain(key.secretAccessKey);
+    const [{ id }] = (await json(['access', 'list', '--search', 'letters-app', ...OF_ACME])).items;
+    expect(await json(['access', 'key', id, '--reason', 'lost', ...OF_ACME])).toEqual({ id, key });
+    expect(await trivet(['access', 'show', id, ...OF_ACME])).toMatch(/^key +trivet access key shows it$/m);
+    for (const [given, said] of [
+      [['--bucket', 'letters=all'], 'there are read_write'],
+      [['--bucket', 'absent=read_only'], 'there is no bucket absent'],
+      [['--bucket', 'letters=read_only', '--rotate-grace', '60'], '--rotate-after'],
+    ] as const)
+      expect(await run(issue('x', ...given))).toMatchObject({ stdout: '', stderr: expect.stringContaining(said) });
+    await trivet(['access', 'revoke', id, '--reason', 'done', ...OF_ACME]);
+    await trivet(['bucket', 'delete', 'letters', '--yes', ...OF_ACME]);
   });
 }

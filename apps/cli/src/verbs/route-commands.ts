@@ -19,6 +19,7 @@ const OTHERS: Readonly<Record<string, readonly string[]>> = {
   changeBackend: ['backend change', 'backend cordon', 'backend drain', 'backend uncordon', 'pool thin'],
   changeEndpoint: ['endpoint change', 'endpoint suspend', 'endpoint resume'],
   registerBucket: ['bucket import'],
+  readAccessKey: ['access key'],
   createJoinToken: ['cluster join-token'],
   listWorkers: ['doctor'],
   listTasks: ['doctor'],

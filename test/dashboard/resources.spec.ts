@@ -1,0 +1,100 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { AdminHouse } from '#test/admin/admin-house';
+import { chromiumPath, DESK, type Look, PHONE_DARK, TestBrowser, type Visitor } from '#test/dashboard/browser';
+import { startHouse } from '#test/dashboard/dashboard-house';
+
+let house: AdminHouse;
+let browser: TestBrowser;
+let visitors: Visitor[] = [];
+
+/** What an operator makes and gives out by the page, at a desk and on a phone. */
+describe.skipIf(!chromiumPath())('resources in the page', () => {
+  beforeAll(async () => {
+    [house, browser] = await Promise.all([startHouse(), TestBrowser.launch()]);
+  });
+  afterEach(async () => {
+    const done = visitors;
+    visitors = [];
+    await house.forgive();
+    for (const visitor of done) await visitor.close();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await house?.close();
+  });
+
+  const LOOKS: [string, Look][] = [
+    ['desk', DESK],
+    ['phone', PHONE_DARK],
+  ];
+  const visit = async (look: Look): Promise<Visitor> => {
+    const visitor = await browser.visit(house.appliance.cspUrl, look);
+    visitors.push(visitor);
+    return visitor;
+  };
+  const fits = async (visitor: Visitor): Promise<void> => {
+    expect(await visitor.barriers()).toEqual([]);
+    expect(await visitor.overflow()).toBeLessThanOrEqual(0);
+  };
+
+  it.each(LOOKS)('a bucket is made, and a program given a key to it, on a %s', async (where, look) => {
+    const visitor = await visit(look);
+    const { page } = visitor;
+    const name = `letters-${where}`;
+    await visitor.logIn(house.acme.admin, '/tenants/acme/buckets');
+    expect(await page.getByRole('button', { name: 'Import' }).count()).toBe(0);
+    await page.getByRole('button', { name: 'Create a bucket' }).click();
+    const dialog = page.getByRole('dialog');
+    const field = (label: string) => dialog.getByRole('textbox', { name: label });
+    await field('Name').fill(name);
+    await dialog.getByLabel('Backend').selectOption('fake');
+    await field('Parameters').fill('versioning=true\nquotaMaxSize');
+    await dialog.getByRole('button', { name: 'Create it' }).click();
+    await dialog
+      .getByText(/expected KEY=VALUE in each line/)
+      .first()
+      .waitFor();
+    await fits(visitor);
+    await field('Parameters').fill('versioning=true\nquotaMaxSize=1Gi');
+    await dialog.getByRole('button', { name: 'Create it' }).click();
+    await dialog.waitFor({ state: 'hidden' });
+    await page.getByRole('link', { name }).click();
+    await page.getByRole('heading', { name }).waitFor();
+
+    await page.getByRole('button', { name: 'Issue an access' }).click();
+    await field('Name').fill(`reader-${where}`);
+    await dialog.getByRole('button', { name: 'Issue it' }).click();
+    await dialog.getByText('Whoever has it may do what it may').waitFor();
+    const [issued] = (
+      await house.call(house.acme.admin, 'GET', '/tenants/acme/accesses', { query: { search: `reader-${where}` } })
+    ).body.items;
+    expect(issued.grants).toMatchObject([{ bucket: name, mode: 'read_only' }]);
+    const path = `/tenants/acme/accesses/${issued.id}/key`;
+    const { body: key } = await house.call(house.acme.admin, 'POST', path, { body: { reason: 'a test' } });
+    await dialog.getByText(key.secretAccessKey).waitFor();
+    await fits(visitor);
+    await dialog.getByRole('button', { name: 'Done' }).click();
+
+    await page.getByRole('link', { name: `reader-${where}` }).click();
+    await page.getByRole('button', { name: 'Show key' }).click();
+    await dialog.getByLabel('Reason').fill('it was lost');
+    await dialog.getByRole('button', { name: 'Show it' }).click();
+    await dialog.getByText(key.secretAccessKey).waitFor();
+    const [entry] = await house.audit('access.reveal');
+    expect(entry).toMatchObject({ reason: 'it was lost', subject_id: issued.id });
+  });
+
+  it('a bucket of the store is imported by administrators of the appliance', async () => {
+    house.appliance.fake!.seedForeignBucket('of-long-ago');
+    const visitor = await visit(DESK);
+    const { page } = visitor;
+    await visitor.logIn(house.root.admin, '/tenants/acme/buckets');
+    await page.getByRole('button', { name: 'Import' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('textbox', { name: 'Name' }).fill('of-long-ago');
+    await dialog.getByLabel('Backend').selectOption('fake');
+    await dialog.getByRole('button', { name: 'Import it' }).click();
+    await page.getByRole('link', { name: 'of-long-ago' }).waitFor();
+    await fits(visitor);
+  });
+});
