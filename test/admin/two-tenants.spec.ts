@@ -247,6 +247,7 @@ describe('a body that names something of another tenant', () => {
     ['createToken', ({ user }) => ({ name: 'x', user, role: 'viewer' })],
     ['createBucket', ({ backend }) => ({ name: 'x', backend })],
     ['issueAccess', ({ bucket }) => ({ name: 'x', buckets: [{ bucket, mode: 'read_only' }] })],
+    ['createPublication', ({ volume, host }) => ({ volume, host })],
     ['createSnapshot', ({ volume }) => ({ volume, name: 'x' })],
     ['createVolume', ({ backend }) => ({ name: 'x', size: '1048576', backend })],
     ['createVolume', ({ volume }) => ({ name: 'x', source: { volume } })],

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { AdminHouse } from '#test/admin/admin-house';
+import { idOf, makeVolume } from '#test/admin/resource-calls';
 import { chromiumPath, DESK, type Look, PHONE_DARK, TestBrowser, type Visitor } from '#test/dashboard/browser';
 import { startHouse } from '#test/dashboard/dashboard-house';
 
@@ -82,6 +83,38 @@ describe.skipIf(!chromiumPath())('resources in the page', () => {
     await dialog.getByText(key.secretAccessKey).waitFor();
     const [entry] = await house.audit('access.reveal');
     expect(entry).toMatchObject({ reason: 'it was lost', subject_id: issued.id });
+  });
+
+  it.each(LOOKS)('a machine is made known and given a volume, on a %s', async (where, look) => {
+    const volume = idOf(await makeVolume(house, house.acme, `disk-${where}`));
+    const visitor = await visit(look);
+    const { page } = visitor;
+    await visitor.logIn(house.acme.admin, '/tenants/acme/hosts');
+    await page.getByRole('button', { name: 'Add a host' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('textbox', { name: 'Name', exact: true }).fill(`machine-${where}`);
+    await dialog.getByRole('textbox', { name: 'iSCSI names' }).fill(`iqn.2026-01.org.example:${where}`);
+    await dialog.getByRole('textbox', { name: 'CHAP user' }).fill(`machine-${where}`);
+    await dialog.locator('input[name="password"]').fill(`canary-of-${where}`);
+    await dialog.getByRole('button', { name: 'Add it' }).click();
+    await dialog.waitFor({ state: 'hidden' });
+    await page.getByRole('link', { name: `machine-${where}` }).waitFor();
+
+    await page.goto(`/tenants/acme/volumes/${volume}`);
+    await page.getByRole('button', { name: 'Publish to a host' }).click();
+    await dialog.getByRole('button', { name: 'Publish it' }).click();
+    await dialog.getByText('choose a host').first().waitFor();
+    await dialog.getByRole('combobox', { name: 'Host' }).fill(`machine-${where}`);
+    await page.getByRole('option', { name: `machine-${where}` }).click();
+    await fits(visitor);
+    await dialog.getByRole('button', { name: 'Publish it' }).click();
+    await dialog.getByText(`canary-of-${where}`).waitFor();
+    await fits(visitor);
+    const query = { volume };
+    const { body } = await house.call(house.acme.viewer, 'GET', '/tenants/acme/publications', { query });
+    await dialog.getByText(body.items[0].portals[0]).waitFor();
+    await dialog.getByRole('button', { name: 'Done' }).click();
+    await page.getByRole('link', { name: `machine-${where}` }).waitFor();
   });
 
   it('a bucket of the store is imported by administrators of the appliance', async () => {

@@ -48,6 +48,26 @@ export function describeHosts(line: CommandLine): void {
     await trivet(['volume', 'delete', 'mounted', '--yes', ...OF_ACME]);
   });
 
+  it('trivet host create and publication create give a machine a volume', async () => {
+    const volume = await json(['volume', 'create', 'by-hand', '--size', '1MiB', ...OF_ACME]);
+    const host = ['host', 'create', 'machine', '--iqn', 'iqn.2026-01.org.example:machine'];
+    const unsaid = await run([...host, '--chap-user', 'machine', ...OF_ACME]);
+    expect(unsaid).toMatchObject({ code: 65, stderr: expect.stringContaining('come together') });
+    const made = await trivet([...host, '--chap-user', 'machine', '--chap-password-file', '-', ...OF_ACME], {
+      input: 'canary-of-chap\n',
+    });
+    expect(made).toMatch(/^machine \([0-9a-f-]{36}\) is known; next: trivet publication create/);
+    const published = await trivet(['publication', 'create', 'by-hand', 'machine', ...OF_ACME]);
+    expect(published).toMatch(/^portals +[^ ]+:\d+$/m);
+    expect(published).not.toContain('canary-of-chap');
+    const [{ id }] = (await json(['publication', 'list', '--volume', 'by-hand', ...OF_ACME])).items;
+    expect(await trivet(['publication', 'show', id, ...OF_ACME])).toBe(published);
+    expect(await run(['publication', 'create', 'by-hand', 'machine', ...OF_ACME])).toMatchObject({ code: 1 });
+    await trivet(['publication', 'delete', id, '--yes', ...OF_ACME]);
+    await trivet(['host', 'delete', 'machine', ...OF_ACME]);
+    await trivet(['volume', 'delete', volume.id, '--yes', ...OF_ACME]);
+  });
+
   it('trivet bucket shows one and lets it go; without --yes it says what goes', async () => {
     const id = await registerBucket(line.house, line.house.acme, 'photos', 3);
     const shown = await trivet(['bucket', 'show', 'photos', ...OF_ACME]);

@@ -16,6 +16,7 @@ import { Empty, Facts, Loaded, Page, Section } from '../parts/page';
 import { diskSizeOf, SizeInput } from '../parts/size-input';
 import { StateBadge } from '../parts/state-badge';
 import { useTenant } from '../shell/tenant';
+import { Publish } from './publish';
 
 export function VolumePage() {
   const tenant = useTenant();
@@ -38,7 +39,7 @@ export function VolumePage() {
           <Stack gap="md">
             <ConditionNotice condition={found.condition} />
             <About tenant={tenant} volume={found} />
-            <Publications tenant={tenant} volume={found.id} />
+            <Publications tenant={tenant} volume={found} />
             <Growth tenant={tenant} volume={found.id} />
             <LinkedOperations tenant={tenant} resource={found.id} related />
           </Stack>
@@ -91,10 +92,13 @@ const About = ({ tenant, volume }: { tenant: string; volume: VolumeReply }) => (
   </Section>
 );
 
-function Publications({ tenant, volume }: { tenant: string; volume: string }) {
-  const read = useRead('/tenants/{tenant}/publications', { params: { tenant }, query: { volume, limit: 100 } });
+function Publications({ tenant, volume }: { tenant: string; volume: VolumeReply }) {
+  const may = useMay();
+  const query = { volume: volume.id, limit: 100 };
+  const read = useRead('/tenants/{tenant}/publications', { params: { tenant }, query });
   return (
     <Section title="Hosts that may reach it">
+      {may('admin') && volume.state === 'ready' && <Publish tenant={tenant} volume={volume} />}
       <Loaded read={{ ...read, data: read.data?.data }}>
         {({ items }) => (
           <DataTable
@@ -107,6 +111,7 @@ function Publications({ tenant, volume }: { tenant: string; volume: string }) {
               { head: 'State', cell: ({ state }) => <StateBadge state={state} /> },
               { head: 'Protocol', cell: ({ accessProtocol }) => accessProtocol },
               { head: 'Target', cell: ({ target }) => target ?? '–' },
+              { head: 'Portals', cell: ({ portals }) => portals.join(', ') || '–' },
               { head: 'LUN', cell: ({ lun }) => lun ?? '–', number: true },
               { head: 'Since', cell: ({ createdAt }) => <Ago at={createdAt} /> },
             ]}
