@@ -117,6 +117,73 @@ describe.skipIf(!chromiumPath())('resources in the page', () => {
     await page.getByRole('link', { name: `machine-${where}` }).waitFor();
   });
 
+  it.each(LOOKS)('schedules and policies are changed, and a token rotated, on a %s', async (where, look) => {
+    const schedules = [{ name: 'hourly', everyMinutes: 60, retain: 24 }];
+    const body = { name: `mine-${where}`, schedules };
+    await house.call(house.acme.admin, 'POST', '/tenants/acme/protection-templates', { body });
+    const visitor = await visit(look);
+    const { page } = visitor;
+    await visitor.logIn(house.acme.admin, '/tenants/acme/protection-templates');
+    const dialog = page.getByRole('dialog');
+    const row = (name: string) => page.getByRole('row').filter({ hasText: name });
+    await row(`mine-${where}`).getByRole('button', { name: 'Change' }).click();
+    await dialog.getByRole('textbox', { name: 'Keep the last' }).fill('48');
+    await dialog.getByRole('button', { name: 'Another schedule' }).click();
+    await dialog.getByRole('group', { name: 'Schedule 2' }).getByRole('textbox', { name: 'Name' }).fill('often');
+    await fits(visitor);
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await dialog.waitFor({ state: 'hidden' });
+    const path = `/tenants/acme/protection-templates/mine-${where}`;
+    expect((await house.call(house.acme.viewer, 'GET', path)).body.schedules).toMatchObject([
+      { name: 'hourly', retain: 48 },
+      { name: 'often', everyMinutes: 60 },
+    ]);
+
+    await page.goto('/tenants/acme/performance-policies');
+    await page.getByRole('button', { name: 'New policy' }).click();
+    await dialog.getByRole('textbox', { name: 'Name' }).fill(`cold-${where}`);
+    await dialog.getByLabel('Space').selectOption('true');
+    await fits(visitor);
+    await dialog.getByRole('button', { name: 'Make it' }).click();
+    await row(`cold-${where}`).getByRole('button', { name: 'Change' }).click();
+    await dialog.getByLabel('Space').selectOption('');
+    await dialog.getByRole('textbox', { name: 'Pool' }).fill('slow');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await dialog.waitFor({ state: 'hidden' });
+    await row(`cold-${where}`).getByText('pool: slow').waitFor();
+    await row(`cold-${where}`).getByRole('button', { name: 'Delete' }).click();
+    await dialog.getByLabel(/^Type/).fill(`cold-${where}`);
+    await dialog.getByRole('button', { name: 'Delete', exact: true }).click();
+    await row(`cold-${where}`).waitFor({ state: 'detached' });
+
+    const token = { name: `ci-${where}`, role: 'viewer' };
+    await house.call(house.acme.admin, 'POST', '/tenants/acme/tokens', { body: token });
+    await page.goto('/tenants/acme/tokens');
+    await row(`ci-${where}`).getByRole('button', { name: 'Rotate' }).click();
+    await dialog.getByRole('button', { name: 'Rotate it' }).click();
+    await dialog.getByText('This is the only time').waitFor();
+    await fits(visitor);
+    await dialog.getByRole('button', { name: 'Done' }).click();
+    await row(`ci-${where} (former)`).waitFor();
+  });
+
+  it.each(LOOKS)('a volume that is in use is cloned, on a %s', async (where, look) => {
+    const volume = idOf(await makeVolume(house, house.acme, `live-${where}`));
+    const visitor = await visit(look);
+    const { page } = visitor;
+    await visitor.logIn(house.acme.operator, `/tenants/acme/volumes/${volume}`);
+    await page.getByRole('button', { name: 'Clone' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('textbox', { name: 'Name' }).fill(`copy-${where}`);
+    await fits(visitor);
+    await dialog.getByRole('button', { name: 'Clone it' }).click();
+    await page.getByRole('heading', { name: `copy-${where}` }).waitFor();
+    const { body } = await house.call(house.acme.viewer, 'GET', '/tenants/acme/volumes', {
+      query: { search: `copy-${where}` },
+    });
+    expect(body.items).toMatchObject([{ name: `copy-${where}`, cloneOf: expect.any(String) }]);
+  });
+
   it('a bucket of the store is imported by administrators of the appliance', async () => {
     house.appliance.fake!.seedForeignBucket('of-long-ago');
     const visitor = await visit(DESK);

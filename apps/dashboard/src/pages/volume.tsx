@@ -1,5 +1,5 @@
 import { Checkbox, NativeSelect, Stack, TextInput } from '@mantine/core';
-import { useParams } from 'react-router';
+import { useNavigate, useParams } from 'react-router';
 import type { VolumeReply } from '#admin/contract/volumes';
 import { call } from '../api/client';
 import { useMay } from '../api/me';
@@ -151,6 +151,7 @@ function Actions({ tenant, volume, etag }: { tenant: string; volume: VolumeReply
           <TextInput name="description" label="Description" maxLength={1000} autoComplete="off" />
         </Act>
       )}
+      {may('operator') && ready && <CloneVolume tenant={tenant} volume={volume} />}
       {may('operator') && ready && (
         <Act
           label="Change"
@@ -203,6 +204,34 @@ function Actions({ tenant, volume, etag }: { tenant: string; volume: VolumeReply
         </Act>
       )}
     </>
+  );
+}
+
+function CloneVolume({ tenant, volume }: { tenant: string; volume: VolumeReply }) {
+  const navigate = useNavigate();
+  return (
+    <Act
+      label="Clone"
+      title={`Clone ${volume.name}`}
+      verb="Clone it"
+      explain="A new volume with the data of this one as they are now, as after a power cut where a host writes just then. This one stays as it is."
+      done="The clone is being made"
+      run={async form => {
+        const size = textOf(form, 'size') === volume.size ? volume.size : diskSizeOf(form, 'size');
+        const body = {
+          name: textOf(form, 'name') ?? '',
+          backend: volume.backend,
+          source: { volume: volume.id },
+          ...(size === volume.size ? {} : { size }),
+        };
+        const { data } = await call('POST', '/tenants/{tenant}/volumes', { params: { tenant }, body });
+        void navigate(`/tenants/${tenant}/volumes/${data.id}`);
+        return undefined;
+      }}
+    >
+      <TextInput name="name" label="Name" required maxLength={200} autoComplete="off" data-autofocus />
+      <SizeInput name="size" label="Size" defaultValue={volume.size} required />
+    </Act>
   );
 }
 
