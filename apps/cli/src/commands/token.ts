@@ -70,7 +70,7 @@ export const TOKEN = noun('token', 'what programs ask the API with', [
       options: {
         grace: initially(parsed('seconds', 'so long the former works; 0: it ends at once', wholeNumber(0, YEAR)), DAY),
         expiresInDays: parsed('n', 'of the new one; else as long as the former was made for', wholeNumber(1, 3_650)),
-        output: OUTPUT,
+        output: SECRET_FILE,
       },
       run: async ({ id, grace: graceSeconds, expiresInDays, output, json }, api, tenant) =>
         toSecretFile(output, async write => {

@@ -35,11 +35,13 @@ const rotation = z
     afterSeconds: z
       .int()
       .min(3_600)
-      .max(3_660 * DAY),
+      .max(3_660 * DAY)
+      .meta({ description: 'How old a key gets' }),
     graceSeconds: z
       .int()
       .min(0)
-      .max(1_830 * DAY),
+      .max(1_830 * DAY)
+      .meta({ description: 'So long the former is let in beside the new one; at most half of afterSeconds' }),
   })
   .refine(({ afterSeconds, graceSeconds }) => graceSeconds * 2 <= afterSeconds, {
     path: ['graceSeconds'],
@@ -100,16 +102,17 @@ export const access = z
 
 export const accessKey = z
   .object({
-    protocol,
-    accessKeyId: z.string(),
-    secretAccessKey: z.string(),
+    protocol: protocol.meta({ description: 'What it is for' }),
+    accessKeyId: z.string().meta({ description: 'Name of the key, or of the signature' }),
+    secretAccessKey: z.string().meta({ description: 'The secret' }),
     token: z
       .string()
       .nullable()
       .meta({ description: 'Of Azure Blob: a signature, which opens the container by itself' }),
-    endpoint: z.string(),
-    region: z.string(),
-    addressing: z.enum(['path', 'virtual']),
+    expiresAt: time.nullable().meta({ description: 'When it ends by itself; null: when it is revoked or changed' }),
+    endpoint: z.string().meta({ description: 'Address of the store for its clients' }),
+    region: z.string().meta({ description: 'That S3 requests are signed for' }),
+    addressing: z.enum(['path', 'virtual']).meta({ description: 'Where the bucket stands in an address' }),
     storageAccount: z.string().nullable().meta({ description: 'Of Azure Blob' }),
     project: z.string().nullable().meta({ description: 'Of Google Cloud Storage' }),
   })
@@ -148,8 +151,8 @@ export const bucketRoutes = {
     access: operate,
     params: ofTenant,
     body: z.strictObject({
-      name: newThing,
-      backend: name.optional(),
+      name: newThing.meta({ description: 'At the store as well' }),
+      backend: name.optional().meta({ description: 'Where it is made' }),
       parameters: z
         .record(z.string().min(1).max(64), z.string().max(1_024))
         .default({})
@@ -260,18 +263,21 @@ export const accessRoutes = {
     access: administer,
     params: ofTenant,
     body: z.strictObject({
-      name: newThing,
+      name: newThing.meta({ description: 'What it is for; no other access there may have it' }),
       protocol: protocol.optional().meta({ description: 'The first one that the backend speaks when absent' }),
       buckets: z
-        .array(z.strictObject({ bucket: id, mode }))
+        .array(z.strictObject({ bucket: id, mode: mode.meta({ description: 'What it may do there' }) }))
         .min(1)
-        .max(128),
+        .max(128)
+        .meta({ description: 'What it opens, each with its mode' }),
       rotation: rotation
         .optional()
         .meta({ description: 'Its key is changed so often by itself, and the former let in for so long beside it' }),
     }),
     status: 201,
-    reply: access.extend({ key: accessKey.nullable() }).meta({ id: 'IssuedAccess' }),
+    reply: access
+      .extend({ key: accessKey.nullable().meta({ description: 'null while its operation goes on' }) })
+      .meta({ id: 'IssuedAccess' }),
     etag: 'gives',
     long: true,
     secret: true,

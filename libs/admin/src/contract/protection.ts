@@ -211,7 +211,7 @@ export const policyRoutes = {
     access: { scope: 'tenant', role: 'admin' },
     params: ofPolicy,
     body: z.strictObject({
-      description: z.string().max(500).optional(),
+      description: z.string().max(500).optional().meta({ description: 'For people' }),
       config: settings.optional().meta({ description: 'As a whole: what is not named is not set any more' }),
     }),
     status: 200,

@@ -109,8 +109,14 @@ export const publication = z
 export type PublicationReply = z.output<typeof publication>;
 
 const chap = z.strictObject({
-  user: z.string().regex(/^[a-zA-Z0-9][a-zA-Z0-9:.-]{0,63}$/, "expected letters, digits, '-', ':' and '.', at most 64"),
-  password: z.string().regex(/^[\x21-\x7e]{12,16}$/, 'expected 12 to 16 printable characters of ASCII without blanks'),
+  user: z
+    .string()
+    .regex(/^[a-zA-Z0-9][a-zA-Z0-9:.-]{0,63}$/, "expected letters, digits, '-', ':' and '.', at most 64")
+    .meta({ description: 'Name of the account' }),
+  password: z
+    .string()
+    .regex(/^[\x21-\x7e]{12,16}$/, 'expected 12 to 16 printable characters of ASCII without blanks')
+    .meta({ description: 'Its password' }),
 });
 /** RFC 3720 3.2.6.3, as initiators write it. */
 const iqn = z
@@ -312,7 +318,9 @@ export const publicationRoutes = {
     params: ofTenant,
     body: z.strictObject({ volume: id, host: id }),
     status: 201,
-    reply: publication.extend({ chap: chap.nullable() }).meta({ id: 'NewPublication' }),
+    reply: publication
+      .extend({ chap: chap.nullable().meta({ description: 'Account that the target asks for' }) })
+      .meta({ id: 'NewPublication' }),
     long: true,
     refusals: [409, 507],
     examples: [{ name: 'one', params: { tenant: '{tenant}' }, body: { volume: '{volume}', host: '{host}' } }],
@@ -372,7 +380,11 @@ export const hostRoutes = {
     description: 'Nodes of a driver name themselves. With `chap` its targets ask for that account, which is sealed.',
     access: { scope: 'tenant', role: 'admin' },
     params: ofTenant,
-    body: z.strictObject({ name: newName, iqns: z.array(iqn).min(1).max(64), chap: chap.optional() }),
+    body: z.strictObject({
+      name: newName,
+      iqns: z.array(iqn).min(1).max(64).meta({ description: 'Names of its initiators' }),
+      chap: chap.optional().meta({ description: 'Account that its targets ask for; absent: none' }),
+    }),
     status: 201,
     reply: host,
     etag: 'gives',

@@ -158,9 +158,10 @@ function otherBackend(at: number): Refusal {
 
 function keyShown({ credentials, buckets }: AccessView, protocol: AccessKeyReply['protocol']): AccessKeyReply {
   const { accessPoint } = buckets[0]!;
-  const { accessKeyId, secretAccessKey, token = null } = credentials;
+  const { accessKeyId, secretAccessKey, token = null, expiresAt = null } = credentials;
   const { endpoint, region, addressing, storageAccount = null, project = null } = accessPoint;
-  return { protocol, accessKeyId, secretAccessKey, token, endpoint, region, addressing, storageAccount, project };
+  const key = { protocol, accessKeyId, secretAccessKey, token, expiresAt };
+  return { ...key, endpoint, region, addressing, storageAccount, project };
 }
 
 const shown = (row: ListedAccess) => ({
