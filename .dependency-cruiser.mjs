@@ -80,7 +80,7 @@ const FOLDERS = {
     ['accesses'],
     ['buckets'],
     ['rights'],
-    ['object-storage', 'object-dependencies', 'endpoints'],
+    ['object-storage', 'object-dependencies', 'endpoints', 'places'],
     ['endpoint'],
   ],
   'libs/storage/src/block': [

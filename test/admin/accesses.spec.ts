@@ -75,6 +75,104 @@ describe('an access by the admin API', () => {
     expect((await house.call(house.beta.admin, 'GET', `/tenants/beta/accesses/${found.id}`)).status).toBe(404);
   });
 
+  describe('is issued', () => {
+    let bucket: string;
+    const issue = (body: object, who = house.acme.admin, headers: Record<string, string> = {}) =>
+      house.call(who, 'POST', accesses, { body, headers });
+    const reveal = (id: string, who = house.acme.admin) =>
+      house.call(who, 'POST', `${accesses}/${id}/key`, { body: { reason: 'a test wants it' } });
+    beforeAll(async () => {
+      const named = await house.call(house.acme.viewer, 'GET', '/tenants/acme/buckets', { query: { search: 'one' } });
+      bucket = named.body.items[0].id;
+    });
+
+    it('to a person with all that a client needs, and shown to administrators again', async () => {
+      const made = await issue({ name: 'report', buckets: [{ bucket, mode: 'read_only' }] });
+      expect(made).toMatchObject({
+        status: 201,
+        body: {
+          name: 'report',
+          state: 'ready',
+          issued: true,
+          grants: [{ bucket: 'one', mode: 'read_only', state: 'applied' }],
+          key: { protocol: 's3', accessKeyId: expect.any(String), endpoint: expect.any(String), token: null },
+        },
+      });
+      expect(house.appliance.fake!.grants('one')).toContainEqual({ uid: made.body.accountId, mode: 'read_only' });
+      const { id, key } = made.body;
+      expect(await reveal(id)).toMatchObject({ status: 200, body: key });
+      expect(await reveal(id, house.acme.operator)).toMatchObject({ status: 403 });
+      const entries = [...(await house.audit('access.issue')), ...(await house.audit('access.reveal'))];
+      expect(entries).toMatchObject([
+        { subject_id: id, subject_name: 'report' },
+        { subject_id: id, reason: 'a test wants it', actor: house.acme.admin.username },
+      ]);
+      const shown = [entries, await list(), await house.query('SELECT * FROM trivet.operation')];
+      expect(JSON.stringify(shown)).not.toContain(key.secretAccessKey);
+
+      // Another key is shown by the same call.
+      const body = { reason: 'old', graceSeconds: 0 };
+      const rotated = await house.call(house.acme.admin, 'POST', `${accesses}/${id}/rotate`, { body });
+      expect(rotated.status).toBe(200);
+      const other = (await reveal(id)).body;
+      expect(other.secretAccessKey).not.toBe(key.secretAccessKey);
+      const gone = await house.call(house.acme.admin, 'POST', `${accesses}/${id}/revoke`, { body: { reason: 'done' } });
+      expect(gone.status).toBe(204);
+      expect(await reveal(id)).toMatchObject({ status: 404 });
+    });
+
+    it('under a name of its own: neither door tells what the other granted', async () => {
+      await grant('of-a-driver');
+      const [{ id }] = await list({ search: 'of-a-driver' });
+      const body = { name: 'of-a-driver', buckets: [{ bucket, mode: 'read_write' }] };
+      const refused = { status: 409, body: { code: 'already_exists', detail: expect.stringContaining('to a driver') } };
+      expect(await issue(body)).toMatchObject(refused);
+      expect(await reveal(id)).toMatchObject({ status: 409, body: { code: 'failed_precondition' } });
+
+      expect((await issue({ ...body, name: 'of-a-person' })).status).toBe(201);
+      await expect(grant('of-a-person')).rejects.toMatchObject({ kind: 'already_exists', message: /by a person/ });
+      const [person] = await list({ search: 'of-a-person' });
+      await house.parts.storage.accesses.revoke(sidecar, person.accountId, ['another']);
+      expect((await reveal(person.id)).status).toBe(200);
+    });
+
+    it('once, and its key is there when its operation has ended', async () => {
+      const body = { name: 'slow', buckets: [{ bucket, mode: 'read_write' }] };
+      const headers = { prefer: 'wait=0', 'idempotency-key': 'slow-access' };
+      const [going, again] = await unworked(house, async () => [
+        await issue(body, house.acme.admin, headers),
+        await issue(body, house.acme.admin, headers),
+      ]);
+      expect(going).toMatchObject({ status: 202, body: { name: 'slow', state: 'granting', key: null } });
+      expect(again).toMatchObject({ status: 202, body: going!.body });
+      expect(await ended(house, operationOf(going!))).toBe('succeeded');
+      expect(await reveal(going!.body.id)).toMatchObject({ status: 200 });
+      expect(await issue(body)).toMatchObject({ status: 409, body: { code: 'already_exists' } });
+    });
+
+    it('only to what there is, with a mode each', async () => {
+      const none = '0198c0de-0000-7000-8000-000000000000';
+      expect(await issue({ name: 'x', buckets: [{ bucket: none, mode: 'read_only' }] })).toMatchObject({
+        status: 404,
+        body: { errors: [{ pointer: '/body/buckets/0/bucket' }] },
+      });
+      const twice = ['read_only', 'read_write'].map(mode => ({ bucket, mode }));
+      expect(await issue({ name: 'x', buckets: twice })).toMatchObject({
+        status: 400,
+        body: { errors: [{ pointer: '/body/buckets' }] },
+      });
+      const rotation = { afterSeconds: 7_200, graceSeconds: 7_200 };
+      expect(await issue({ name: 'x', buckets: [{ bucket, mode: 'read_only' }], rotation })).toMatchObject({
+        status: 400,
+        body: { errors: [{ pointer: '/body/rotation/graceSeconds' }] },
+      });
+      expect(await issue({ name: 'x', buckets: [{ bucket, mode: 'read_only' }] }, house.acme.operator)).toMatchObject({
+        status: 403,
+      });
+      expect(await list({ search: 'x' })).toEqual([]);
+    });
+  });
+
   it('is revoked with a reason, by an admin alone', async () => {
     await grant('leaked');
     const [{ id }] = await list({ search: 'leaked' });

@@ -1,3 +1,5 @@
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { decodeSealed } from '#platform/crypto/secrets';
 import { AdminHouse, type HouseTenant } from '#test/admin/admin-house';
@@ -279,6 +281,77 @@ describe('the registry of backends', () => {
     expect(body).toMatchObject({ ok: true, checks: [{ name: 'answers', ok: true }] });
     const read = await house.call(house.acme.viewer, 'GET', of('acme', 'fake'));
     expect(read.body.health).toMatchObject({ state: 'up', reason: null, since: expect.any(String) });
+  });
+
+  describe('before one is registered', () => {
+    const test = (body: object, tenant = 'acme') => house.call(root(), 'POST', of(tenant, 'test'), { body });
+    const kept = () => house.query('SELECT id, name, config, version FROM trivet.backend ORDER BY id');
+    const files = (name: string, path: string) => ({
+      kind: 'reflink',
+      config: { pools: [{ name, path }], exporter: { kind: 'none' } },
+    });
+
+    it('is tested with its own keys, which nobody keeps, and noted', async () => {
+      const before = await kept();
+      const { status, body } = await test(rgw('new-one'));
+      expect({ status, ok: body.ok }).toEqual({ status: 200, ok: false });
+      expect(body.checks).toEqual([
+        { name: 'answers', ok: false, detail: expect.stringMatching(/cannot be reached.*127\.0\.0\.1:1/) },
+      ]);
+      const good = await test({ kind: 'fake', config: { file: `${house.appliance.folder}/fake.db` } });
+      expect(good.body).toMatchObject({ ok: true, checks: [{ name: 'answers', ok: true }] });
+      expect(await kept()).toEqual(before);
+      const entries = await house.audit('backend.try');
+      expect(entries).toMatchObject([
+        { tenant_id: house.acme.id, after: { kind: 'fake' } },
+        { tenant_id: house.acme.id, actor: root().username, subject_name: 'new-one', after: { kind: 'rgw' } },
+      ]);
+      expect(JSON.stringify([body, entries])).not.toContain(KEYS.secretAccessKey);
+    });
+
+    it('has its folders looked at, which stay as they are', async () => {
+      const folder = join(house.appliance.folder, 'a-new-pool');
+      const look = async () => (await test(files('new', folder))).body;
+      expect(await look()).toMatchObject({
+        ok: false,
+        checks: [
+          { name: 'pool new', ok: false, detail: expect.stringContaining('is not there: make this folder') },
+          {},
+        ],
+      });
+      mkdirSync(folder);
+      expect(await look()).toMatchObject({
+        ok: true,
+        checks: [{ name: 'pool new', ok: true, detail: expect.stringContaining('is empty') }, { name: 'exporter' }],
+      });
+      expect(readdirSync(folder)).toEqual([]);
+      writeFileSync(join(folder, 'letters'), '');
+      expect((await look()).checks[0].detail).toMatch(/is not empty \(letters\): give it an empty folder/);
+    });
+
+    it('is refused as registering it would be', async () => {
+      const wrong = (body: object, pointer: string) =>
+        expect(test(body)).resolves.toMatchObject({ status: 400, body: { errors: [{ pointer }] } });
+      await wrong(rgw('x', { endpoint: 'http://169.254.169.254' }), '/body/config/endpoint');
+      await wrong(rgw('x', { endpoint: 'http://[::ffff:169.254.169.254]:80' }), '/body/config/endpoint');
+      await wrong(rgw('x', {}, { accessKeyId: 'A' }), '/body/credentials/secretAccessKey');
+      await wrong({ name: 'x', kind: 'tape', config: {} }, '/body/kind');
+      expect(await test(rgw('store'))).toMatchObject({ status: 409, body: { code: 'already_exists' } });
+      const made = await register('beta', { name: 'disks', ...files('taken', '/srv/taken') });
+      expect(made.status).toBe(201);
+      const pool = {
+        status: 409,
+        body: { code: 'failed_precondition', detail: expect.stringContaining('backend disks') },
+      };
+      expect(await test(files('taken', '/srv/else'), 'beta')).toMatchObject(pool);
+      expect(await house.call(house.acme.admin, 'POST', of('acme', 'test'), { body: rgw('x') })).toMatchObject({
+        status: 403,
+      });
+      await house.query(
+        `WITH disks AS (DELETE FROM trivet.backend WHERE name = 'disks' RETURNING id)
+         DELETE FROM trivet.secret WHERE owner_id IN (SELECT id FROM disks)`,
+      );
+    });
   });
 
   it('lists page by page, by name', async () => {

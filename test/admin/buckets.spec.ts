@@ -63,6 +63,65 @@ describe('a bucket by the admin API', () => {
     expect((await house.call(house.beta.admin, 'GET', `/tenants/beta/buckets/${id}`)).status).toBe(404);
   });
 
+  describe('is made', () => {
+    const create = (body: object, who = house.acme.operator, headers: Record<string, string> = {}) =>
+      house.call(who, 'POST', `${buckets}/create`, { body, headers });
+
+    it('as a class of drivers would have it, by an operator, whose name stands in the audit log', async () => {
+      const made = await create({ name: 'by-hand', parameters: { versioning: 'true' } });
+      expect(made).toMatchObject({
+        status: 201,
+        body: {
+          name: 'by-hand',
+          state: 'ready',
+          origin: 'created',
+          parameters: { versioning: 'true' },
+          operation: null,
+        },
+      });
+      expect(made.headers.location).toBe(`/api/v1${buckets}/${made.body.id}`);
+      expect((await get(made.body.id)).body).toEqual(made.body);
+      expect(house.appliance.fake!.bucket('by-hand')).toBeDefined();
+      const [entry] = await house.audit('bucket.create');
+      expect(entry).toMatchObject({ subject_id: made.body.id, actor: house.acme.operator.username, door: 'admin' });
+      // What a driver asks for afterwards under this name is the same one.
+      const request = { name: 'by-hand', protocols: ['s3'] as const, parameters: { versioning: 'true' } };
+      expect((await house.parts.storage.buckets.create(sidecar, request)).operation).toBeUndefined();
+      expect((await create({ name: 'by-viewer' }, house.acme.viewer)).status).toBe(403);
+    });
+
+    it('once: who asks again is told, unless by the same Idempotency-Key', async () => {
+      const headers = { 'idempotency-key': 'one-bucket' };
+      const [first, again] = [
+        await create({ name: 'once' }, house.acme.operator, headers),
+        await create({ name: 'once' }, house.acme.operator, headers),
+      ];
+      expect(again).toMatchObject({ status: 201, body: first.body, headers: { 'idempotency-replayed': 'true' } });
+      const refused = { status: 409, body: { code: 'already_exists' } };
+      expect(await create({ name: 'once' })).toMatchObject(refused);
+      expect(await create({ name: 'once', parameters: { versioning: 'true' } })).toMatchObject(refused);
+      house.appliance.fake!.seedForeignBucket('of-somebody');
+      expect(await create({ name: 'of-somebody' })).toMatchObject(refused);
+      expect(await house.query("SELECT FROM trivet.bucket WHERE name = 'of-somebody' AND state <> 'gone'")).toEqual([]);
+    });
+
+    it('by an operation that goes on, or is refused before there is one', async () => {
+      const going = await unworked(house, () => create({ name: 'later' }, house.acme.operator, { prefer: 'wait=0' }));
+      expect(going).toMatchObject({ status: 202, body: { name: 'later', state: 'creating' } });
+      expect(await ended(house, operationOf(going))).toBe('succeeded');
+      for (const [body, pointer] of [
+        [{ name: 'No Name' }, '/body/name'],
+        [{ name: 'x', backend: 'tape' }, '/body/backend'],
+        [{ name: 'with-wishes', parameters: { colour: 'red' } }, undefined],
+      ] as const) {
+        const refused = await create(body);
+        expect(refused.status, JSON.stringify(refused.body)).toBe(400);
+        if (pointer) expect(refused.body.errors[0].pointer).toBe(pointer);
+        else expect(refused.body.detail).toMatch(/colour/);
+      }
+    });
+  });
+
   it('is deleted by who read it last, with the operation of it in the audit log', async () => {
     const id = await make('deleted');
     const path = `${buckets}/${id}`;

@@ -84,7 +84,7 @@ export class ExampleThings {
       case 'foreignBucket':
         return this.foreignBucket();
       case 'access':
-        return this.access();
+        return route.id === 'readAccessKey' ? this.issued() : this.access();
       case 'volume':
         return this.volume();
       case 'binnedVolume':
@@ -240,6 +240,13 @@ export class ExampleThings {
       'SELECT id AS value FROM trivet.access WHERE tenant_id = $1 AND account_id = $2',
       await this.account(),
     );
+  }
+
+  /** By a person, whose key is shown. */
+  private async issued(): Promise<string> {
+    const name = this.fresh('issued');
+    const body = { name, buckets: [{ bucket: await this.bucket(), mode: 'read_only' }] };
+    return (await this.house.call(this.house.acme.admin, 'POST', '/tenants/acme/accesses', { body })).body.id;
   }
 
   private async volume(destroyOnDelete = true): Promise<string> {

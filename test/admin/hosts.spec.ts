@@ -69,6 +69,93 @@ describe('a host by the admin API', () => {
     expect((await house.call(house.beta.admin, 'GET', `/tenants/beta/hosts/${id}`)).status).toBe(404);
   });
 
+  describe('that no driver has named', () => {
+    const CHAP = { user: 'database-1', password: 'canary-of-host1' };
+    const create = (body: object, who = house.acme.admin) => house.call(who, 'POST', '/tenants/acme/hosts', { body });
+    const publish = (volume: string, host: string, who = house.acme.admin, headers: Record<string, string> = {}) =>
+      house.call(who, 'POST', '/tenants/acme/publications', { body: { volume, host }, headers });
+
+    it('is made known with its account, and given a volume with all that its initiator needs', async () => {
+      const iqns = ['iqn.2026-01.org.example:database-1'];
+      const host = await create({ name: 'database-1', iqns, chap: CHAP });
+      expect(host).toMatchObject({
+        status: 201,
+        body: { name: 'database-1', iqns, chapUser: CHAP.user, publications: 0 },
+      });
+      expect(host.headers.location).toBe(`/api/v1/tenants/acme/hosts/${host.body.id}`);
+      const volume = idOf(await makeVolume(house, house.acme, 'by-hand'));
+      const made = await publish(volume, host.body.id);
+      expect(made).toMatchObject({
+        status: 201,
+        body: {
+          volume: { id: volume, name: 'by-hand' },
+          host: { id: host.body.id, name: 'database-1' },
+          accessProtocol: 'iscsi',
+          state: 'applied',
+          target: expect.stringMatching(/^iqn\./),
+          lun: 1,
+          serialNumber: expect.any(String),
+          portals: [expect.stringMatching(/:\d+$/)],
+          chap: CHAP,
+        },
+      });
+      const { chap: _, ...shown } = made.body;
+      expect((await house.call(house.acme.viewer, 'GET', `/tenants/acme/publications/${shown.id}`)).body).toEqual(
+        shown,
+      );
+      expect(made.headers.location).toBe(`/api/v1/tenants/acme/publications/${shown.id}`);
+      const entries = [...(await house.audit('host.create')), ...(await house.audit('publication.create'))];
+      expect(entries).toContainEqual(expect.objectContaining({ subject_id: host.body.id, subject_name: 'database-1' }));
+      expect(entries).toContainEqual(
+        expect.objectContaining({ subject_id: shown.id, actor: house.acme.admin.username, door: 'admin' }),
+      );
+      expect(JSON.stringify([host.body, entries, await house.query('SELECT * FROM trivet.operation')])).not.toContain(
+        CHAP.password,
+      );
+      expect(await publish(volume, host.body.id)).toMatchObject({ status: 409, body: { code: 'already_exists' } });
+      const end = await house.call(house.acme.admin, 'DELETE', `/tenants/acme/publications/${shown.id}`);
+      expect(end.status).toBe(204);
+    });
+
+    it('is given one by an operation that goes on, once by its key', async () => {
+      const { body: host } = await create({ name: 'slow', iqns: ['iqn.2026-01.org.example:slow'] });
+      const volume = idOf(await makeVolume(house, house.acme, 'slowly'));
+      const headers = { prefer: 'wait=0', 'idempotency-key': 'slowly' };
+      const [going, again] = await unworked(house, async () => [
+        await publish(volume, host.id, house.acme.admin, headers),
+        await publish(volume, host.id, house.acme.admin, headers),
+      ]);
+      expect(going).toMatchObject({ status: 202, body: { state: 'wanted', portals: [], target: null, chap: null } });
+      expect(again).toMatchObject({ status: 202, body: going!.body });
+      expect(await ended(house, operationOf(going!))).toBe('succeeded');
+    });
+
+    it('is refused what it cannot have, by who may not give it, and a name that is none', async () => {
+      const { body: host } = await create({ name: 'refused', iqns: ['iqn.2026-01.org.example:refused'] });
+      const volume = idOf(await makeVolume(house, house.acme, 'refused'));
+      expect((await publish(volume, host.id, house.acme.operator)).status).toBe(403);
+      const none = '0198c0de-0000-7000-8000-000000000000';
+      for (const [of, to, pointer] of [
+        [volume, none, '/body/host'],
+        [none, host.id, '/body/volume'],
+      ] as const)
+        expect(await publish(of, to)).toMatchObject({ status: 404, body: { errors: [{ pointer }] } });
+      for (const [body, pointer] of [
+        [{ name: 'x', iqns: ['node-1'] }, '/body/iqns/0'],
+        [{ name: 'x', iqns: [] }, '/body/iqns'],
+        [
+          { name: 'x', iqns: ['iqn.2026-01.org.example:x'], chap: { user: 'x', password: 'short' } },
+          '/body/chap/password',
+        ],
+      ] as const)
+        expect(await create(body)).toMatchObject({ status: 400, body: { errors: [{ pointer }] } });
+      // An account has one password, whoever has it.
+      const other = { name: 'x', iqns: ['iqn.2026-01.org.example:x'], chap: { ...CHAP, password: 'another-of-host' } };
+      expect(await create(other)).toMatchObject({ status: 409, body: { errors: [{ pointer: '/body/chap/user' }] } });
+      expect((await create({ name: 'x', iqns: ['iqn.2026-01.org.example:x'] }, house.acme.operator)).status).toBe(403);
+    });
+  });
+
   it('is forgotten when it has no volume, by who read it last', async () => {
     const id = await putHost(house.acme, 'forgotten');
     const path = `/tenants/acme/hosts/${id}`;

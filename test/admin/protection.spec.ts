@@ -68,6 +68,67 @@ describe('a protection template by the admin API', () => {
     expect((await house.change(house.acme.admin, 'DELETE', `${templates}/held`)).status).toBe(409);
   });
 
+  describe('is changed', () => {
+    const rows = (volume: string) =>
+      house.query<{ schedule: string; next: Date; pruned: boolean }>(
+        `SELECT schedule, next_run_at AS next, prune_at IS NOT NULL AS pruned FROM trivet.volume_protection
+          WHERE volume_id = $1 ORDER BY schedule`,
+        [volume],
+      );
+    const change = (name: string, schedules: unknown, ifMatch = '*', who = house.acme.admin) =>
+      house.call(who, 'PATCH', `${templates}/${name}`, { body: { schedules }, ifMatch });
+    const hourly = { name: 'hourly', everyMinutes: 60, atMinutes: 0, retain: 24 };
+    const weekly = { name: 'weekly', everyMinutes: 10_080, atMinutes: 0, retain: 4 };
+
+    it('for all its volumes: what is new begins, what is gone ends, what stays goes on', async () => {
+      await add('moving', [hourly, ...daily]);
+      const volume = idOf(await makeVolume(house, house.acme, 'moving', { protectionTemplate: 'moving' }));
+      const aside = idOf(await makeVolume(house, house.acme, 'aside', { protectionTemplate: 'held' }));
+      const [before, others] = [await rows(volume), await rows(aside)];
+      const fewer = { ...hourly, retain: 2 };
+      const changed = await change('moving', [fewer, weekly]);
+      expect(changed).toMatchObject({ status: 200, body: { schedules: [fewer, weekly], volumes: 1 } });
+      const after = await rows(volume);
+      expect(after.map(({ schedule }) => schedule)).toEqual(['hourly', 'weekly']);
+      // The same periods, of which fewer are kept.
+      expect(after[0]).toEqual({ ...before.find(({ schedule }) => schedule === 'hourly'), pruned: true });
+      expect(after[1]!.next.getTime()).toBeGreaterThan(Date.now());
+      await change('moving', [{ ...fewer, atMinutes: 30 }, weekly]);
+      expect((await rows(volume))[0]!.next.getUTCMinutes()).toBe(30);
+      expect(await rows(aside)).toEqual(others);
+      const [entry] = await house.audit('protection-template.change');
+      expect(entry).toMatchObject({
+        subject_name: 'moving',
+        before: expect.objectContaining({ schedules: [fewer, weekly] }),
+        after: { schedules: [{ ...fewer, atMinutes: 30 }, weekly] },
+      });
+    });
+
+    it('by who read it last, by administrators, and never a shipped one', async () => {
+      await add('guarded');
+      const { headers } = await house.call(house.acme.viewer, 'GET', `${templates}/guarded`);
+      const etag = String(headers.etag);
+      expect(
+        await house.call(house.acme.admin, 'PATCH', `${templates}/guarded`, { body: { schedules: daily } }),
+      ).toMatchObject({
+        status: 428,
+      });
+      expect((await change('guarded', [weekly], etag)).status).toBe(200);
+      expect((await change('guarded', [hourly], etag)).status).toBe(412);
+      expect((await house.call(house.acme.viewer, 'GET', `${templates}/guarded`)).body.schedules).toEqual([weekly]);
+      expect((await change('guarded', [hourly], '*', house.acme.operator)).status).toBe(403);
+      expect(await change('guarded', [{ ...hourly, atMinutes: 61 }])).toMatchObject({
+        status: 400,
+        body: { errors: [{ pointer: '/body/schedules' }] },
+      });
+      expect(await change('Retain-30Daily', [hourly])).toMatchObject({
+        status: 409,
+        body: { code: 'failed_precondition', detail: expect.stringContaining('make one of your own') },
+      });
+      expect((await change('nothing', [hourly])).status).toBe(404);
+    });
+  });
+
   it('is listed once over all pages while others come', async () => {
     const many = await house.tenant('many');
     const insert = async ({ from, to, step }: { from: number; to: number; step: number }) => {
@@ -80,6 +141,39 @@ describe('a protection template by the admin API', () => {
     };
     const { missed, twice } = await readsAllOfMoving(house, many, 'protection-templates', {}, insert);
     expect({ missed, twice }).toEqual({ missed: [], twice: 0 });
+  });
+});
+
+describe('a performance policy by the admin API', () => {
+  const policies = '/tenants/acme/performance-policies';
+  const config = { thick: 'true', limit_iops: '500' };
+
+  it('is changed by who read it last, for volumes that are made from then on', async () => {
+    const body = { name: 'archive', description: 'rarely read', config };
+    expect((await house.call(house.acme.admin, 'POST', policies, { body })).status).toBe(201);
+    const read = () => house.call(house.acme.viewer, 'GET', `${policies}/archive`);
+    const { body: made, headers } = await read();
+    expect(made).toEqual({ ...body, shipped: false });
+    const change = (to: object, ifMatch = '*', who = house.acme.admin, name = 'archive') =>
+      house.call(who, 'PATCH', `${policies}/${name}`, { body: to, ifMatch });
+    const changed = await change({ config: { thick: false } }, String(headers.etag));
+    expect(changed).toMatchObject({ status: 200, body: { ...body, config: { thick: 'false' } } });
+    expect((await change({ description: 'x' }, String(headers.etag))).status).toBe(412);
+    expect((await change({ description: 'often read' })).body).toMatchObject({
+      description: 'often read',
+      config: { thick: 'false' },
+    });
+    expect((await read()).body.description).toBe('often read');
+    expect((await change({ config: { colour: 'red' } })).status).toBe(400);
+    expect((await change({ description: 'x' }, '*', house.acme.operator)).status).toBe(403);
+    expect(await change({ config }, '*', house.acme.admin, 'SQL Server')).toMatchObject({
+      status: 409,
+      body: { code: 'failed_precondition' },
+    });
+    expect((await change({ config }, '*', house.acme.admin, 'nothing')).status).toBe(404);
+    expect((await house.call(house.beta.viewer, 'GET', '/tenants/beta/performance-policies/archive')).status).toBe(404);
+    const [entry] = await house.audit('performance-policy.change');
+    expect(entry).toMatchObject({ subject_name: 'archive', before: { config: { thick: 'false' } } });
   });
 });
 

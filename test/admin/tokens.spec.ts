@@ -48,6 +48,74 @@ describe('an API token', () => {
     expect(stored[0]!.all).not.toContain(token.slice(7));
   });
 
+  describe('is rotated', () => {
+    const rotate = (who: Person | string, id: string, body: object = {}) =>
+      house.call(who, 'POST', `${PATH}/${id}/rotate`, { body });
+    const works = async (token: string) => (await house.call(token, 'GET', '/session')).status === 200;
+    const named = async (prefix: string) =>
+      (await house.call(house.acme.viewer, 'GET', PATH)).body.items
+        .map(({ name }: { name: string }) => name)
+        .filter((name: string) => name.startsWith(prefix));
+
+    it('into another of its name and rights, and works beside it until the grace is over', async () => {
+      const { acme } = house;
+      const first = (await make(acme.operator, { name: 'rotated', role: 'viewer', expiresInDays: 90 })).body;
+      const second = await rotate(acme.operator, first.id, { graceSeconds: 3_600 });
+      expect(second).toMatchObject({ status: 201, body: { name: 'rotated', role: 'viewer', user: first.user } });
+      expect(second.body.id).not.toBe(first.id);
+      const days = (new Date(second.body.expiresAt).getTime() - Date.now()) / 86_400_000;
+      expect(days).toBeCloseTo(90, 1);
+      expect([await works(first.token), await works(second.body.token)]).toEqual([true, true]);
+      expect((await named('rotated')).sort()).toEqual(['rotated', 'rotated (former)']);
+      const [former] = await house.query<{ seconds: number }>(
+        'SELECT extract(epoch FROM expires_at - now())::float8 AS seconds FROM trivet.admin_token WHERE id = $1',
+        [first.id],
+      );
+      expect(former!.seconds).toBeGreaterThan(3_500);
+      expect(former!.seconds).toBeLessThanOrEqual(3_600);
+      // No third one, unless both end.
+      expect(await rotate(acme.operator, second.body.id)).toMatchObject({
+        status: 409,
+        body: { code: 'failed_precondition', retryable: true },
+      });
+      expect(await rotate(acme.operator, first.id)).toMatchObject({ status: 409 });
+      const third = await rotate(acme.operator, second.body.id, { graceSeconds: 0, expiresInDays: 1 });
+      expect(third.status).toBe(201);
+      expect([await works(first.token), await works(second.body.token), await works(third.body.token)]).toEqual([
+        false,
+        false,
+        true,
+      ]);
+      expect(await named('rotated')).toEqual(['rotated']);
+      const entries = await house.audit('token.rotate');
+      expect(entries[0]).toMatchObject({ subject_id: third.body.id, before: { id: second.body.id } });
+      expect(JSON.stringify(entries)).not.toContain(third.body.token.slice(7));
+    });
+
+    it('when the former has ended by itself, and stays without an end when it had none', async () => {
+      const { acme } = house;
+      const first = (await make(acme.operator, { name: 'endless', role: 'viewer' })).body;
+      const second = (await rotate(acme.operator, first.id, { graceSeconds: 1 })).body;
+      expect(second.expiresAt).toBeNull();
+      await house.query("UPDATE trivet.admin_token SET expires_at = now() - interval '1 s' WHERE id = $1", [first.id]);
+      expect((await rotate(acme.operator, second.id)).status).toBe(201);
+    });
+
+    it('by whose it is, or an administrator, and by nobody with fewer rights than it has', async () => {
+      const { acme } = house;
+      const own = (await make(acme.operator, { name: 'guarded', role: 'operator' })).body;
+      expect((await rotate(acme.viewer, own.id)).status).toBe(403);
+      const small = (await make(acme.operator, { name: 'small-of-operator', role: 'viewer' })).body.token;
+      expect(await rotate(small, own.id)).toMatchObject({ status: 403, body: { code: 'permission_denied' } });
+      expect(await works(own.token)).toBe(true);
+      expect(
+        (await house.call(house.beta.admin, 'POST', `/tenants/beta/tokens/${own.id}/rotate`, { body: {} })).status,
+      ).toBe(404);
+      expect((await rotate(acme.admin, own.id)).status).toBe(201);
+      expect((await rotate(acme.admin, 'no-id')).status).toBe(400);
+    });
+  });
+
   it('has no more rights than its user, nor than who makes it', async () => {
     const { acme } = house;
     expect((await make(acme.operator, { name: 'more', role: 'admin' })).status).toBe(403);

@@ -36,6 +36,7 @@ export class MemoryObjectStorage {
   readonly storage: ObjectStorage = {
     buckets: {
       create: async (...given) => ({ value: await this.createBucket(...given), operation: this.operation }),
+      make: () => Promise.reject(new Error('for administrators')),
       get: (...given) => this.getBucket(...given),
       idFor: (...given) => this.bucketIdFor(...given),
       delete: async (...given) => ({ value: await this.deleteBucket(...given), operation: this.operation }),
@@ -43,6 +44,8 @@ export class MemoryObjectStorage {
     },
     accesses: {
       grant: async (...given) => ({ value: await this.grantAccess(...given), operation: this.operation }),
+      issue: () => Promise.reject(new Error('for administrators')),
+      reveal: () => Promise.reject(new Error('for administrators')),
       revoke: async (...given) => ({ value: await this.revokeAccess(...given), operation: this.operation }),
       remove: () => Promise.reject(new Error('for administrators')),
       rotate: () => Promise.reject(new Error('for administrators')),

@@ -319,6 +319,13 @@ describe.skipIf(!chromiumPath())('administration in the page', () => {
       expect(await visitor.overflow()).toBeLessThanOrEqual(0);
       await field('Endpoint').fill('http://127.0.0.1:1/');
       await field('RGW tenant').fill('');
+      await dialog.getByRole('button', { name: 'Test', exact: true }).click();
+      await dialog.getByText('It cannot be used as it is.').waitFor();
+      await dialog.getByRole('cell', { name: /cannot be reached.*127\.0\.0\.1:1/ }).waitFor();
+      expect(await visitor.barriers()).toEqual([]);
+      expect(await visitor.overflow()).toBeLessThanOrEqual(0);
+      expect((await house.call(house.root.admin, 'GET', `/tenants/beta/backends/${name}`)).status).toBe(404);
+      expect(await key.inputValue()).toBe(secret);
       await register.click();
       await dialog.waitFor({ state: 'hidden' });
       await page.getByRole('link', { name }).click();

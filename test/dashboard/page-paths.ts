@@ -74,6 +74,7 @@ export async function furnish(house: AdminHouse): Promise<Furnished> {
     [`${at}/endpoints`, 'test'],
     [`${at}/clusters`, 'prod'],
     [`${at}/protection-templates`, 'Retain-30Daily'],
+    [`${at}/performance-policies`, 'SQL Server'],
     [`${at}/users`, 'the-viewer@acme'],
     [`${at}/tokens`, 'house'],
     ['/nowhere', 'names nothing'],

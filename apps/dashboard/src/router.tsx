@@ -63,6 +63,7 @@ export const router = createBrowserRouter([
           later('tenants/:tenant/endpoints', () => import('./pages/endpoints'), 'EndpointsPage'),
           later('tenants/:tenant/clusters', () => import('./pages/clusters'), 'ClustersPage'),
           later('tenants/:tenant/protection-templates', () => import('./pages/protection'), 'ProtectionPage'),
+          later('tenants/:tenant/performance-policies', () => import('./pages/policies'), 'PoliciesPage'),
           later('tenants/:tenant/users', () => import('./pages/users'), 'UsersPage'),
           later('tenants/:tenant/tokens', () => import('./pages/tokens'), 'TokensPage'),
           { path: '*', Component: NotFoundPage },

@@ -33,6 +33,9 @@ export interface BlockBackend {
   /** Adopts an empty folder as the pool: writes its marker. For the administrator's set-up; a repeat is harmless. */
   preparePool(pool: string, signal: LeaseSignal): Promise<PoolStatus>;
 
+  /** Whether a pool that nobody has registered yet could be taken into use, as far as reading tells: nothing is changed there. */
+  surveyPool(pool: string, signal: AbortSignal): Promise<PoolSurvey>;
+
   /** What is there now. A missing image is an answer, not an error. */
   inspectImage(image: ImageRef, signal: AbortSignal): Promise<ImageInspection>;
 
@@ -135,6 +138,12 @@ export interface PoolStatus {
   usedBytes: bigint;
   /** How a clone is made here: sharing blocks, or by copying the data. */
   clone: 'reflink' | 'copy';
+}
+
+/** Of a place that is to become a pool: for people, what is there, or what to do. */
+export interface PoolSurvey {
+  ok: boolean;
+  detail: string;
 }
 
 export interface ListedImage {

@@ -39,6 +39,7 @@ const BLOCK_METHODS = {
   health: 'counted',
   inspectPools: 'counted',
   preparePool: 'counted',
+  surveyPool: 'counted',
   inspectImage: 'counted',
   predictCut: 'counted',
   stage: 'counted',

@@ -149,7 +149,7 @@ export function describeAnswers(line: CommandLine): void {
         [['operation', 'list', '--tenant'], 'trivet operation list: --tenant needs a value'],
         [['operations', 'list'], 'trivet: `trivet operations list` is now `trivet operation list`'],
         [['nothing-of-ours'], 'trivet: there is no command nothing-of-ours'],
-        [['token'], 'trivet token: say what; it takes list, create, revoke'],
+        [['token'], 'trivet token: say what; it takes list, create, rotate, revoke'],
         [[], 'trivet: say what to do; `trivet help` lists what there is'],
       ];
       const ended = await Promise.all(wrong.map(([args]) => run(args)));

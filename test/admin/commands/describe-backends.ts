@@ -38,6 +38,14 @@ export function describeBackends(line: CommandLine): void {
       expect(refused.code).toBe(65);
       expect(refused.stderr).not.toContain('not-to-be-shown');
 
+      const keys = join(line.home, 'keys.json');
+      writeFileSync(keys, JSON.stringify(credentials));
+      const tried = await run([...args, '--config-file', config, '--credentials-file', keys, '--dry-run']);
+      expect(tried).toMatchObject({ code: 1, stdout: expect.stringMatching(/^fail {2}answers: .*127\.0\.0\.1:9/) });
+      expect(await run(['backend', 'show', 'far', '--tenant', 'acme'])).toMatchObject({ code: 1 });
+      const shared = await run(['backend', 'create', 'far', '--tenant', 'acme', '--share', 'x', '--dry-run']);
+      expect(shared).toMatchObject({ code: 65, stderr: expect.stringContaining('trivet backend test') });
+
       const made = await json([...args, '--config-file', config, '--credentials-file', '-'], {
         input: JSON.stringify(credentials),
       });

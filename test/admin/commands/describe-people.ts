@@ -1,3 +1,5 @@
+import { readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import type { CommandLine } from './command-line.js';
 
@@ -60,6 +62,34 @@ export function describePeople(line: CommandLine): void {
     expect(shown).toMatch(/^schedules +hourly:1h:24 UTC\n +nightly:1d@02:30:7 UTC$/m);
     expect(await json(['protection', 'show', 'day', ...OF_ACME])).toMatchObject({ name: 'day', volumes: 0 });
     expect(await run(['protection', 'show', 'absent', ...OF_ACME])).toMatchObject({ code: 1 });
+    const changed = await trivet(['protection', 'change', 'day', 'hourly:2h:12', ...OF_ACME]);
+    expect(changed).toBe('day is changed, for 0 volumes\n');
+    expect(await json(['protection', 'show', 'day', ...OF_ACME])).toMatchObject({
+      schedules: [{ name: 'hourly', everyMinutes: 120, retain: 12 }],
+    });
     await trivet(['protection', 'delete', 'day', ...OF_ACME]);
+  });
+
+  it('trivet policy show and change say what a policy sets', async () => {
+    await trivet(['policy', 'create', 'cold', 'pool=slow', 'thick=true', ...OF_ACME]);
+    expect(await trivet(['policy', 'change', 'cold', 'thick=', 'folder=old', ...OF_ACME])).toMatch(/^cold is changed/);
+    expect(await json(['policy', 'show', 'cold', ...OF_ACME])).toMatchObject({
+      config: { pool: 'slow', folder: 'old' },
+    });
+    expect(await run(['policy', 'change', 'cold', ...OF_ACME])).toMatchObject({ code: 65 });
+    await trivet(['policy', 'delete', 'cold', ...OF_ACME]);
+  });
+
+  it('trivet token rotate makes another, into a file alone, and lets the former work for a while', async () => {
+    const { id, token } = await json(['token', 'create', 'ci', '--role', 'viewer', ...OF_ACME, '--user', 'the-admin']);
+    const file = join(line.home, 'ci.token');
+    const said = await trivet(['token', 'rotate', id, '--grace', '60', '--output', file, ...OF_ACME]);
+    expect(said).toMatch(/^token ci of the-admin@acme, viewer, is in /);
+    const other = readFileSync(file, 'utf8').trim();
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(other).not.toBe(token);
+    for (const each of [token, other])
+      expect((await line.house.call(each, 'GET', '/session')).body).toMatchObject({ username: 'the-admin@acme' });
+    expect(await run(['token', 'rotate', id, ...OF_ACME])).toMatchObject({ code: 1 });
   });
 }

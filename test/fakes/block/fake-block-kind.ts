@@ -52,6 +52,7 @@ function volumeMethods(volumes: BlockBackend): Faulty<BlockBackend> {
     health: { resource: () => '' },
     inspectPools: { resource: () => '' },
     preparePool: { resource: (pool: string) => pool },
+    surveyPool: { resource: (pool: string) => pool },
     inspectImage: { resource: ofImage },
     predictCut: { resource: ofImage },
     stage: { resource: ofStage },

@@ -104,8 +104,8 @@ describe('parsing', () => {
     ['policy create x --offline', 'unknown option --offline'],
     ['nothing', 'there is no command nothing; `trivet help` lists what there is'],
     ['constructor', 'there is no command constructor'],
-    ['token', 'trivet token: say what; it takes list, create, revoke'],
-    ['token forge', 'trivet token: there is no forge; it takes list, create, revoke'],
+    ['token', 'trivet token: say what; it takes list, create, rotate, revoke'],
+    ['token forge', 'trivet token: there is no forge; it takes list, create, rotate, revoke'],
     ['audit', 'trivet audit: say what; it takes list, export'],
     ['backup', 'trivet backup: say what; it takes create, check, restore, prune'],
   ])('refuses %s', (line, said) => {

@@ -1,7 +1,8 @@
 import { type BackendKindReply, backendRoutes } from '#admin/contract/backends';
+import type { ReplyOf } from '#admin/contract/route';
 import { EXIT } from '../api/api-error.js';
 import { printable, say, sayJson, showOne } from '../api/output.js';
-import { maybe, noun } from '../command-line/command.js';
+import { flag, maybe, noun } from '../command-line/command.js';
 import { LauncherError } from '../home.js';
 import { humanBytes } from '../human-bytes.js';
 import { table } from '../table.js';
@@ -46,12 +47,20 @@ export const BACKEND = noun('backend', 'where objects and volumes are kept', [
     {
       was: ['backend add'],
       args: { name: LABEL },
-      options: REGISTRATION,
+      options: {
+        ...REGISTRATION,
+        dryRun: flag('register nothing: test whether it answers, knows us and can do what is needed'),
+      },
       run: async (given, api, tenant) => {
-        const { reply } = await api.call(backendRoutes.create, {
-          params: { tenant },
-          body: await registrationOf(api, given),
-        });
+        const body = await registrationOf(api, given);
+        if (given.dryRun) {
+          if ('share' in body)
+            throw new LauncherError('a share is tested at the appliance: trivet backend test NAME', EXIT.data);
+          const { description: _, ...asked } = body;
+          const { reply } = await api.call(backendRoutes.tryOut, { params: { tenant }, body: asked });
+          return showTest(reply, given.name, given.json);
+        }
+        const { reply } = await api.call(backendRoutes.create, { params: { tenant }, body });
         const next = `trivet backend test ${reply.name} --tenant ${tenant}`;
         showOne(reply, given.json, () => `${reply.name} is registered; next: ${next}`);
       },
@@ -86,10 +95,7 @@ export const BACKEND = noun('backend', 'where objects and volumes are kept', [
     args: { name: NAME },
     run: async ({ name, json }, api, tenant) => {
       const { reply } = await api.call(backendRoutes.test, { params: { tenant, backend: name } });
-      process.exitCode = reply.ok ? 0 : EXIT.refused;
-      if (json) return sayJson(reply);
-      for (const check of reply.checks) say(`${check.ok ? 'ok  ' : 'fail'}  ${check.name}: ${printable(check.detail)}`);
-      say(`${name} ${reply.ok ? 'is usable' : 'is not usable'} (${Math.round(reply.milliseconds)} ms)`);
+      showTest(reply, name, json);
     },
   }),
   ...states(
@@ -104,6 +110,17 @@ export const BACKEND = noun('backend', 'where objects and volumes are kept', [
   ),
   deletion('forget one that holds nothing of ours', 'store', backendRoutes, { was: ['backend remove'] }),
 ]);
+
+/** Ends with 1 where a check failed. */
+function showTest(reply: ReplyOf<typeof backendRoutes.test>, name: string, json: boolean | undefined): void {
+  process.exitCode = reply.ok ? 0 : EXIT.refused;
+  if (json) {
+    sayJson(reply);
+    return;
+  }
+  for (const check of reply.checks) say(`${check.ok ? 'ok  ' : 'fail'}  ${check.name}: ${printable(check.detail)}`);
+  say(`${name} ${reply.ok ? 'is usable' : 'is not usable'} (${Math.round(reply.milliseconds)} ms)`);
+}
 
 const titleOf = ({ kind, title, description }: BackendKindReply): string[] =>
   [kind, title, description].map(part => printable(part));

@@ -4,11 +4,12 @@ import type { ReplyOf } from '#admin/contract/route';
 import type { ApiClient } from '../api/api-client.js';
 import { idOf } from '../api/by-name.js';
 import { confirm } from '../api/confirm.js';
+import { operationIn, PATIENCE_S, saidOf } from '../api/goes-on.js';
 import { facts, showOne } from '../api/output.js';
-import { noun, one, text } from '../command-line/command.js';
+import { noun, one, parsed, repeated, text } from '../command-line/command.js';
 import { humanBytes } from '../human-bytes.js';
 import { listing, ofTenant } from './api-commands.js';
-import { YES } from './options.js';
+import { collectSetting, YES } from './options.js';
 import { removeOne } from './remove-one.js';
 
 type Bucket = ReplyOf<typeof bucketRoutes.get>;
@@ -21,7 +22,7 @@ export const BUCKET = noun('bucket', 'buckets of a tenant', [
     ofAll: allTenantsRoutes.buckets,
     most: 1_000,
     filters: { backend: text('name', 'only those there') },
-    none: 'no buckets yet: a COSI client makes them',
+    none: 'no buckets yet: trivet bucket create NAME, or a COSI client makes them',
     columns: {
       NAME: row => row.name,
       ORIGIN: row => row.origin,
@@ -34,9 +35,22 @@ export const BUCKET = noun('bucket', 'buckets of a tenant', [
   ofTenant('show', 'one of them', 'photos --tenant acme', {
     args: { bucket },
     run: async ({ bucket: given, json }, api, tenant) => {
-      const params = { tenant, bucket: await find(api, tenant, given) };
+      const params = { tenant, bucket: await findBucket(api, tenant, given) };
       const { reply } = await api.call(bucketRoutes.get, { params });
       showOne(reply, json, () => describe(reply));
+    },
+  }),
+  ofTenant('create', 'make one, as a BucketClaim of a cluster does', 'photos --set versioning=true --tenant acme', {
+    args: { name: one('its name, at the object store as well') },
+    options: {
+      backend: text('name', 'where; needed only where that is not clear'),
+      set: repeated(parsed('key=value', 'a parameter, as a bucket class has it; again for each', collectSetting)),
+    },
+    run: async ({ name, backend, set: parameters, json }, api, tenant) => {
+      const body = { name, backend, ...(parameters && { parameters }) };
+      const answer = await api.call(bucketRoutes.create, { params: { tenant }, body, waitSeconds: PATIENCE_S });
+      const made = `${answer.reply.name} (${answer.reply.id}) is`;
+      showOne(answer.reply, json, () => saidOf(operationIn(answer), `${made} made`, `${made} being made`));
     },
   }),
   ofTenant(
@@ -60,7 +74,7 @@ export const BUCKET = noun('bucket', 'buckets of a tenant', [
       args: { bucket },
       options: { yes: YES },
       run: async ({ bucket: given, yes, json }, api, tenant) => {
-        const params = { tenant, bucket: await find(api, tenant, given) };
+        const params = { tenant, bucket: await findBucket(api, tenant, given) };
         await removeOne(api, bucketRoutes, params, { before: found => confirm(lossOf(found), yes), json });
       },
     },
@@ -68,7 +82,7 @@ export const BUCKET = noun('bucket', 'buckets of a tenant', [
 ]);
 
 /** Stores may have a bucket of one name each. */
-const find = (api: ApiClient, tenant: string, given: string): Promise<string> =>
+export const findBucket = (api: ApiClient, tenant: string, given: string): Promise<string> =>
   idOf(api, tenant, bucketRoutes.list, given, { noun: 'bucket', where: ({ backend }) => `at ${backend}` });
 
 const lossOf = ({ name, id, origin, backend, accesses }: Bucket): string =>

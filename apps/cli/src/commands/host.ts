@@ -1,10 +1,14 @@
 import { allTenantsRoutes } from '#admin/contract/all-tenants';
 import type { ReplyOf } from '#admin/contract/route';
 import { hostRoutes } from '#admin/contract/volumes';
+import { EXIT } from '../api/api-error.js';
 import { idOf } from '../api/by-name.js';
+import { readGiven } from '../api/given-file.js';
 import { facts, showOne } from '../api/output.js';
-import { noun, one, text } from '../command-line/command.js';
+import { needed, noun, one, parsed, repeated, text } from '../command-line/command.js';
+import { LauncherError } from '../home.js';
 import { listing, ofTenant } from './api-commands.js';
+import { collect } from './options.js';
 import { removeOne } from './remove-one.js';
 
 const host = one('its name or id');
@@ -15,7 +19,7 @@ export const HOST = noun('host', 'hosts that volumes are published to', [
     ofAll: allTenantsRoutes.hosts,
     most: 1_000,
     filters: { search: text('text', 'part of the name') },
-    none: 'no hosts yet: CSP clients name theirs before they publish a volume',
+    none: 'no hosts yet: trivet host create NAME --iqn IQN, or CSP clients name theirs before they publish a volume',
     columns: {
       NAME: row => row.name,
       VOLUMES: row => String(row.publications),
@@ -44,6 +48,28 @@ export const HOST = noun('host', 'hosts that volumes are published to', [
       );
     },
   }),
+  ofTenant(
+    'create',
+    'make one known that no driver has named',
+    'database-1 --iqn iqn.1993-08.org.debian:01:2f6a1c9d8e3b --tenant acme',
+    {
+      args: { name: one('for people') },
+      options: {
+        iqn: needed(repeated(parsed('iqn', 'name of its initiator; again for each', collect))),
+        chapUser: text('name', 'its targets ask it for this account'),
+        chapPasswordFile: text('file', 'of --chap-user: holds the password; - is standard input'),
+      },
+      run: async ({ name, iqn: iqns, chapUser, chapPasswordFile, json }, api, tenant) => {
+        const chap = chapOf(chapUser, chapPasswordFile);
+        const { reply } = await api.call(hostRoutes.create, {
+          params: { tenant },
+          body: { name, iqns: [...iqns], chap },
+        });
+        const next = `trivet publication create VOLUME ${reply.name} --tenant ${tenant}`;
+        showOne(reply, json, () => `${reply.name} (${reply.id}) is known; next: ${next}`);
+      },
+    },
+  ),
   ofTenant('delete', 'forget one that no volume is published to', 'node-a --tenant acme', {
     args: { host },
     run: async ({ host: given, json }, api, tenant) => {
@@ -52,5 +78,14 @@ export const HOST = noun('host', 'hosts that volumes are published to', [
     },
   }),
 ]);
+
+/** Both or neither. */
+function chapOf(user: string | undefined, file: string | undefined) {
+  if ((user === undefined) !== (file === undefined))
+    throw new LauncherError('--chap-user and --chap-password-file come together', EXIT.data);
+  return user === undefined || file === undefined
+    ? undefined
+    : { user, password: readGiven(file, '--chap-password-file', EXIT.data).trim() };
+}
 
 const initiatorsOf = ({ iqns, nqns, wwpns }: ReplyOf<typeof hostRoutes.get>): string[] => [...iqns, ...nqns, ...wwpns];

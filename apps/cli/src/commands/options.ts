@@ -26,6 +26,9 @@ export const ALL_TENANTS = flag('what all tenants have, for administrators of th
 /** Of a command that takes away what cannot be had back. */
 export const YES = flag('without a question; needed where nobody sits at a terminal');
 
+/** Of a command that is answered a secret. */
+export const SECRET_FILE = text('file', 'write the secret there, for you alone (mode 0600), and not to the terminal');
+
 /** Names a thing that is there. */
 export const NAME = one('as it is listed');
 /** Names a new one. */

@@ -45,6 +45,19 @@ export const PROTECTION = noun('protection', 'templates by which volumes are sna
       showOne(reply, json, () => `${name} may be used`);
     },
   }),
+  ofTenant('change', 'give one of your own other schedules, by which its volumes go from now on', 'mine hourly:2h:24', {
+    args: {
+      name: NAME,
+      schedules: many(
+        'all that it is to have, as for `create`; what one made that is gone stays until somebody deletes it',
+      ),
+    },
+    run: async ({ name, schedules, json }, api, tenant) => {
+      const params = { tenant, template: name };
+      const reply = await api.change(protectionRoutes, params, { schedules: schedules.map(parseSchedule) });
+      showOne(reply, json, () => `${name} is changed, for ${reply.volumes} volumes`);
+    },
+  }),
   deletion('a template that no volume has; the snapshots that it made stay', 'mine', protectionRoutes, {
     was: ['protection remove'],
   }),

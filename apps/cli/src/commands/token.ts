@@ -1,5 +1,4 @@
-import { closeSync, openSync, rmSync, writeFileSync } from 'node:fs';
-import { ROLES } from '#admin/contract/route';
+import { type ReplyOf, ROLES } from '#admin/contract/route';
 import { sessionRoutes } from '#admin/contract/session';
 import { tokenRoutes } from '#admin/contract/users';
 import { findUrl } from '../api/api-address.js';
@@ -8,10 +7,15 @@ import { inTenant } from '../api/api-command.js';
 import { EXIT } from '../api/api-error.js';
 import { askPassword, LoginClient } from '../api/login-client.js';
 import { ago, say, sayJson, showOne } from '../api/output.js';
-import { choice, command, many, noun, one, parsed, text, type Values } from '../command-line/command.js';
+import { toSecretFile } from '../api/secret-file.js';
+import { choice, command, initially, many, noun, one, parsed, text, type Values } from '../command-line/command.js';
 import { LauncherError } from '../home.js';
 import { listing, ofTenant } from './api-commands.js';
-import { OF_TENANT, wholeNumber } from './options.js';
+import { OF_TENANT, SECRET_FILE, wholeNumber } from './options.js';
+
+const ID = '0198c0de-0000-7000-8000-000000000000';
+const DAY = 86_400;
+const YEAR = 365 * DAY;
 
 const ofNew = {
   user: text('name', 'whose; your own when absent'),
@@ -19,7 +23,7 @@ const ofNew = {
   expiresInDays: parsed('n', 'until it is revoked when absent', wholeNumber(1, 3_650)),
   login: text('username', 'log in with a password instead of a token, e.g. admin@appliance'),
   passwordFile: text('file', 'of --login: holds the password; - is standard input; else you are asked'),
-  output: text('file', 'write the secret there, for you alone (mode 0600), and not to the terminal'),
+  output: SECRET_FILE,
   ...OF_TENANT,
 };
 
@@ -57,7 +61,26 @@ export const TOKEN = noun('token', 'what programs ask the API with', [
       },
     },
   ),
-  ofTenant('revoke', 'it is refused from now on', '0198c0de-0000-7000-8000-000000000000', {
+  ofTenant(
+    'rotate',
+    'make another in its place; the former works beside it for a while',
+    `${ID} --grace 3600 --output ci.token`,
+    {
+      args: { id: one('as `token list` shows it') },
+      options: {
+        grace: initially(parsed('seconds', 'so long the former works; 0: it ends at once', wholeNumber(0, YEAR)), DAY),
+        expiresInDays: parsed('n', 'of the new one; else as long as the former was made for', wholeNumber(1, 3_650)),
+        output: SECRET_FILE,
+      },
+      run: async ({ id, grace: graceSeconds, expiresInDays, output, json }, api, tenant) =>
+        toSecretFile(output, async write => {
+          const body = { graceSeconds, expiresInDays };
+          const { reply } = await api.call(tokenRoutes.rotate, { params: { tenant, token: id }, body });
+          tellToken(reply, write, output, json);
+        }),
+    },
+  ),
+  ofTenant('revoke', 'it is refused from now on', ID, {
     args: { ids: many('as `token list` shows it') },
     run: async ({ ids, json }, api, tenant) => {
       for (const id of ids) {
@@ -78,31 +101,22 @@ async function create(
   const { reply: me } = await api.call(sessionRoutes.me);
   const own = user === undefined && asked === undefined;
   const tenant = own ? me.tenant : (asked ?? otherwise ?? me.tenant);
-  // Before anything is made: a secret that cannot be written is lost.
-  const file = output === undefined ? undefined : openNew(output);
-  try {
+  await toSecretFile(output, async write => {
     const body = { name, role: role ?? (own ? me.role : 'viewer'), user, expiresInDays };
     const { reply } = await api.call(tokenRoutes.create, { params: { tenant }, body });
-    const { token: secret, ...shown } = reply;
-    if (file !== undefined) writeFileSync(file, `${secret}\n`);
-    const made = `token ${reply.name} of ${reply.user}, ${reply.role}`;
-    if (output === undefined) showOne(reply, json, () => `${made} (shown once): ${secret}`);
-    else showOne({ ...shown, file: output }, json, () => `${made}, is in ${output}`);
-  } catch (error) {
-    if (output !== undefined) rmSync(output, { force: true });
-    throw error;
-  } finally {
-    if (file !== undefined) closeSync(file);
-  }
+    tellToken(reply, write, output, json);
+  });
 }
 
-function openNew(path: string): number {
-  try {
-    return openSync(path, 'wx', 0o600);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw new LauncherError(
-      code === 'EEXIST' ? `${path} exists already, and --output makes a new file` : `cannot write ${path}: ${code}`,
-    );
-  }
+function tellToken(
+  reply: ReplyOf<typeof tokenRoutes.create>,
+  write: ((secret: string) => void) | undefined,
+  output: string | undefined,
+  json: boolean | undefined,
+): void {
+  const { token: secret, ...shown } = reply;
+  write?.(secret);
+  const made = `token ${reply.name} of ${reply.user}, ${reply.role}`;
+  if (output === undefined) showOne(reply, json, () => `${made} (shown once): ${secret}`);
+  else showOne({ ...shown, file: output }, json, () => `${made}, is in ${output}`);
 }

@@ -26,6 +26,8 @@ const TOUCHED: Readonly<Record<string, readonly string[]>> = {
   token: ['/tokens', '/users'],
   protection_template: ['/protection-templates'],
   template: ['/protection-templates'],
+  'protection-template': ['/protection-templates', '/volumes'],
+  'performance-policy': ['/performance-policies'],
   'snapshot-session': ['/snapshot-sessions', '/clusters'],
   session: ['/session'],
   queue: ['/queues', '/workers', '/overview'],

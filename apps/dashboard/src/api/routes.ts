@@ -7,7 +7,7 @@ import type { clusterRoutes } from '#admin/contract/clusters';
 import type { operationRoutes, workerRoutes } from '#admin/contract/operations';
 import type { auditRoutes, overviewRoutes } from '#admin/contract/overview';
 import type { poolRoutes } from '#admin/contract/pools';
-import type { protectionRoutes, snapshotSessionRoutes } from '#admin/contract/protection';
+import type { policyRoutes, protectionRoutes, snapshotSessionRoutes } from '#admin/contract/protection';
 import type { searchRoutes } from '#admin/contract/search';
 import type { sessionRoutes } from '#admin/contract/session';
 import type { storageHostRoutes } from '#admin/contract/storage-hosts';
@@ -36,6 +36,7 @@ export type Route = ValuesOf<
   | typeof hostRoutes
   | typeof allTenantsRoutes
   | typeof protectionRoutes
+  | typeof policyRoutes
   | typeof snapshotSessionRoutes
   | typeof operationRoutes
   | typeof workerRoutes

@@ -16,6 +16,7 @@ import { Empty, Facts, Loaded, Page, Section } from '../parts/page';
 import { usePageSize } from '../parts/page-size';
 import { StateBadge } from '../parts/state-badge';
 import { useTenant } from '../shell/tenant';
+import { AccessKey, IssueAccess } from './issue-access';
 
 type Access = ItemOf<'/tenants/{tenant}/accesses'>;
 
@@ -36,10 +37,14 @@ const fields: readonly FilterField[] = [
 
 export function AccessesPage() {
   const tenant = useTenant();
+  const may = useMay();
   const filters = useFilters(fields.map(({ name }) => name));
   return (
-    <Page title="Accesses">
-      <p className="dimmed">Accounts that were granted access to buckets. Their keys are never shown.</p>
+    <Page title="Accesses" actions={may('admin') && <IssueAccess tenant={tenant} />}>
+      <p className="dimmed">
+        Accounts that were granted access to buckets. Keys that drivers have are never shown; one that was issued is
+        shown to administrators.
+      </p>
       <FilterBar filters={filters} fields={fields} />
       <AccessList tenant={tenant} query={filters.query} paged />
     </Page>
@@ -131,10 +136,27 @@ export function AccessPage() {
         may('admin') &&
         data.state !== 'revoking' && (
           <>
+            {data.issued && (
+              <Act
+                label="Show key"
+                title={`Show the key of ${data.name}`}
+                explain="The audit log says who had it shown."
+                verb="Show it"
+                reason="required"
+                done="The key is shown"
+                run={async (_, reason) => {
+                  const { data: key } = await call('POST', '/tenants/{tenant}/accesses/{access}/key', {
+                    params: { tenant, access },
+                    body: { reason: reason ?? '' },
+                  });
+                  return <AccessKey value={key} />;
+                }}
+              />
+            )}
             <Act
               label="Change key"
               title={`Change the key of ${data.name}`}
-              explain="The next Grant answers another key. The store lets in the one that it has now for a day; then it ends."
+              explain="The next Grant, or Show key, answers another key. The store lets in the one that it has now for a day; then it ends."
               reason="required"
               done="The key is being changed"
               run={async (_, reason) => {
@@ -179,6 +201,7 @@ export function AccessPage() {
                 facts={[
                   ['State', <StateBadge key="state" state={found.state} />],
                   ['Account', found.accountId],
+                  ['Issued to', found.issued ? 'a person or a program' : 'a driver, which has its key'],
                   ['Backend', <BackendLink key="backend" tenant={tenant} backend={found.backend} />],
                   ['Buckets', <Grants key="grants" grants={found.grants} />],
                   [

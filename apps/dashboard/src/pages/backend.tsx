@@ -7,7 +7,7 @@ import { InputError } from '../api/problem';
 import { useRead } from '../api/read';
 import { Act, textOf } from '../parts/act';
 import { Ago } from '../parts/ago';
-import { shareOf, showBytes, showDaysToFull, showDuration } from '../parts/amounts';
+import { shareOf, showBytes, showDaysToFull } from '../parts/amounts';
 import { CONFIG, CREDENTIALS, CredentialFields, useBackendKinds } from '../parts/backend-kinds';
 import { Meter } from '../parts/charts';
 import { DataTable } from '../parts/data-table';
@@ -16,6 +16,7 @@ import { Empty, Facts, Loaded, Page, Section } from '../parts/page';
 import { SchemaFields } from '../parts/schema-fields';
 import { filledIn } from '../parts/schema-form';
 import { StateBadge } from '../parts/state-badge';
+import { TestResult } from '../parts/test-result';
 import { useTenant } from '../shell/tenant';
 import { Findings } from './backend-findings';
 import { HEALTH_EVERY_MS } from './backends';
@@ -341,28 +342,3 @@ function changesOf(kind: BackendKindReply, form: FormData) {
   const credentials = filledIn(kind.credentials, form, CREDENTIALS) as Record<string, string>;
   return Object.keys(credentials).length === 0 ? { config } : { config, credentials };
 }
-
-interface Test {
-  ok: boolean;
-  checks: { name: string; ok: boolean; detail: string }[];
-  milliseconds: number;
-}
-
-const TestResult = ({ ok, checks, milliseconds }: Test) => (
-  <Stack gap="sm">
-    <div className={`notice ${ok ? 'notice-good' : 'notice-bad'}`}>
-      <strong>{ok ? 'It can be used.' : 'It cannot be used as it is.'}</strong> Asked for {showDuration(milliseconds)}.
-    </div>
-    <DataTable
-      label="Checks"
-      rows={checks}
-      keyOf={({ name }) => name}
-      empty={<Empty what="Nothing was checked." />}
-      columns={[
-        { head: 'Check', cell: ({ name }) => name },
-        { head: 'Result', cell: check => <StateBadge state={check.ok ? 'ok' : 'failed'} /> },
-        { head: 'Detail', cell: ({ detail }) => detail },
-      ]}
-    />
-  </Stack>
-);

@@ -14,6 +14,7 @@ import { Empty, Loading } from '../parts/page';
 import { SchemaFields } from '../parts/schema-fields';
 import { filledIn } from '../parts/schema-form';
 import { StateBadge } from '../parts/state-badge';
+import { TestResult } from '../parts/test-result';
 import { useTenant } from '../shell/tenant';
 
 export const HEALTH_EVERY_MS = 10_000;
@@ -73,6 +74,20 @@ function NewBackend({ tenant }: { tenant: string }) {
       verb="Register it"
       primary
       done="The backend was registered"
+      ask={{
+        label: 'Test',
+        run: async form => {
+          const share = textOf(form, 'share');
+          if (share !== undefined) {
+            const params = { tenant: APPLIANCE, backend: share };
+            const { data } = await call('POST', '/tenants/{tenant}/backends/{backend}/test', { params });
+            return <TestResult {...data} />;
+          }
+          const body = { name: textOf(form, 'name'), ...ofItsKind(kinds, form) };
+          const { data } = await call('POST', '/tenants/{tenant}/backends/test', { params: { tenant }, body });
+          return <TestResult {...data} />;
+        },
+      }}
       run={async form => {
         const name = textOf(form, 'name') ?? '';
         const description = textOf(form, 'description') ?? '';

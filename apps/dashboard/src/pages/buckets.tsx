@@ -17,6 +17,8 @@ import { Empty, Facts, Loaded, Page, Section } from '../parts/page';
 import { StateBadge } from '../parts/state-badge';
 import { useTenant } from '../shell/tenant';
 import { AccessList } from './accesses';
+import { IssueAccess } from './issue-access';
+import { NewBucket } from './new-bucket';
 
 const fields = resourceFields();
 
@@ -28,8 +30,9 @@ export function BucketsPage() {
       path="/tenants/{tenant}/buckets"
       params={{ tenant }}
       fields={fields}
+      actions={<NewBucket />}
       empty={
-        <Empty what="No bucket matches. A BucketClaim of the cluster makes one." command="kubectl get bucketclaim" />
+        <Empty what="No bucket matches. A BucketClaim of a cluster makes one, too." command="trivet bucket create" />
       }
       usualSort="name"
       columns={columnsOf(tenant)}
@@ -121,6 +124,7 @@ export function BucketPage() {
               />
             </Section>
             <Section title="Accesses">
+              {may('admin') && found.state === 'ready' && <IssueAccess tenant={tenant} bucket={found} />}
               <AccessList tenant={tenant} query={{ bucket: found.id }} />
             </Section>
             <LinkedOperations tenant={tenant} resource={found.id} />

@@ -1,10 +1,10 @@
-import { Stack } from '@mantine/core';
+import { PasswordInput, Stack, Textarea, TextInput } from '@mantine/core';
 import { useNavigate, useParams } from 'react-router';
 import type { HostReply } from '#admin/contract/volumes';
 import { call } from '../api/client';
 import { useMay } from '../api/me';
 import { useRead } from '../api/read';
-import { Act } from '../parts/act';
+import { Act, textOf } from '../parts/act';
 import { Ago } from '../parts/ago';
 import { Copy } from '../parts/copy';
 import type { Column } from '../parts/data-table';
@@ -15,6 +15,7 @@ import { LinkedOperations } from '../parts/operation-list';
 import { Empty, Facts, Loaded, Page, Section } from '../parts/page';
 import { useTenant } from '../shell/tenant';
 import { PublicationList } from './publications';
+import { Publish } from './publish';
 
 const fields: readonly FilterField[] = [
   { name: 'search', label: 'Name', placeholder: 'part of it' },
@@ -32,13 +33,15 @@ const fields: readonly FilterField[] = [
 
 export function HostsPage() {
   const tenant = useTenant();
+  const may = useMay();
   return (
     <ListPage
       title="Hosts"
       path="/tenants/{tenant}/hosts"
       params={{ tenant }}
       fields={fields}
-      empty={<Empty what="No host is known: drivers register them." command="trivet host list" />}
+      actions={may('admin') && <NewHost tenant={tenant} />}
+      empty={<Empty what="No host is known: drivers register theirs." command="trivet host create" />}
       usualSort="name"
       columns={columnsOf(tenant)}
     />
@@ -68,6 +71,50 @@ const columnsOf = (tenant?: string): readonly Column<OfTenant<HostReply>>[] => [
   { head: 'Volumes', cell: ({ publications }) => publications, number: true },
   { head: 'Registered', sort: 'createdAt', descends: true, cell: ({ createdAt }) => <Ago at={createdAt} /> },
 ];
+
+const NewHost = ({ tenant }: { tenant: string }) => (
+  <Act
+    label="Add a host"
+    title="Make a host known"
+    explain="One that no driver has named, by its initiators. With CHAP its targets ask for that account."
+    verb="Add it"
+    primary
+    done="The host is known"
+    run={async form => {
+      const user = textOf(form, 'user');
+      const password = textOf(form, 'password');
+      const iqns = (textOf(form, 'iqns') ?? '').split(/\s+/);
+      const body = {
+        name: textOf(form, 'name') ?? '',
+        iqns,
+        ...(user || password ? { chap: { user: user ?? '', password: password ?? '' } } : {}),
+      };
+      await call('POST', '/tenants/{tenant}/hosts', { params: { tenant }, body });
+      return undefined;
+    }}
+  >
+    <TextInput name="name" label="Name" required maxLength={200} autoComplete="off" data-autofocus />
+    <Textarea
+      name="iqns"
+      label="iSCSI names"
+      description="Of its initiators, one a line; Linux has it in /etc/iscsi/initiatorname.iscsi"
+      placeholder="iqn.1993-08.org.debian:01:2f6a1c9d8e3b"
+      required
+      autosize
+      minRows={1}
+      autoComplete="off"
+      spellCheck={false}
+    />
+    <TextInput name="user" label="CHAP user" description="Empty: none" maxLength={64} autoComplete="off" />
+    <PasswordInput
+      name="password"
+      label="CHAP password"
+      description="12 to 16 characters"
+      autoComplete="new-password"
+      visibilityToggleButtonProps={{ 'aria-label': 'Show the CHAP password' }}
+    />
+  </Act>
+);
 
 export function HostPage() {
   const tenant = useTenant();
@@ -119,6 +166,7 @@ export function HostPage() {
               />
             </Section>
             <Section title="Volumes that it may reach">
+              {may('admin') && <Publish tenant={tenant} host={found} />}
               <PublicationList tenant={tenant} query={{ host: found.id }} />
             </Section>
             <LinkedOperations tenant={tenant} resource={found.id} related />

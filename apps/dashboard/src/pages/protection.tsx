@@ -2,6 +2,7 @@ import { Button, Group, NumberInput, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { call, callFresh } from '../api/client';
 import { useMay } from '../api/me';
+import { InputError } from '../api/problem';
 import type { ItemOf } from '../api/routes';
 import { Act, textOf } from '../parts/act';
 import { showDuration } from '../parts/amounts';
@@ -38,23 +39,26 @@ export function ProtectionPage() {
         COMMON.made,
         {
           head: 'Actions',
-          cell: ({ id, name, shipped }) =>
+          cell: ({ id, name, shipped, schedules }) =>
             may('admin') &&
             !shipped && (
-              <Act
-                small
-                danger
-                label="Delete"
-                title={`Delete template ${name}`}
-                explain="Only a template that no volume has. Snapshots that it made stay."
-                confirmName={name}
-                done="The template was deleted"
-                run={async () => {
-                  const params = { tenant, template: name };
-                  await callFresh('DELETE', '/tenants/{tenant}/protection-templates/{template}', { id }, { params });
-                  return undefined;
-                }}
-              />
+              <Group gap="xs">
+                <ChangeTemplate tenant={tenant} id={id} name={name} schedules={schedules} />
+                <Act
+                  small
+                  danger
+                  label="Delete"
+                  title={`Delete template ${name}`}
+                  explain="Only a template that no volume has. Snapshots that it made stay."
+                  confirmName={name}
+                  done="The template was deleted"
+                  run={async () => {
+                    const params = { tenant, template: name };
+                    await callFresh('DELETE', '/tenants/{tenant}/protection-templates/{template}', { id }, { params });
+                    return undefined;
+                  }}
+                />
+              </Group>
             ),
         },
       ]}
@@ -68,8 +72,6 @@ const words = ({ name, everyMinutes, atMinutes, retain }: Schedule): string =>
 const MOST = 8;
 
 function NewTemplate({ tenant }: { tenant: string }) {
-  const [count, setCount] = useState(1);
-  const numbers = Array.from({ length: count }, (_, at) => at);
   return (
     <Act
       label="New template"
@@ -78,32 +80,89 @@ function NewTemplate({ tenant }: { tenant: string }) {
       primary
       done="The template was made"
       run={async form => {
-        const schedules = numbers.map(at => ({
-          name: textOf(form, `name-${at}`) ?? '',
-          everyMinutes: Number(textOf(form, `every-${at}`)),
-          atMinutes: Number(textOf(form, `at-${at}`) ?? 0),
-          retain: Number(textOf(form, `retain-${at}`)),
-        }));
-        const body = { name: textOf(form, 'name') ?? '', schedules };
+        const body = { name: textOf(form, 'name') ?? '', schedules: schedulesIn(form) };
         await call('POST', '/tenants/{tenant}/protection-templates', { params: { tenant }, body });
         return undefined;
       }}
     >
       <TextInput name="name" label="Name" required maxLength={100} autoComplete="off" data-autofocus />
-      {numbers.map(at => (
+      <Schedules before={[USUAL]} />
+    </Act>
+  );
+}
+
+interface ChangeProps {
+  tenant: string;
+  id: string;
+  name: string;
+  schedules: readonly Schedule[];
+}
+
+const ChangeTemplate = ({ tenant, id, name, schedules }: ChangeProps) => (
+  <Act
+    small
+    label="Change"
+    title={`Change template ${name}`}
+    explain="Its volumes go by these schedules from now on. What a schedule made that is gone stays until somebody deletes it; of one that keeps fewer, the oldest are deleted."
+    verb="Save"
+    done="The template was changed"
+    run={async form => {
+      const params = { tenant, template: name };
+      const { data, etag } = await call('GET', PATH, { params });
+      if (data.id !== id || JSON.stringify(data.schedules) !== JSON.stringify(schedules))
+        throw new InputError('schedules', 'it was changed meanwhile: close this, and look again');
+      await call('PATCH', PATH, { params, body: { schedules: schedulesIn(form) } }, { etag });
+      return undefined;
+    }}
+  >
+    <Schedules before={schedules} />
+  </Act>
+);
+
+const PATH = '/tenants/{tenant}/protection-templates/{template}';
+const USUAL: Schedule = { name: 'hourly', everyMinutes: 60, atMinutes: 0, retain: 24 };
+
+/** As many as the form has. */
+function schedulesIn(form: FormData): Schedule[] {
+  const found: Schedule[] = [];
+  for (let at = 0; form.has(`name-${at}`); at++)
+    found.push({
+      name: textOf(form, `name-${at}`) ?? '',
+      everyMinutes: Number(textOf(form, `every-${at}`)),
+      atMinutes: Number(textOf(form, `at-${at}`) ?? 0),
+      retain: Number(textOf(form, `retain-${at}`)),
+    });
+  return found;
+}
+
+function Schedules({ before }: { before: readonly Schedule[] }) {
+  const [count, setCount] = useState(before.length);
+  const shown = Array.from({ length: count }, (_, at) => before[at] ?? { ...USUAL, name: '' });
+  return (
+    <>
+      {shown.map(({ name, everyMinutes, atMinutes, retain }, at) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: a schedule is its place in the form
         <fieldset key={at} className="fields">
           <legend>Schedule {at + 1}</legend>
-          <TextInput
-            name={`name-${at}`}
-            label="Name"
-            required
-            pattern="[a-z0-9][a-z0-9\-]{0,31}"
-            defaultValue={at === 0 ? 'hourly' : ''}
-          />
+          <TextInput name={`name-${at}`} label="Name" required pattern="[a-z0-9][a-z0-9\-]{0,31}" defaultValue={name} />
           <Group grow gap="xs">
-            <NumberInput name={`every-${at}`} label="Every, minutes" min={1} max={525_600} defaultValue={60} required />
-            <NumberInput name={`at-${at}`} label="At, minutes" min={0} max={525_600} defaultValue={0} />
-            <NumberInput name={`retain-${at}`} label="Keep the last" min={1} max={10_000} defaultValue={24} required />
+            <NumberInput
+              name={`every-${at}`}
+              label="Every, minutes"
+              min={1}
+              max={525_600}
+              defaultValue={everyMinutes}
+              required
+            />
+            <NumberInput name={`at-${at}`} label="At, minutes" min={0} max={525_600} defaultValue={atMinutes} />
+            <NumberInput
+              name={`retain-${at}`}
+              label="Keep the last"
+              min={1}
+              max={10_000}
+              defaultValue={retain}
+              required
+            />
           </Group>
         </fieldset>
       ))}
@@ -117,6 +176,6 @@ function NewTemplate({ tenant }: { tenant: string }) {
           </Button>
         )}
       </Group>
-    </Act>
+    </>
   );
 }

@@ -11,6 +11,7 @@ import { Empty, Loaded, Page } from '../parts/page';
 import { usePageSize } from '../parts/page-size';
 import { StateBadge } from '../parts/state-badge';
 import { useTenant } from '../shell/tenant';
+import { Publish } from './publish';
 
 const fields: readonly FilterField[] = [
   { name: 'volume', label: 'Volume', pick: 'volumes' },
@@ -19,9 +20,10 @@ const fields: readonly FilterField[] = [
 
 export function PublicationsPage() {
   const tenant = useTenant();
+  const may = useMay();
   const filters = useFilters(['volume', 'host']);
   return (
-    <Page title="Publications">
+    <Page title="Publications" actions={may('admin') && <Publish tenant={tenant} />}>
       <p className="dimmed">Which host may reach which volume.</p>
       <FilterBar filters={filters} fields={fields} />
       <PublicationList tenant={tenant} query={filters.query} paged />
@@ -48,7 +50,12 @@ export function PublicationList({ tenant, query, paged }: ListProps) {
             label="Publications"
             rows={items}
             keyOf={({ id }) => id}
-            empty={<Empty what="Nothing is published: drivers do it when a pod needs its volume." />}
+            empty={
+              <Empty
+                what="Nothing is published: drivers do it when a pod needs its volume."
+                command="trivet publication create"
+              />
+            }
             columns={[
               {
                 head: 'Volume',
@@ -58,6 +65,7 @@ export function PublicationList({ tenant, query, paged }: ListProps) {
               { head: 'State', cell: ({ state }) => <StateBadge state={state} /> },
               { head: 'Protocol', cell: ({ accessProtocol }) => accessProtocol },
               { head: 'Target', cell: ({ target }) => target ?? '–' },
+              { head: 'Portals', cell: ({ portals }) => portals.join(', ') || '–' },
               { head: 'LUN', cell: ({ lun }) => lun ?? '–', number: true },
               { head: 'Since', cell: ({ createdAt }) => <Ago at={createdAt} /> },
               {

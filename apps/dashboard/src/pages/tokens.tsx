@@ -1,4 +1,5 @@
-import { NativeSelect, NumberInput, Stack, TextInput } from '@mantine/core';
+import { Button, Group, Modal, NativeSelect, NumberInput, Stack, TextInput } from '@mantine/core';
+import { useState } from 'react';
 import type { Role } from '#admin/contract/route';
 import { call } from '../api/client';
 import { useMay, useMe } from '../api/me';
@@ -18,48 +19,111 @@ export function TokensPage() {
   const me = useMe();
   const may = useMay();
   const isOwn = (user: string): boolean => me.username === `${user}@${tenant}` || me.username === user;
+  // The row of a rotated token changes, or goes: its secret is shown beside the list.
+  const [made, setMade] = useState<Made>();
   return (
-    <ListPage
-      title="API tokens"
-      path="/tenants/{tenant}/tokens"
-      params={{ tenant }}
-      fields={fields}
-      intro="For automation: sent as Authorization: Bearer. A token is shown once, when it is made."
-      actions={(may('admin') || me.tenant === tenant) && <NewToken tenant={tenant} />}
-      empty={<Empty what="There is no API token." command="trivet token create" />}
-      columns={[
-        { head: 'Name', cell: ({ name }) => name },
-        { head: 'User', cell: ({ user }) => user },
-        { head: 'Role', cell: ({ role }) => role },
-        { head: 'Last used', cell: ({ lastUsedAt }) => (lastUsedAt ? <Ago at={lastUsedAt} /> : 'never') },
-        {
-          head: 'Expires',
-          cell: ({ expiresAt }) => (expiresAt ? <Ago at={expiresAt} /> : 'when it is revoked'),
-        },
-        COMMON.made,
-        {
-          head: 'Actions',
-          cell: ({ id, name, user }) =>
-            (may('admin') || isOwn(user)) && (
-              <Act
-                small
-                danger
-                label="Revoke"
-                title={`Revoke token ${name} of ${user}`}
-                explain="Whoever uses it is refused from then on."
-                confirmName={name}
-                done={`Token ${name} was revoked`}
-                run={async () => {
-                  await call('DELETE', '/tenants/{tenant}/tokens/{token}', { params: { tenant, token: id } });
-                  return undefined;
-                }}
-              />
-            ),
-        },
-      ]}
-    />
+    <>
+      <ListPage
+        title="API tokens"
+        path="/tenants/{tenant}/tokens"
+        params={{ tenant }}
+        fields={fields}
+        intro="For automation: sent as Authorization: Bearer. A token is shown once, when it is made."
+        actions={(may('admin') || me.tenant === tenant) && <NewToken tenant={tenant} />}
+        empty={<Empty what="There is no API token." command="trivet token create" />}
+        columns={[
+          { head: 'Name', cell: ({ name }) => name },
+          { head: 'User', cell: ({ user }) => user },
+          { head: 'Role', cell: ({ role }) => role },
+          { head: 'Last used', cell: ({ lastUsedAt }) => (lastUsedAt ? <Ago at={lastUsedAt} /> : 'never') },
+          {
+            head: 'Expires',
+            cell: ({ expiresAt }) => (expiresAt ? <Ago at={expiresAt} /> : 'when it is revoked'),
+          },
+          COMMON.made,
+          {
+            head: 'Actions',
+            cell: ({ id, name, user }) =>
+              (may('admin') || isOwn(user)) && (
+                <Group gap="xs">
+                  {!name.endsWith(' (former)') && (
+                    <RotateToken tenant={tenant} id={id} name={name} user={user} onMade={setMade} />
+                  )}
+                  <Act
+                    small
+                    danger
+                    label="Revoke"
+                    title={`Revoke token ${name} of ${user}`}
+                    explain="Whoever uses it is refused from then on."
+                    confirmName={name}
+                    done={`Token ${name} was revoked`}
+                    run={async () => {
+                      await call('DELETE', '/tenants/{tenant}/tokens/{token}', { params: { tenant, token: id } });
+                      return undefined;
+                    }}
+                  />
+                </Group>
+              ),
+          },
+        ]}
+      />
+      <Modal
+        opened={made !== undefined}
+        onClose={() => setMade(undefined)}
+        title="The token was rotated"
+        closeButtonProps={{ 'aria-label': 'Close this dialog' }}
+      >
+        {made && <Shown {...made} />}
+        <Group justify="flex-end">
+          <Button size="sm" onClick={() => setMade(undefined)}>
+            Done
+          </Button>
+        </Group>
+      </Modal>
+    </>
   );
 }
+
+interface Made {
+  name: string;
+  token: string;
+}
+
+interface TokenProps {
+  tenant: string;
+  id: string;
+  name: string;
+  user: string;
+  onMade: (made: Made) => void;
+}
+
+const RotateToken = ({ tenant, id, name, user, onMade }: TokenProps) => (
+  <Act
+    small
+    label="Rotate"
+    title={`Rotate token ${name} of ${user}`}
+    explain="Makes another token of its name and rights. The former works beside it until the grace is over."
+    verb="Rotate it"
+    done="The token was rotated"
+    run={async form => {
+      const body = { graceSeconds: Math.round(Number(textOf(form, 'hours') ?? 0) * 3_600) };
+      const params = { tenant, token: id };
+      const { data } = await call('POST', '/tenants/{tenant}/tokens/{token}/rotate', { params, body });
+      onMade(data);
+      return undefined;
+    }}
+  >
+    <NumberInput
+      name="hours"
+      label="Grace, hours"
+      description="So long the former works; 0: it ends at once"
+      min={0}
+      max={8_760}
+      defaultValue={24}
+      required
+    />
+  </Act>
+);
 
 function NewToken({ tenant }: { tenant: string }) {
   return (
@@ -86,7 +150,7 @@ function NewToken({ tenant }: { tenant: string }) {
   );
 }
 
-const Shown = ({ token, name }: { token: string; name: string }) => (
+const Shown = ({ token, name }: Made) => (
   <Stack gap="xs">
     <div className="notice notice-warn" role="note">
       <p className="notice-title">This is the only time that {name} is shown</p>

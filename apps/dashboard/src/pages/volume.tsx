@@ -1,5 +1,5 @@
 import { Checkbox, NativeSelect, Stack, TextInput } from '@mantine/core';
-import { useParams } from 'react-router';
+import { useNavigate, useParams } from 'react-router';
 import type { VolumeReply } from '#admin/contract/volumes';
 import { call } from '../api/client';
 import { useMay } from '../api/me';
@@ -16,6 +16,7 @@ import { Empty, Facts, Loaded, Page, Section } from '../parts/page';
 import { diskSizeOf, SizeInput } from '../parts/size-input';
 import { StateBadge } from '../parts/state-badge';
 import { useTenant } from '../shell/tenant';
+import { Publish } from './publish';
 
 export function VolumePage() {
   const tenant = useTenant();
@@ -38,7 +39,7 @@ export function VolumePage() {
           <Stack gap="md">
             <ConditionNotice condition={found.condition} />
             <About tenant={tenant} volume={found} />
-            <Publications tenant={tenant} volume={found.id} />
+            <Publications tenant={tenant} volume={found} />
             <Growth tenant={tenant} volume={found.id} />
             <LinkedOperations tenant={tenant} resource={found.id} related />
           </Stack>
@@ -91,10 +92,13 @@ const About = ({ tenant, volume }: { tenant: string; volume: VolumeReply }) => (
   </Section>
 );
 
-function Publications({ tenant, volume }: { tenant: string; volume: string }) {
-  const read = useRead('/tenants/{tenant}/publications', { params: { tenant }, query: { volume, limit: 100 } });
+function Publications({ tenant, volume }: { tenant: string; volume: VolumeReply }) {
+  const may = useMay();
+  const query = { volume: volume.id, limit: 100 };
+  const read = useRead('/tenants/{tenant}/publications', { params: { tenant }, query });
   return (
     <Section title="Hosts that may reach it">
+      {may('admin') && volume.state === 'ready' && <Publish tenant={tenant} volume={volume} />}
       <Loaded read={{ ...read, data: read.data?.data }}>
         {({ items }) => (
           <DataTable
@@ -107,6 +111,7 @@ function Publications({ tenant, volume }: { tenant: string; volume: string }) {
               { head: 'State', cell: ({ state }) => <StateBadge state={state} /> },
               { head: 'Protocol', cell: ({ accessProtocol }) => accessProtocol },
               { head: 'Target', cell: ({ target }) => target ?? '–' },
+              { head: 'Portals', cell: ({ portals }) => portals.join(', ') || '–' },
               { head: 'LUN', cell: ({ lun }) => lun ?? '–', number: true },
               { head: 'Since', cell: ({ createdAt }) => <Ago at={createdAt} /> },
             ]}
@@ -146,6 +151,7 @@ function Actions({ tenant, volume, etag }: { tenant: string; volume: VolumeReply
           <TextInput name="description" label="Description" maxLength={1000} autoComplete="off" />
         </Act>
       )}
+      {may('operator') && ready && <CloneVolume tenant={tenant} volume={volume} />}
       {may('operator') && ready && (
         <Act
           label="Change"
@@ -198,6 +204,34 @@ function Actions({ tenant, volume, etag }: { tenant: string; volume: VolumeReply
         </Act>
       )}
     </>
+  );
+}
+
+function CloneVolume({ tenant, volume }: { tenant: string; volume: VolumeReply }) {
+  const navigate = useNavigate();
+  return (
+    <Act
+      label="Clone"
+      title={`Clone ${volume.name}`}
+      verb="Clone it"
+      explain="A new volume with the data of this one as they are now, as after a power cut where a host writes just then. This one stays as it is."
+      done="The clone is being made"
+      run={async form => {
+        const size = textOf(form, 'size') === volume.size ? volume.size : diskSizeOf(form, 'size');
+        const body = {
+          name: textOf(form, 'name') ?? '',
+          backend: volume.backend,
+          source: { volume: volume.id },
+          ...(size === volume.size ? {} : { size }),
+        };
+        const { data } = await call('POST', '/tenants/{tenant}/volumes', { params: { tenant }, body });
+        void navigate(`/tenants/${tenant}/volumes/${data.id}`);
+        return undefined;
+      }}
+    >
+      <TextInput name="name" label="Name" required maxLength={200} autoComplete="off" data-autofocus />
+      <SizeInput name="size" label="Size" defaultValue={volume.size} required />
+    </Act>
   );
 }
 

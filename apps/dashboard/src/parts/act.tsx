@@ -24,6 +24,8 @@ export interface ActProps {
   /** Undefined: it is done, `done` is said. Something to show (a secret) keeps the dialog open. */
   run: (form: FormData, reason: string | undefined) => Promise<ReactNode | undefined>;
   done: string;
+  /** Another button, which asks something about the fields as they are and shows the answer below them. */
+  ask?: { label: string; run: (form: FormData) => Promise<ReactNode> };
   primary?: boolean;
   small?: boolean;
   disabled?: boolean;
@@ -67,13 +69,15 @@ export function Act(props: ActProps) {
 }
 
 function ActForm({ close, ...props }: ActProps & { close: () => void }) {
-  const { label, explain, verb, danger, confirmName, reason, children, run, done } = props;
+  const { label, explain, verb, danger, confirmName, reason, children, run, done, ask } = props;
   const say = useSay();
   const readAgain = useReadAgain();
   const [typed, setTyped] = useState('');
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
   const [shown, setShown] = useState<ReactNode>();
+  const [asking, setAsking] = useState(false);
+  const [answer, setAnswer] = useState<ReactNode>();
   const leave = (): void => {
     close();
     // Not before: what refused it may be that its row is gone, and the words about that with it.
@@ -98,6 +102,20 @@ function ActForm({ close, ...props }: ActProps & { close: () => void }) {
     }
   };
 
+  const askNow = async (fields: HTMLFormElement): Promise<void> => {
+    if (!ask || !fields.reportValidity()) return;
+    setAsking(true);
+    setError(undefined);
+    setAnswer(undefined);
+    try {
+      setAnswer(await ask.run(new FormData(fields)));
+    } catch (problem) {
+      setError(problem);
+    } finally {
+      setAsking(false);
+    }
+  };
+
   if (shown !== undefined)
     return (
       <Stack gap="sm">
@@ -110,7 +128,8 @@ function ActForm({ close, ...props }: ActProps & { close: () => void }) {
       </Stack>
     );
   return (
-    <form onSubmit={event => void submit(event)}>
+    // What was answered was about the fields as they were.
+    <form onSubmit={event => void submit(event)} onChange={() => setAnswer(undefined)}>
       <Stack gap="sm">
         {explain && <Text size="sm">{explain}</Text>}
         <Refused value={error === undefined ? [] : (problemOf(error).errors ?? [])}>{children}</Refused>
@@ -135,10 +154,22 @@ function ActForm({ close, ...props }: ActProps & { close: () => void }) {
           />
         )}
         {error !== undefined && <ProblemAlert error={error} />}
+        {ask && <div role="status">{answer}</div>}
         <Group justify="flex-end" gap="xs">
           <Button variant="default" size="sm" onClick={leave}>
             Cancel
           </Button>
+          {ask && (
+            <Button
+              variant="default"
+              size="sm"
+              loading={asking}
+              disabled={busy}
+              onClick={event => void askNow(event.currentTarget.form!)}
+            >
+              {ask.label}
+            </Button>
+          )}
           <Button
             type="submit"
             size="sm"

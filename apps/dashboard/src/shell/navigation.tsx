@@ -15,6 +15,7 @@ const ofTenant: readonly (readonly [group: string, entries: readonly Entry[]])[]
       ['Hosts', 'hosts'],
       ['Publications', 'publications'],
       ['Protection templates', 'protection-templates'],
+      ['Performance policies', 'performance-policies'],
       ['Snapshot sessions', 'snapshot-sessions'],
     ],
   ],

@@ -292,6 +292,43 @@ export const backendRoutes = {
     refusals: [409],
     examples: [{ name: 'one', params: one }],
   }),
+  tryOut: route({
+    id: 'tryBackend',
+    method: 'POST',
+    path: '/tenants/{tenant}/backends/test',
+    tag: 'backends',
+    summary: 'Test a backend that is not registered yet: nothing is registered, and nothing changed there',
+    description:
+      'Refused where registering it would be refused: by its form, by its addresses, by a name or a pool that is taken. Otherwise the answer has each check with what to do. Pools are looked at from the host of the gateway; a worker takes them into use after registering. Credentials are neither kept nor answered; that somebody asked is in the audit log.',
+    access: { scope: 'appliance', role: 'admin' },
+    params: ofTenant,
+    body: z
+      .strictObject({
+        name: label.optional().meta({ description: 'Refused when the tenant has one of this name' }),
+        kind: z.string().max(32),
+        config,
+        credentials: credentials.default({}),
+      })
+      .superRefine(fitsItsKind),
+    shownBody: z.union(registrationsOfKinds({ name: label.optional() })),
+    status: 200,
+    reply: backendTest,
+    refusals: [409],
+    examples: [
+      {
+        name: 'files',
+        params: { tenant: '{tenant}' },
+        body: {
+          name: 'more-volumes',
+          kind: 'reflink',
+          config: {
+            pools: [{ name: 'more', path: '/srv/trivet/more', portals: ['10.0.0.5:3260'] }],
+            exporter: { kind: 'tgt', folder: '/run/trivet/tgt' },
+          },
+        },
+      },
+    ],
+  }),
   test: route({
     id: 'testBackend',
     method: 'POST',

@@ -19,6 +19,35 @@ import { route } from '#admin/contract/route';
 const read = { scope: 'tenant', role: 'viewer' } as const;
 const sort = z.enum(['name', '-name', 'createdAt', '-createdAt']).default('name').meta(ORDER);
 
+const operate = { scope: 'tenant', role: 'operator' } as const;
+const administer = { scope: 'tenant', role: 'admin' } as const;
+const mode = z.enum(['read_write', 'read_only', 'write_only']);
+const protocol = z.enum(['s3', 'azure', 'gcs']);
+const NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+/** As drivers name them: what one interface makes another one may take over. */
+const newThing = z
+  .string()
+  .max(253)
+  .regex(NAME, "expected lower-case letters, digits, '-' and '.', a letter or digit first and last");
+const DAY = 86_400;
+const rotation = z
+  .strictObject({
+    afterSeconds: z
+      .int()
+      .min(3_600)
+      .max(3_660 * DAY)
+      .meta({ description: 'How old a key gets' }),
+    graceSeconds: z
+      .int()
+      .min(0)
+      .max(1_830 * DAY)
+      .meta({ description: 'So long the former is let in beside the new one; at most half of afterSeconds' }),
+  })
+  .refine(({ afterSeconds, graceSeconds }) => graceSeconds * 2 <= afterSeconds, {
+    path: ['graceSeconds'],
+    message: 'must not be more than half of afterSeconds',
+  });
+
 export const bucket = z
   .object({
     id,
@@ -49,11 +78,12 @@ export const access = z
       .enum(['granting', 'ready', 'revoking'])
       .meta({ description: 'granting until its rights are there; revoking until its key has ended' }),
     stale: z.boolean().meta({ description: 'The store no longer says what was granted; the next Grant heals it' }),
+    issued: z.boolean().meta({ description: 'By a person, who can be shown its key; else a driver has it' }),
     grants: z
       .array(
         z.object({
           bucket: name.meta({ description: 'Name of the bucket' }),
-          mode: z.enum(['read_write', 'read_only', 'write_only']).meta({ description: 'What it may do there' }),
+          mode: mode.meta({ description: 'What it may do there' }),
           state: z.string().meta({ description: 'applied when the store has it' }),
         }),
       )
@@ -69,6 +99,25 @@ export const access = z
     updatedAt: time,
   })
   .meta({ id: 'Access' });
+
+export const accessKey = z
+  .object({
+    protocol: protocol.meta({ description: 'What it is for' }),
+    accessKeyId: z.string().meta({ description: 'Name of the key, or of the signature' }),
+    secretAccessKey: z.string().meta({ description: 'The secret' }),
+    token: z
+      .string()
+      .nullable()
+      .meta({ description: 'Of Azure Blob: a signature, which opens the container by itself' }),
+    expiresAt: time.nullable().meta({ description: 'When it ends by itself; null: when it is revoked or changed' }),
+    endpoint: z.string().meta({ description: 'Address of the store for its clients' }),
+    region: z.string().meta({ description: 'That S3 requests are signed for' }),
+    addressing: z.enum(['path', 'virtual']).meta({ description: 'Where the bucket stands in an address' }),
+    storageAccount: z.string().nullable().meta({ description: 'Of Azure Blob' }),
+    project: z.string().nullable().meta({ description: 'Of Google Cloud Storage' }),
+  })
+  .meta({ id: 'AccessKey', description: 'All that a client of the object store is configured by' });
+export type AccessKeyReply = z.output<typeof accessKey>;
 
 export const bucketRoutes = {
   list: route({
@@ -90,6 +139,40 @@ export const bucketRoutes = {
     status: 200,
     reply: pageOf(bucket),
     examples: [{ name: 'all', params: { tenant: '{tenant}' } }],
+  }),
+  create: route({
+    id: 'createBucket',
+    method: 'POST',
+    path: '/tenants/{tenant}/buckets/create',
+    tag: 'buckets',
+    summary: 'Make a bucket, as a BucketClaim of a cluster does',
+    description:
+      'Without `backend` it is at that of COSI_ENDPOINT, or at the only one that the tenant has. A bucket of that name is told of (409), also one that is the same.',
+    access: operate,
+    params: ofTenant,
+    body: z.strictObject({
+      name: newThing.meta({ description: 'At the store as well' }),
+      backend: name.optional().meta({ description: 'Where it is made' }),
+      parameters: z
+        .record(z.string().min(1).max(64), z.string().max(1_024))
+        .default({})
+        .meta({
+          description: 'As a bucket class has them; which there are is said of each kind of backend',
+          examples: [{ versioning: 'true', quotaMaxSize: '10Gi' }],
+        }),
+    }),
+    status: 201,
+    reply: bucket,
+    etag: 'gives',
+    long: true,
+    refusals: [409, 507],
+    examples: [
+      {
+        name: 'with versions',
+        params: { tenant: '{tenant}' },
+        body: { name: 'made-by-example', backend: '{objectBackend}', parameters: { versioning: 'true' } },
+      },
+    ],
   }),
   register: route({
     id: 'registerBucket',
@@ -168,6 +251,66 @@ export const accessRoutes = {
     reply: access,
     etag: 'gives',
     examples: [{ name: 'one', params: { tenant: '{tenant}', access: '{access}' } }],
+  }),
+  issue: route({
+    id: 'issueAccess',
+    method: 'POST',
+    path: '/tenants/{tenant}/accesses',
+    tag: 'accesses',
+    summary: 'Give a person or a program a key of its own to buckets, as a BucketAccess of a cluster does',
+    description:
+      'All buckets are at one backend. `key` is null while the operation goes on (202): readAccessKey shows it then. Drivers are not given what was issued here, nor the other way round.',
+    access: administer,
+    params: ofTenant,
+    body: z.strictObject({
+      name: newThing.meta({ description: 'What it is for; no other access there may have it' }),
+      protocol: protocol.optional().meta({ description: 'The first one that the backend speaks when absent' }),
+      buckets: z
+        .array(z.strictObject({ bucket: id, mode: mode.meta({ description: 'What it may do there' }) }))
+        .min(1)
+        .max(128)
+        .meta({ description: 'What it opens, each with its mode' }),
+      rotation: rotation
+        .optional()
+        .meta({ description: 'Its key is changed so often by itself, and the former let in for so long beside it' }),
+    }),
+    status: 201,
+    reply: access
+      .extend({ key: accessKey.nullable().meta({ description: 'null while its operation goes on' }) })
+      .meta({ id: 'IssuedAccess' }),
+    etag: 'gives',
+    long: true,
+    secret: true,
+    refusals: [409, 507],
+    examples: [
+      {
+        name: 'to read one bucket',
+        params: { tenant: '{tenant}' },
+        body: { name: 'report', buckets: [{ bucket: '{bucket}', mode: 'read_only' }] },
+      },
+    ],
+  }),
+  key: route({
+    id: 'readAccessKey',
+    method: 'POST',
+    path: '/tenants/{tenant}/accesses/{access}/key',
+    tag: 'accesses',
+    summary: 'Show the key that an issued access has now; each time has its entry in the audit log',
+    description: 'After a rotation it is the new one. Of an access that was granted to a driver: 409.',
+    access: administer,
+    params: ofTenant.extend({ access: id }),
+    body: z.strictObject({ reason }),
+    status: 200,
+    reply: accessKey,
+    secret: true,
+    refusals: [409],
+    examples: [
+      {
+        name: 'one',
+        params: { tenant: '{tenant}', access: '{access}' },
+        body: { reason: 'its program was moved' },
+      },
+    ],
   }),
   rotate: route({
     id: 'rotateAccess',

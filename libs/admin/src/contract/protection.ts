@@ -88,6 +88,29 @@ export const protectionRoutes = {
       },
     ],
   }),
+  change: route({
+    id: 'changeProtectionTemplate',
+    method: 'PATCH',
+    path: '/tenants/{tenant}/protection-templates/{template}',
+    tag: 'protection',
+    summary: 'Give a template other schedules, by which all its volumes go from now on',
+    description:
+      'As a whole: a schedule that is not named is gone, and what it made stays until somebody deletes it. One that is new, or whose period is another, begins with its next period. Of one that keeps fewer, the oldest are deleted. Shipped ones stay as they are.',
+    access: { scope: 'tenant', role: 'admin' },
+    params: ofTemplate,
+    body: z.strictObject({ schedules }),
+    status: 200,
+    reply: template,
+    etag: 'needs',
+    refusals: [409],
+    examples: [
+      {
+        name: 'keep two days',
+        params: one,
+        body: { schedules: [{ name: 'hourly', everyMinutes: 60, retain: 48 }] },
+      },
+    ],
+  }),
   delete: route({
     id: 'deleteProtectionTemplate',
     method: 'DELETE',
@@ -113,6 +136,12 @@ export const policy = z
     shipped: z.boolean().meta({ description: 'Every tenant has it from its first moment' }),
   })
   .meta({ id: 'PerformancePolicy' });
+
+export type PolicyReply = z.output<typeof policy>;
+
+const ofPolicy = ofTenant.extend({ policy: name });
+const onePolicy = { tenant: '{tenant}', policy: '{policy}' };
+const settings = z.record(z.string(), z.union([z.string(), z.number(), z.boolean()]));
 
 export const policyRoutes = {
   list: route({
@@ -144,7 +173,7 @@ export const policyRoutes = {
         )
         .meta({ description: 'As storage classes name it' }),
       description: z.string().max(500).default('').meta({ description: 'For people' }),
-      config: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])).meta({
+      config: settings.meta({
         description:
           'thick, destroy_on_delete, limit_iops, limit_mbps, pool, folder: for volumes whose creator does not say',
       }),
@@ -160,6 +189,37 @@ export const policyRoutes = {
       },
     ],
   }),
+  get: route({
+    id: 'getPerformancePolicy',
+    method: 'GET',
+    path: '/tenants/{tenant}/performance-policies/{policy}',
+    tag: 'policies',
+    summary: 'One performance policy',
+    access: { scope: 'tenant', role: 'viewer' },
+    params: ofPolicy,
+    status: 200,
+    reply: policy,
+    etag: 'gives',
+    examples: [{ name: 'one', params: onePolicy }],
+  }),
+  change: route({
+    id: 'changePerformancePolicy',
+    method: 'PATCH',
+    path: '/tenants/{tenant}/performance-policies/{policy}',
+    tag: 'policies',
+    summary: 'Change what a performance policy sets, for volumes that are made from now on',
+    access: { scope: 'tenant', role: 'admin' },
+    params: ofPolicy,
+    body: z.strictObject({
+      description: z.string().max(500).optional().meta({ description: 'For people' }),
+      config: settings.optional().meta({ description: 'As a whole: what is not named is not set any more' }),
+    }),
+    status: 200,
+    reply: policy,
+    etag: 'needs',
+    refusals: [409],
+    examples: [{ name: 'another pool', params: onePolicy, body: { config: { pool: 'slow' } } }],
+  }),
   delete: route({
     id: 'deletePerformancePolicy',
     method: 'DELETE',
@@ -167,10 +227,10 @@ export const policyRoutes = {
     tag: 'policies',
     summary: 'Delete a performance policy that was not shipped; volumes made with it stay as they are',
     access: { scope: 'tenant', role: 'admin' },
-    params: ofTenant.extend({ policy: name }),
+    params: ofPolicy,
     status: 204,
     refusals: [409],
-    examples: [{ name: 'one', params: { tenant: '{tenant}', policy: '{policy}' } }],
+    examples: [{ name: 'one', params: onePolicy }],
   }),
 };
 

@@ -140,6 +140,9 @@ export const userRoutes = {
   }),
 };
 
+const newApiToken = apiToken
+  .extend({ token: z.string().meta({ description: 'The secret; shown this once' }) })
+  .meta({ id: 'NewApiToken' });
 const ofToken = ofTenant.extend({ token: id });
 
 export const tokenRoutes = {
@@ -177,9 +180,7 @@ export const tokenRoutes = {
       expiresInDays: z.int().min(1).max(3_650).optional().meta({ description: 'Absent: until it is revoked' }),
     }),
     status: 201,
-    reply: apiToken
-      .extend({ token: z.string().meta({ description: 'The secret; shown this once' }) })
-      .meta({ id: 'NewApiToken' }),
+    reply: newApiToken,
     secret: true,
     refusals: [409],
     examples: [
@@ -189,6 +190,36 @@ export const tokenRoutes = {
         body: { name: 'ci', user: '{user}', role: 'viewer', expiresInDays: 90 },
       },
     ],
+  }),
+  rotate: route({
+    id: 'rotateToken',
+    method: 'POST',
+    path: '/tenants/{tenant}/tokens/{token}/rotate',
+    tag: 'tokens',
+    summary: "Make another token in the place of one; one's own, an administrator anybody's",
+    description:
+      'The new one has its name, user and role. The former, called `NAME (former)`, works until the grace is over. While there is one, only a rotation without grace is accepted: it ends both.',
+    access: { scope: 'tenant', role: 'viewer' },
+    params: ofToken,
+    body: z.strictObject({
+      graceSeconds: z
+        .int()
+        .min(0)
+        .max(31_536_000)
+        .default(86_400)
+        .meta({ description: 'So long the former works beside the new one; 0: it ends at once' }),
+      expiresInDays: z
+        .int()
+        .min(1)
+        .max(3_650)
+        .optional()
+        .meta({ description: 'Of the new one; absent: as long as the former was made for' }),
+    }),
+    status: 201,
+    reply: newApiToken,
+    secret: true,
+    refusals: [409],
+    examples: [{ name: 'one', params: { tenant: '{tenant}', token: '{token}' }, body: { graceSeconds: 3_600 } }],
   }),
   revoke: route({
     id: 'revokeToken',

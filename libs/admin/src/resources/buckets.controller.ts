@@ -8,13 +8,17 @@ import { answerPage } from '#admin/requests/paging';
 import { Serves } from '#admin/requests/serves';
 import type { BucketSpec } from '#backends/object-backend';
 import { Database, type Tx } from '#platform/database/database';
+import { StorageError } from '#platform/errors';
 import { type ListedBucket, listBuckets, readBucket } from '#storage/object/buckets/bucket-list';
-import { placeOfBuckets, registerBucket } from '#storage/object/buckets/register-bucket';
+import { registerBucket } from '#storage/object/buckets/register-bucket';
 import { OBJECT_STORAGE } from '#storage/object/object.module';
 import type { ObjectStorage } from '#storage/object/object-storage';
+import { placeOfBuckets } from '#storage/object/places';
 import { OBJECT_BACKENDS } from '#storage/shared/backend-directories.module';
 import type { BackendDirectory } from '#storage/shared/backend-directory';
 import { lockRow } from '#storage/shared/lock-row';
+
+const FIELDS = { name: 'name', backend: 'backend' };
 
 @Controller()
 export class BucketsController {
@@ -36,12 +40,30 @@ export class BucketsController {
     return this.ofAllTenants.answer(call, (tenant, page) => listBuckets(this.database, tenant, wanted, page), shown);
   }
 
+  @Serves(bucketRoutes.create)
+  async create(@Call() call: AdminCall<typeof bucketRoutes.create>) {
+    const { name, backend, parameters } = call.body;
+    const change = new Change(call, { action: 'bucket.create', after: call.body, fields: FIELDS });
+    await change.carryOut(async () => {
+      const place = await placeOfBuckets(this.database, call.tenant, backend);
+      const caller = { ...change.caller(place), place };
+      return this.objectStorage.buckets.make(caller, { name, protocols: [], parameters });
+    });
+    // Drivers find what is there; a person who makes one is told that it was there.
+    const { id: tenantId } = call.tenant;
+    const id = change.noted?.resourceId;
+    const made = id && (await this.database.withTenant(tenantId, tx => readBucket(tx, tenantId, id)));
+    if (!made) throw new StorageError('already_exists', `there is a bucket ${name} already`, { field: 'name' });
+    if (made.state !== 'creating') call.giveLocation(`/tenants/${call.tenant.name}/buckets/${made.id}`);
+    call.giveEtag(made);
+    return shown(made);
+  }
+
   @Serves(bucketRoutes.register)
   async register(@Call() call: AdminCall<typeof bucketRoutes.register>) {
     const { database, backends } = this;
     const { name, backend } = call.body;
-    const fields = { name: 'name', backend: 'backend' };
-    const change = new Change(call, { action: 'bucket.register', after: call.body, fields });
+    const change = new Change(call, { action: 'bucket.register', after: call.body, fields: FIELDS });
     let id = '';
     await change.carryOut(async () => {
       const { kind, ...place } = await placeOfBuckets(database, call.tenant, backend);

@@ -40,6 +40,25 @@ export class HostsController {
     return shown(row);
   }
 
+  @Serves(hostRoutes.create)
+  async create(@Call() call: AdminCall<typeof hostRoutes.create>) {
+    const { id: tenantId, name: tenant } = call.tenant;
+    const { chap, ...body } = call.body;
+    // The account is told by its name alone.
+    const change = new Change(call, {
+      action: 'host.create',
+      after: { ...body, chapUser: chap?.user ?? null },
+      fields: { 'chap.user': 'chap/user' },
+    });
+    const request = { ...body, wwpns: [], nqns: [], networks: [], ...(chap ? { chap } : {}) };
+    await change.carryOut(() => this.blockStorage.hosts.add({ tenantId, observer: change }, request));
+    const row = await this.database.withTenant(tenantId, tx => readHost(tx, tenantId, change.noted!.resourceId));
+    if (!row) throw notFound(call);
+    call.giveLocation(`/tenants/${tenant}/hosts/${row.id}`);
+    call.giveEtag(row);
+    return shown(row);
+  }
+
   @Serves(hostRoutes.delete)
   async delete(@Call() call: AdminCall<typeof hostRoutes.delete>): Promise<void> {
     const { id: tenantId } = call.tenant;

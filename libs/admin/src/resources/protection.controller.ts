@@ -5,7 +5,7 @@ import { Change, notFound } from '#admin/requests/change';
 import { answerPage } from '#admin/requests/paging';
 import { Serves } from '#admin/requests/serves';
 import { Database, type Tx } from '#platform/database/database';
-import { PerformancePolicies } from '#storage/block/protection/policies';
+import { PerformancePolicies, type PolicyView } from '#storage/block/protection/policies';
 import { ProtectionTemplates, type TemplateView } from '#storage/block/protection/templates';
 
 @Controller()
@@ -32,14 +32,25 @@ export class ProtectionController {
     return this.answer(call, name);
   }
 
+  @Serves(protectionRoutes.change)
+  async change(@Call() call: AdminCall<typeof protectionRoutes.change>) {
+    const { template: name } = call.params;
+    const templates = this.templates(call);
+    const change = new Change(call, {
+      action: 'protection-template.change',
+      read: tx => seen(templates.find(tx, name)),
+      after: call.body,
+      fields: { schedules: 'schedules' },
+    });
+    await change.carryOut(() => templates.edit(name, call.body.schedules, change));
+    return this.answer(call, name);
+  }
+
   @Serves(protectionRoutes.delete)
   async delete(@Call() call: AdminCall<typeof protectionRoutes.delete>): Promise<void> {
     const { template: name } = call.params;
     const templates = this.templates(call);
-    const read = async (tx: Tx) => {
-      const row = await templates.find(tx, name);
-      return row && { ...versioned(row), view: shown(row) };
-    };
+    const read = (tx: Tx) => seen(templates.find(tx, name));
     const change = new Change(call, { action: 'protection-template.delete', read });
     await change.carryOut(() => templates.remove(name, change));
   }
@@ -49,10 +60,32 @@ export class ProtectionController {
     return { items: await this.policiesOf(call).list() };
   }
 
+  @Serves(policyRoutes.get)
+  policy(@Call() call: AdminCall<typeof policyRoutes.get>) {
+    return this.answerPolicy(call, call.params.policy);
+  }
+
+  @Serves(policyRoutes.change)
+  async changePolicy(@Call() call: AdminCall<typeof policyRoutes.change>) {
+    const { policy: name } = call.params;
+    const policies = this.policiesOf(call);
+    const found = await this.findPolicy(call, name);
+    call.requireMatch(versionedPolicy(found));
+    const read = async (tx: Tx) => {
+      const row = await policies.find(tx, name);
+      return row && { ...versionedPolicy(row), view: row };
+    };
+    const change = new Change(call, { action: 'performance-policy.change', read, after: call.body });
+    const { description = found.description, config } = call.body;
+    const wanted = { description, config: asText(config ?? found.config) };
+    await change.carryOut(() => policies.edit(name, wanted, change));
+    return this.answerPolicy(call, name);
+  }
+
   @Serves(policyRoutes.create)
   async createPolicy(@Call() call: AdminCall<typeof policyRoutes.create>) {
-    const { name, description, config: given } = call.body;
-    const config = Object.fromEntries(Object.entries(given).map(([key, value]) => [key, String(value)]));
+    const { name, description } = call.body;
+    const config = asText(call.body.config);
     const change = new Change(call, {
       action: 'performance-policy.create',
       after: call.body,
@@ -67,6 +100,18 @@ export class ProtectionController {
   async deletePolicy(@Call() call: AdminCall<typeof policyRoutes.delete>): Promise<void> {
     const change = new Change(call, { action: 'performance-policy.delete' });
     await change.carryOut(() => this.policiesOf(call).remove(call.params.policy, change));
+  }
+
+  private async findPolicy(call: AdminCall, name: string): Promise<PolicyView> {
+    const row = await this.database.withTenant(call.tenant.id, tx => this.policiesOf(call).find(tx, name));
+    if (!row) throw notFound(call);
+    return row;
+  }
+
+  private async answerPolicy(call: AdminCall, name: string): Promise<PolicyView> {
+    const row = await this.findPolicy(call, name);
+    call.giveEtag(versionedPolicy(row));
+    return row;
   }
 
   private policiesOf({ tenant }: AdminCall): PerformancePolicies {
@@ -86,7 +131,22 @@ export class ProtectionController {
   }
 }
 
-/** A template is never edited; another one of its name is another one. */
-const versioned = ({ id }: TemplateView) => ({ id, version: 1 });
+/** Another one of its name is another one. */
+const versioned = ({ id, schedules }: TemplateView) => ({ id, version: JSON.stringify(schedules) });
+
+async function seen(found: Promise<TemplateView | undefined>) {
+  const row = await found;
+  return row && { ...versioned(row), view: shown(row) };
+}
+
+/** Its name is its key: one that says the same is the same. */
+const versionedPolicy = ({ name, description, config }: PolicyView) => ({
+  id: name,
+  version: JSON.stringify([description, config]),
+});
+
+/** As the rows have it. */
+const asText = (config: Readonly<Record<string, unknown>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(config).map(([key, value]) => [key, String(value)]));
 
 const shown = ({ createdAt, ...row }: TemplateView) => ({ ...row, createdAt: createdAt.toISOString() });

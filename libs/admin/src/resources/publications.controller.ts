@@ -1,18 +1,22 @@
 import { Controller, Inject } from '@nestjs/common';
-import { publicationRoutes } from '#admin/contract/volumes';
+import { type PublicationReply, publicationRoutes } from '#admin/contract/volumes';
+import { Refusal } from '#admin/problems/problems';
 import { type AdminCall, Call } from '#admin/requests/admin-call';
 import { Change, notFound } from '#admin/requests/change';
 import { answerPage } from '#admin/requests/paging';
 import { Serves } from '#admin/requests/serves';
 import { Database, type Tx } from '#platform/database/database';
+import { StorageError } from '#platform/errors';
 import { BLOCK_STORAGE } from '#storage/block/block.module';
-import type { BlockStorage } from '#storage/block/block-storage';
+import type { BlockStorage, PublicationView } from '#storage/block/block-storage';
+import { readHost } from '#storage/block/hosts/host-list';
 import {
   type ListedPublication,
   listPublications,
   readPublication,
 } from '#storage/block/publications/publication-list';
 import { LUN } from '#storage/block/publications/target-identity';
+import { readVolume } from '#storage/block/volumes/volume-list';
 
 @Controller()
 export class PublicationsController {
@@ -31,12 +35,47 @@ export class PublicationsController {
     return answerPage(call, page => listPublications(this.database, call.tenant.id, filter, page), shown);
   }
 
+  @Serves(publicationRoutes.get)
+  async get(@Call() call: AdminCall<typeof publicationRoutes.get>): Promise<PublicationReply> {
+    return shown(await this.read(call, call.params.publication));
+  }
+
+  @Serves(publicationRoutes.create)
+  async create(@Call() call: AdminCall<typeof publicationRoutes.create>) {
+    const { id: tenantId, name: tenant } = call.tenant;
+    const [volume, host] = await this.database.withTenant(tenantId, async tx => [
+      await readVolume(tx, tenantId, call.body.volume),
+      await readHost(tx, tenantId, call.body.host),
+    ]);
+    if (!volume) throw isNot(call, 'volume');
+    if (!host) throw isNot(call, 'host');
+    const after = { volume: volume.name, host: host.name };
+    const change = new Change(call, {
+      action: 'publication.create',
+      after,
+      fields: { host: 'host', published: 'volume' },
+    });
+    const caller = change.caller(volume);
+    let chap: PublicationView['chap'];
+    await change.carryOut(async () => {
+      const request = { host: host.id, accessProtocol: 'iscsi' } as const;
+      const submitted = await this.blockStorage.publications.publish(caller, volume.id, request);
+      chap = submitted.value.chap;
+      return submitted;
+    });
+    // Drivers find what is so already; a person is told.
+    if (!change.noted)
+      throw new StorageError('already_exists', `volume ${volume.name} is published to host ${host.name} already`);
+    const made = await this.read(call, change.noted.resourceId);
+    if (made.state === 'applied') call.giveLocation(`/tenants/${tenant}/publications/${made.id}`);
+    return { ...shown(made), chap: chap ?? null };
+  }
+
   @Serves(publicationRoutes.delete)
   async delete(@Call() call: AdminCall<typeof publicationRoutes.delete>): Promise<void> {
     const { id: tenantId } = call.tenant;
     const find = (tx: Tx) => readPublication(tx, tenantId, call.params.publication);
-    const publication = await this.database.withTenant(tenantId, find);
-    if (!publication) throw notFound(call);
+    const publication = await this.read(call, call.params.publication);
     const read = async (tx: Tx) => {
       const row = await find(tx);
       return row && { id: row.id, version: row.state, view: shown(row) };
@@ -46,9 +85,21 @@ export class PublicationsController {
     const { volumeId, hostId } = publication;
     await change.carryOut(() => this.blockStorage.publications.unpublish(caller, volumeId, hostId));
   }
+
+  private async read(call: AdminCall, id: string): Promise<ListedPublication> {
+    const { id: tenantId } = call.tenant;
+    const row = await this.database.withTenant(tenantId, tx => readPublication(tx, tenantId, id));
+    if (!row) throw notFound(call);
+    return row;
+  }
 }
 
-const shown = (row: ListedPublication) => ({
+function isNot({ body }: AdminCall<typeof publicationRoutes.create>, kind: 'volume' | 'host'): Refusal {
+  const message = `there is no ${kind} ${body[kind]}`;
+  return new Refusal('not_found', message, [{ pointer: `/body/${kind}`, message }]);
+}
+
+const shown = (row: ListedPublication): PublicationReply => ({
   id: row.id,
   volume: { id: row.volumeId, name: row.volumeName },
   host: { id: row.hostId, name: row.hostName },
@@ -57,5 +108,7 @@ const shown = (row: ListedPublication) => ({
   // Until it is applied no host finds it there.
   target: row.state === 'wanted' ? null : row.targetName,
   lun: row.state === 'wanted' ? null : LUN,
+  serialNumber: row.serialNumber,
+  portals: row.state === 'wanted' ? [] : [...row.portals],
   createdAt: row.createdAt.toISOString(),
 });

@@ -59,6 +59,12 @@ export class BackendsController {
     if (!(await backends.delete(call.actor, call.tenant, found))) throw changedMeanwhile(found.name);
   }
 
+  @Serves(backendRoutes.tryOut)
+  tryOut(@Call() call: AdminCall<typeof backendRoutes.tryOut>): Promise<ReplyOf<typeof backendRoutes.tryOut>> {
+    const { name, ...wanted } = call.body;
+    return this.backends.tryOut(call.actor, call.tenant, { ...wanted, ...(name === undefined ? {} : { name }) });
+  }
+
   /** Nothing changes, so the audit log has no word of it. */
   @Serves(backendRoutes.test)
   test(@Call() call: AdminCall<typeof backendRoutes.test>): Promise<ReplyOf<typeof backendRoutes.test>> {

@@ -6,7 +6,7 @@ import { answerPage } from '#admin/requests/paging';
 import { Serves } from '#admin/requests/serves';
 import { ApiTokens } from '#tenancy/tokens/api-tokens';
 import type { TokenView } from '#tenancy/tokens/token-directory';
-import { exceeds } from '#tenancy/users/roles';
+import { exceeds, type Role } from '#tenancy/users/roles';
 
 const DAY_MS = 86_400_000;
 
@@ -46,14 +46,33 @@ export class TokensController {
     return { ...shown(made), token };
   }
 
+  @Serves(tokenRoutes.rotate)
+  async rotate(@Call() call: AdminCall<typeof tokenRoutes.rotate>) {
+    const { graceSeconds, expiresInDays } = call.body;
+    const { role, username } = call.principal;
+    const rotation = {
+      graceMs: graceSeconds * 1_000,
+      expiresInMs: expiresInDays === undefined ? undefined : expiresInDays * DAY_MS,
+    };
+    const check = (owner: string, itsRole: Role) => {
+      requireOwner(call, owner, 'rotates');
+      // Whoever is shown the secret may do what it may.
+      if (exceeds(itsRole, role))
+        throw new Refusal('permission_denied', `${username} is ${role} here, and that token is ${itsRole}`);
+    };
+    const { token, ...made } = await this.tokens.rotate(call.actor, call.tenant, call.params.token, rotation, check);
+    return { ...shown(made), token };
+  }
+
   @Serves(tokenRoutes.revoke)
   async revoke(@Call() call: AdminCall<typeof tokenRoutes.revoke>): Promise<void> {
-    const { role, userId, username } = call.principal;
-    await this.tokens.revoke(call.actor, call.tenant, call.params.token, owner => {
-      if (owner !== userId && role !== 'admin')
-        throw new Refusal('permission_denied', `${username} is ${role}, and revokes its own tokens alone`);
-    });
+    await this.tokens.revoke(call.actor, call.tenant, call.params.token, owner => requireOwner(call, owner, 'revokes'));
   }
+}
+
+function requireOwner({ principal: { role, userId, username } }: AdminCall, owner: string, does: string): void {
+  if (owner !== userId && role !== 'admin')
+    throw new Refusal('permission_denied', `${username} is ${role}, and ${does} its own tokens alone`);
 }
 
 const shown = ({ createdAt, lastUsedAt, expiresAt, ...view }: TokenView): ApiTokenReply => ({

@@ -191,6 +191,21 @@ export function describeBlockBackend(name: string, setup: () => Promise<BlockBac
         await failsWith(call(backend, image, bench.nextFence(), soon()), 'unavailable', /down/);
       });
 
+      it('are looked at before anybody has prepared them, and stay as they are', async () => {
+        const look = (of: BlockBackend, pool: string) => of.surveyPool(pool, soon());
+        expect(await look(backend, harness.freshPool)).toMatchObject({ ok: true });
+        expect(await statusOf(backend, harness.freshPool)).toMatchObject({ state: 'down' });
+        expect(await look(backend, harness.pool)).toMatchObject({
+          ok: true,
+          detail: expect.stringContaining('already'),
+        });
+        expect(await look(harness.otherTenant, harness.pool)).toMatchObject({
+          ok: false,
+          detail: expect.stringContaining('another appliance or tenant'),
+        });
+        expect(await look(backend, harness.downPool)).toMatchObject({ ok: false });
+      });
+
       it('are prepared once, whoever asks how often', async () => {
         const answers = await Promise.all([1, 2, 3].map(() => backend.preparePool(harness.freshPool, soon())));
         expect(new Set(answers.map(answer => answer.uuid)).size).toBe(1);

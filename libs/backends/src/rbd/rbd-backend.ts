@@ -5,6 +5,7 @@ import type {
   ImageRef,
   ListedImage,
   PoolStatus,
+  PoolSurvey,
   StageContent,
   StageRef,
 } from '#backends/block-backend';
@@ -71,6 +72,15 @@ export class RbdBackend implements BlockBackend {
       await this.#pools.prepare(pool, signal);
       return this.#pools.status(pool, signal);
     });
+  }
+
+  async surveyPool(pool: string, signal: AbortSignal): Promise<PoolSurvey> {
+    try {
+      return await this.#doing(`look at pool ${pool}`, signal, () => this.#pools.survey(pool, signal));
+    } catch (error) {
+      if (!isStorageError(error) || error.kind === 'timeout') throw error;
+      return { ok: false, detail: error.message };
+    }
   }
 
   inspectImage(image: ImageRef, signal: AbortSignal): Promise<ImageInspection> {

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import type { PoolStatus } from '#backends/block-backend';
+import type { PoolStatus, PoolSurvey } from '#backends/block-backend';
 import type { ApplianceIdentity } from '#backends/object-backend';
 import { codeOf, NO_SPACE } from '#backends/rbd/ceph-errors';
 import type { CephProcess } from '#backends/rbd/ceph-process';
@@ -65,12 +65,7 @@ export class RbdPools {
   async prepare(name: string, signal: LeaseSignal): Promise<void> {
     const pool = this.named(name);
     if (await this.#marker(pool, signal)) return;
-    const taken = (await this.#inPool(pool, () => this.ceph.call(signal, 'names', pool.cephPool))).find(parseName);
-    if (taken !== undefined)
-      throw new StorageError(
-        'failed_precondition',
-        `pool ${pool.cephPool} of the cluster has no marker, and images like those of an appliance, such as ${taken}`,
-      );
+    await this.#requireUnused(pool, signal);
     const { applianceId, tenantId } = this.owner;
     const made: Marker = { format: 1, uuid: randomUUID(), applianceId, tenantId, createdAt: new Date().toISOString() };
     const absent = { key: KEY, is: 'equal', value: '' } as const;
@@ -93,6 +88,24 @@ export class RbdPools {
     );
   }
 
+  /** Whether it could be prepared; caps for writing are found out when it is. */
+  async survey(name: string, signal: AbortSignal): Promise<PoolSurvey> {
+    const pool = this.named(name);
+    const isOurs = (await this.#marker(pool, signal)) !== undefined;
+    if (isOurs) await this.open(name, signal);
+    else await this.#requireUnused(pool, signal);
+    const [{ totalBytes, usedBytes }, noRoom] = await Promise.all([
+      this.#usage(pool, signal),
+      this.#fullness(pool, signal),
+    ]);
+    if (noRoom !== undefined) return { ok: false, detail: noRoom };
+    const whose = isOurs ? 'is this pool already' : 'has nothing of an appliance';
+    return {
+      ok: true,
+      detail: `pool ${pool.cephPool} of the cluster ${whose}; ${usedBytes} of ${totalBytes} bytes used`,
+    };
+  }
+
   async status(name: string, signal: AbortSignal): Promise<PoolStatus> {
     const { uuid, ...pool } = await this.open(name, signal);
     await this.#requireCaps(pool, signal);
@@ -107,6 +120,15 @@ export class RbdPools {
   async requireRoom(pool: RbdPoolConfig, signal: AbortSignal): Promise<void> {
     const reason = await this.#fullness(pool, signal);
     if (reason !== undefined) throw new StorageError('resource_exhausted', reason);
+  }
+
+  async #requireUnused(pool: RbdPoolConfig, signal: AbortSignal): Promise<void> {
+    const taken = (await this.#inPool(pool, () => this.ceph.call(signal, 'names', pool.cephPool))).find(parseName);
+    if (taken !== undefined)
+      throw new StorageError(
+        'failed_precondition',
+        `pool ${pool.cephPool} of the cluster has no marker, and images like those of an appliance, such as ${taken}`,
+      );
   }
 
   async #fullness(pool: RbdPoolConfig, signal: AbortSignal): Promise<string | undefined> {

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
-import { copyFile, type FileHandle, mkdir, open, readdir, stat, statfs, unlink } from 'node:fs/promises';
+import { access, copyFile, type FileHandle, mkdir, open, readdir, stat, statfs, unlink } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import type { PoolConfig, PoolStatus } from '#backends/block-backend';
+import type { PoolConfig, PoolStatus, PoolSurvey } from '#backends/block-backend';
 import { fileSystemUuid } from '#backends/linux/file-system-id';
 import type { ApplianceIdentity } from '#backends/object-backend';
 import { codeOf, fileError } from '#backends/reflink/file-errors';
@@ -94,6 +94,32 @@ export class Pools {
       throw fileError(error, `prepare pool ${name}`);
     } finally {
       await handle.close();
+    }
+  }
+
+  /** What `prepare` would find. */
+  async survey(name: string): Promise<PoolSurvey> {
+    const pool = this.named(name);
+    let handle: FileHandle | undefined;
+    try {
+      handle = await this.#openFolder(pool);
+      const root = `/proc/self/fd/${handle.fd}`;
+      const isOurs = (await readMarker(root)) !== undefined;
+      if (isOurs) await this.#checkMarker(pool, handle, this.owner.tenantId);
+      const obstacle = isOurs ? undefined : await whatIsIn(root);
+      if (obstacle !== undefined)
+        return { ok: false, detail: `${pool.path} is not empty (${obstacle}): give it an empty folder` };
+      await access(root, constants.W_OK);
+      const { type } = await statfs(root, { bigint: true });
+      const how = CLONING_TYPES.includes(type) ? 'clones share blocks' : 'clones copy data';
+      return { ok: true, detail: `${pool.path} ${isOurs ? 'is this pool already' : 'is empty'}; ${how}` };
+    } catch (error) {
+      if (error instanceof PoolAbsent)
+        return { ok: false, detail: `${pool.path} is not there: make this folder, or mount its file system` };
+      const { message } = fileError(error, `look at ${pool.path}`);
+      return { ok: false, detail: message };
+    } finally {
+      await handle?.close();
     }
   }
 

@@ -9,6 +9,7 @@ import type {
   ListedImage,
   PoolConfig,
   PoolStatus,
+  PoolSurvey,
   StageContent,
   StageRef,
 } from '#backends/block-backend';
@@ -63,6 +64,13 @@ export class ReflinkBackend implements BlockBackend {
       return this.#pools.prepare(pool);
     });
     return this.#in({ pool, lane: 'short', doing: `inspect pool ${pool}` }, signal, root => statusOf(pool, root));
+  }
+
+  surveyPool(name: string, signal: AbortSignal): Promise<PoolSurvey> {
+    const pool = this.#pools.named(name);
+    return this.#answers.run({ pool, lane: 'short', doing: `look at pool ${name}` }, signal, () =>
+      this.#pools.survey(name),
+    );
   }
 
   inspectImage(image: ImageRef, signal: AbortSignal): Promise<ImageInspection> {

@@ -1,6 +1,6 @@
-import type { BlockBackendKind } from '#backends/block-backend';
-import type { ObjectBackendKind } from '#backends/object-backend';
-import type { Registration } from '#backends/registry';
+import type { BlockBackendKind, BlockStore } from '#backends/block-backend';
+import type { ApplianceIdentity, BackendCredentials, ObjectBackend, ObjectBackendKind } from '#backends/object-backend';
+import { objectBackendKind, type Registration } from '#backends/registry';
 import { StorageError } from '#platform/errors';
 
 export type KnownKind = { kind: string } & Pick<Registration, 'config' | 'credentials'>;
@@ -46,6 +46,19 @@ export class BackendKinds {
   /** Whose pools every storage host reaches. */
   isOfCluster(kind: string): boolean {
     return this.blockKinds.find(known => known.kind === kind)?.isOfCluster ?? false;
+  }
+
+  /** Of a configuration as `checkedConfig` gives it. The caller closes it. */
+  open(
+    kind: string,
+    config: unknown,
+    credentials: BackendCredentials,
+    owner: ApplianceIdentity,
+  ): ObjectBackend | BlockStore {
+    const blocks = this.blockKinds.find(known => known.kind === kind);
+    if (blocks) return blocks.open(blocks.parseConfig(config), credentials, owner);
+    const objects = objectBackendKind(this.objectKinds, kind);
+    return objects.open(objects.parseConfig(config), credentials, owner);
   }
 
   private find(kind: string): Registration | undefined {

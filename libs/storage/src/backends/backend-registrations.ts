@@ -7,9 +7,10 @@ import { sql } from '#platform/database/sql';
 import { StorageError } from '#platform/errors';
 import { uuidv7 } from '#platform/uuid';
 import { BackendKinds } from '#storage/backends/backend-kinds';
-import type { BackendChanges, NewBackend, TenantRef } from '#storage/backends/backend-requests';
+import type { BackendChanges, NewBackend, TenantRef, UnregisteredBackend } from '#storage/backends/backend-requests';
 import { openCredentials, sealCredentials } from '#storage/backends/backend-secrets';
 import { BackendTester, type BackendTestResult, type TestableBackends } from '#storage/backends/backend-tester';
+import { tryOut } from '#storage/backends/backend-trial';
 import {
   type BackendRow,
   type BackendView,
@@ -228,6 +229,31 @@ export class BackendRegistrations {
     return this.tester.test(tenant.id, name);
   }
 
+  /**
+   * Tests one that is not registered, refused as `register` would refuse it; nothing of it is stored but that somebody
+   * asked, which the audit log has before the store is asked.
+   */
+  async tryOut(actor: Actor, tenant: TenantRef, wanted: UnregisteredBackend): Promise<BackendTestResult> {
+    const { name, kind } = wanted;
+    const registration = this.kinds.require(kind);
+    const config = await checkedConfig(registration, wanted.config);
+    const credentials = checkedCredentials(registration, wanted.credentials);
+    await this.database.withTenant(tenant.id, async tx => {
+      await this.requireNames(tx, tenant, uuidv7(), kind, config);
+      if (name !== undefined && (await findBackend(tx, tenant.id, name))) throw taken(tenant, name);
+      await audit(tx, actor, {
+        tenantId: tenant.id,
+        tenantName: tenant.name,
+        action: 'backend.try',
+        subject: { kind: 'backend', ...(name === undefined ? {} : { name }) },
+        after: { kind, config },
+      });
+    });
+    const { applianceId } = this.parts;
+    const open = () => this.kinds.open(kind, config, credentials, { applianceId, tenantId: tenant.id });
+    return tryOut(open, this.kinds.poolsOf(kind, config));
+  }
+
   private async view(tx: Tx, tenant: TenantRef, row: BackendRow): Promise<BackendView> {
     const whole = tenant.name === APPLIANCE ? await withShares(tx, tenant.id, row) : row;
     return toView(whole, each => this.kinds.capabilitiesOf(each));
@@ -253,10 +279,7 @@ export class BackendRegistrations {
     const { name, kind, description, config, sharedFrom, sharedState = 'active' } = row;
     await this.requireNames(tx, tenant, id, kind, config);
     const values = [tenant.id, id, name, kind, description, JSON.stringify(config), sharedFrom, sharedState];
-    if ((await tx.query(INSERT, values)).length === 0)
-      throw new StorageError('already_exists', `tenant ${tenant.name} has a backend ${name} already`, {
-        field: 'name',
-      });
+    if ((await tx.query(INSERT, values)).length === 0) throw taken(tenant, name);
     await sealCredentials(tx, this.parts.secrets, tenant.id, id, credentials);
     return id;
   }
@@ -394,6 +417,9 @@ function shownInAudit({ name, kind, description, state, shared, config, pools }:
   const thinRatios = ratios.length > 0 ? { thinRatios: Object.fromEntries(ratios) } : {};
   return { name, kind, description, state, shared, config, ...thinRatios };
 }
+
+const taken = (tenant: TenantRef, name: string): StorageError =>
+  new StorageError('already_exists', `tenant ${tenant.name} has a backend ${name} already`, { field: 'name' });
 
 export const unknown = (name: string): StorageError =>
   new StorageError('not_found', `there is no backend ${name}`, { resource: `backend ${name}` });

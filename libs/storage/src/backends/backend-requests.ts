@@ -13,6 +13,9 @@ export interface NewBackend {
   credentials: Record<string, string>;
 }
 
+/** Of one that is to be tested before it is registered; without a name nothing is said of whether that is free. */
+export type UnregisteredBackend = Omit<NewBackend, 'name' | 'description'> & { name?: string };
+
 export interface BackendChanges {
   description?: string;
   state?: BackendState;

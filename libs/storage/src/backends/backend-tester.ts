@@ -1,4 +1,5 @@
 import type { BlockStore } from '#backends/block-backend';
+import type { Exporter } from '#backends/exporter';
 import type { BackendCheck } from '#backends/registry';
 import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
@@ -20,7 +21,7 @@ export interface BackendTestResult {
   milliseconds: number;
 }
 
-const TEST_MS = 10_000;
+export const TEST_MS = 10_000;
 
 const FIND = sql(
   'backend_test_find',
@@ -45,6 +46,12 @@ export function asCheck(error: unknown): BackendCheck[] {
   if (!isStorageError(error)) throw error;
   return [{ name: 'opens', ok: false, detail: error.message }];
 }
+
+export const exporterCheck = (exporter: Exporter): Promise<BackendCheck> =>
+  exporter.health(AbortSignal.timeout(TEST_MS)).then(
+    () => ({ name: 'exporter', ok: true, detail: 'targets can be served' }),
+    (error: Error) => ({ name: 'exporter', ok: false, detail: error.message }),
+  );
 
 /** Of an object store: what its health goes by until somebody uses it. */
 export async function noteFound(
@@ -95,12 +102,7 @@ export class BackendTester {
       return { name: `pool ${name}`, ok: state === 'up' && noRoom === undefined, detail: noRoom ?? detail };
     });
     if (pools.length === 0) checks.push({ name: 'pools', ok: false, detail: 'it has no pools' });
-    checks.push(
-      await store.exporter.health(AbortSignal.timeout(TEST_MS)).then(
-        () => ({ name: 'exporter', ok: true, detail: 'targets can be served' }),
-        (error: Error) => ({ name: 'exporter', ok: false, detail: error.message }),
-      ),
-    );
+    checks.push(await exporterCheck(store.exporter));
     const seen = await this.parts.database.withTenant(tenantId, tx =>
       tx.query<{ name: string; state: string; reason: string | null; age: number }>(SEEN, [tenantId, backendId]),
     );

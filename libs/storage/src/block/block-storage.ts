@@ -21,6 +21,8 @@ export interface BlockStorage {
 export interface HostCalls {
   /** Upsert by uuid, atomic. Changed initiators or CHAP are applied to all its publications before it answers (I4). */
   put(caller: BlockCaller, request: HostRequest): Promise<HostView>;
+  /** A new one, with initiators that no host of its name need have; never one that is there. */
+  add(caller: TenantCaller, request: Omit<HostRequest, 'uuid'>): Promise<HostView>;
   get(caller: BlockCaller, hostId: string): Promise<HostView>;
   list(caller: BlockCaller, filter: { uuid?: string }): Promise<HostView[]>;
   /** While volumes are published to it: `failed_precondition`, field `published`. Unknown: `not_found`. */

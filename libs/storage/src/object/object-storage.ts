@@ -1,7 +1,7 @@
 import type { AccessMode, ObjectAccessPoint, ObjectProtocol, ServiceAccount } from '#backends/object-backend';
 import type { Caller } from '#operations/accepting/caller';
 import type { Submitted } from '#operations/accepting/operations';
-import type { EndpointCaller } from '#storage/object/endpoint';
+import type { EndpointCaller, ObjectPlace, PlacedCaller } from '#storage/object/endpoint';
 import type { AccessPlace, Expiry, Rotation } from '#storage/shared/desired-state';
 
 /**
@@ -16,6 +16,8 @@ export interface ObjectStorage {
 export interface BucketCalls {
   /** Finds or creates. Same name, other state: `already_exists`. Busy beyond the deadline: `aborted`. */
   create(caller: EndpointCaller, request: BucketRequest): Promise<Submitted<BucketView>>;
+  /** As `create`, for who came in by no endpoint. */
+  make(caller: PlacedCaller, request: BucketRequest): Promise<Submitted<BucketView>>;
   /** A bucket that Trivet made or that was registered; any other id: `not_found`. */
   get(caller: EndpointCaller, request: BucketRequest): Promise<BucketView>;
   /** Checks name and parameters as `create` does, without touching anything; returns the bucket id. */
@@ -32,6 +34,10 @@ export interface BucketCalls {
 export interface AccessCalls {
   /** Finds or creates; the account and its key are the same on every repeat. */
   grant(caller: EndpointCaller, request: GrantRequest): Promise<Submitted<AccessView>>;
+  /** As `grant`, for who came in by no endpoint. Neither answers for what the other one granted: `already_exists`. */
+  issue(caller: PlacedCaller, request: GrantRequest): Promise<Submitted<AccessView>>;
+  /** The key that an issued access has now. One that was granted to a driver: `failed_precondition`. */
+  reveal(place: ObjectPlace, name: string): Promise<AccessView>;
   /** An unknown account is not an error. bucketIds absent: the whole account. */
   revoke(caller: EndpointCaller, accountId: string, bucketIds?: readonly string[]): Promise<Submitted<void>>;
   /** As `revoke` of the whole account, for who came in by no endpoint. */

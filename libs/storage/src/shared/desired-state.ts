@@ -23,6 +23,8 @@ export interface DesiredAccess {
   rotation?: Rotation;
   /** Absent: it opens its buckets until it is taken away. */
   expiry?: Expiry;
+  /** By a person, who alone is told its key; absent: granted to a driver. */
+  issued?: true;
 }
 
 /** How often a key is changed by itself, and how long the one before is let in beside it. */

@@ -1,4 +1,4 @@
-import { type Database, isUniqueViolation } from '#platform/database/database';
+import { type Database, isUniqueViolation, type Tx } from '#platform/database/database';
 import { ListQuery, type PageOf, type PageRequest, readPage } from '#platform/database/keyset';
 import { sql } from '#platform/database/sql';
 import { invalid, StorageError } from '#platform/errors';
@@ -6,7 +6,13 @@ import { isUuid, uuidv7 } from '#platform/uuid';
 import { type Actor, type AuditEntry, auditWrite } from '#tenancy/audit-log/audit-log';
 import { showLoginName } from '#tenancy/credentials/login-name';
 import { hashOfToken, newToken } from '#tenancy/credentials/secret-tokens';
-import type { TokenDirectory, TokenRequest, TokenView } from '#tenancy/tokens/token-directory';
+import type {
+  TokenCheck,
+  TokenDirectory,
+  TokenRequest,
+  TokenRotation,
+  TokenView,
+} from '#tenancy/tokens/token-directory';
 import { exceeds, type Role } from '#tenancy/users/roles';
 import type { TenantRef } from '#tenancy/users/user-directory';
 
@@ -31,6 +37,22 @@ const LOCK = sql(
   `SELECT ${COLUMNS}, a.user_id AS "userId" FROM trivet.admin_token a
      JOIN trivet.tenant_user u ON u.tenant_id = a.tenant_id AND u.id = a.user_id
     WHERE a.tenant_id = $1 AND a.id = $2 AND a.kind = 'token' FOR UPDATE OF a`,
+);
+const USER_STATE = sql(
+  'api_token_user_state',
+  'SELECT state FROM trivet.tenant_user WHERE tenant_id = $1 AND id = $2 FOR SHARE',
+);
+/** What is called $4, if it lives; one that has ended goes. */
+const FORMER = sql(
+  'api_token_former',
+  `DELETE FROM trivet.admin_token
+    WHERE tenant_id = $1 AND user_id = $2 AND kind = 'token' AND name = $3 AND ($4 OR expires_at <= now()) RETURNING id`,
+);
+const RETIRE = sql(
+  'api_token_retire',
+  `UPDATE trivet.admin_token
+      SET name = $3, expires_at = least(expires_at, now() + $4::double precision * interval '1 ms')
+    WHERE tenant_id = $1 AND id = $2`,
 );
 const REVOKE = sql('api_token_revoke', 'DELETE FROM trivet.admin_token WHERE tenant_id = $1 AND id = $2');
 
@@ -79,18 +101,77 @@ export class ApiTokens implements TokenDirectory {
     }
   }
 
-  async revoke(actor: Actor, tenant: TenantRef, id: string, check: (userId: string) => void = () => {}): Promise<void> {
+  async rotate(
+    actor: Actor,
+    tenant: TenantRef,
+    id: string,
+    { graceMs, expiresInMs }: TokenRotation,
+    check: TokenCheck = () => {},
+  ): Promise<TokenView & { token: string }> {
+    const token = newToken();
+    const ended: string[] = [];
+    const made = await this.database
+      .withTenant(tenant.id, async tx => {
+        ended.length = 0;
+        const { userId, ...before } = await lockedToken(tx, tenant, id);
+        check(userId, before.role);
+        const resource = `token ${before.name}`;
+        if (before.name.endsWith(FORMER_NAME))
+          throw new StorageError('failed_precondition', `${resource} was rotated already: rotate the one after it`);
+        const [owner] = await tx.query<{ state: string }>(USER_STATE, [tenant.id, userId]);
+        if (owner?.state !== 'active') throw new StorageError('failed_precondition', `user ${before.user} is disabled`);
+        const former = `${before.name}${FORMER_NAME}`;
+        const gone = await tx.query<{ id: string }>(FORMER, [tenant.id, userId, former, graceMs === 0]);
+        if (graceMs === 0) {
+          await tx.query(REVOKE, [tenant.id, id]);
+          ended.push(id, ...gone.map(row => row.id));
+        } else await tx.query(RETIRE, [tenant.id, id, former, graceMs]);
+        const lifeMs = before.expiresAt === null ? null : before.expiresAt.getTime() - before.createdAt.getTime();
+        const values = [
+          tenant.id,
+          uuidv7(),
+          userId,
+          before.name,
+          before.role,
+          hashOfToken(token),
+          expiresInMs ?? lifeMs,
+        ];
+        const [row] = await tx.query<TokenView>(CREATE, values);
+        const after = withLogin(tenant, row!);
+        await tx.commit(auditWrite(actor, entry('rotate', tenant, after, withLogin(tenant, before), after)));
+        return after;
+      })
+      .catch(error => {
+        if (!isUniqueViolation(error)) throw error;
+        throw new StorageError(
+          'failed_precondition',
+          'the token before it is let in still, and there is no third: revoke that one, or rotate without grace, which ends both',
+          { cause: error, retry: 'later' },
+        );
+      });
+    for (const each of ended) this.onRevoke(each);
+    return { ...made, token };
+  }
+
+  async revoke(actor: Actor, tenant: TenantRef, id: string, check: TokenCheck = () => {}): Promise<void> {
     await this.database.withTenant(tenant.id, async tx => {
-      const [row] = isUuid(id) ? await tx.query<TokenView & { userId: string }>(LOCK, [tenant.id, id]) : [];
-      if (!row) throw new StorageError('not_found', 'there is no such token', { resource: 'token' });
-      const { userId, ...token } = row;
-      check(userId);
+      const { userId, ...token } = await lockedToken(tx, tenant, id);
+      check(userId, token.role);
       const gone = withLogin(tenant, token);
       await tx.commit([REVOKE, [tenant.id, id]], auditWrite(actor, entry('revoke', tenant, gone, gone, undefined)));
     });
     this.onRevoke(id);
   }
 }
+
+async function lockedToken(tx: Tx, tenant: TenantRef, id: string): Promise<TokenView & { userId: string }> {
+  const [row] = isUuid(id) ? await tx.query<TokenView & { userId: string }>(LOCK, [tenant.id, id]) : [];
+  if (!row) throw new StorageError('not_found', 'there is no such token', { resource: 'token' });
+  return row;
+}
+
+/** Behind the name of one that was rotated; no name that people choose has it. */
+const FORMER_NAME = ' (former)';
 
 const withLogin = (tenant: TenantRef, token: TokenView): TokenView => ({
   ...token,

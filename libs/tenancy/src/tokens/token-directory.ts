@@ -23,6 +23,16 @@ export interface TokenRequest {
   expiresInMs?: number | undefined;
 }
 
+/** Sees whose it is, and with what rights; throws to refuse. */
+export type TokenCheck = (userId: string, role: Role) => void;
+
+export interface TokenRotation {
+  /** So long the one that is rotated works beside the new one; 0: it ends at once. */
+  graceMs: number;
+  /** Of the new one; absent: as long as the one before was made for. */
+  expiresInMs?: number | undefined;
+}
+
 /** API tokens, for automation. The secret is shown when the token is made, and stored nowhere. Implemented by ApiTokens. */
 export interface TokenDirectory {
   /** Oldest first. */
@@ -33,8 +43,19 @@ export interface TokenDirectory {
    */
   create(actor: Actor, tenant: TenantRef, request: TokenRequest): Promise<TokenView & { token: string }>;
   /**
+   * Another token of the same name, user and role; the former is called `NAME (former)` until it ends. While there is one, only a
+   * rotation without grace is accepted, which ends both: `failed_precondition`. `check` as of `revoke`.
+   */
+  rotate(
+    actor: Actor,
+    tenant: TenantRef,
+    id: string,
+    rotation: TokenRotation,
+    check?: TokenCheck,
+  ): Promise<TokenView & { token: string }>;
+  /**
    * `not_found` if there is none. `check` sees whose it is before it is gone, and throws to refuse. It works no more from
    * now on here, within 5 s elsewhere.
    */
-  revoke(actor: Actor, tenant: TenantRef, id: string, check?: (userId: string) => void): Promise<void>;
+  revoke(actor: Actor, tenant: TenantRef, id: string, check?: TokenCheck): Promise<void>;
 }

@@ -46,20 +46,34 @@ export class Hosts {
     const id = await this.parts.database.withTenant(tenantId, async tx => {
       const known = await lockHost(tx, tenantId, request.uuid);
       if (known) return this.replace(tx, caller, known, request);
-      await requireOwnAccount(tx, tenantId, request, this.passwordOf(tenantId));
-      const made = uuidv7();
-      if (await insertHost(tx, tenantId, made, request)) {
-        await putChap(tx, tenantId, made, this.sealed(tenantId, made, request));
-        const after = hostView({ ...rowOf(request), id: made });
-        const change = { kind: 'host.create', resourceId: made, resourceName: request.name, after };
-        await tx.commit(...noting(caller.observer, change));
-        return made;
-      }
+      const made = await this.insert(tx, caller, request);
+      if (made !== undefined) return made;
       return this.replace(tx, caller, (await lockHost(tx, tenantId, request.uuid))!, request);
     });
     // Also what an earlier call changed and did not live to apply.
     await this.applied(caller, id);
     return { ...hostView({ ...rowOf(request), id }) };
+  }
+
+  async add({ tenantId, observer }: TenantCaller, wanted: Omit<HostRequest, 'uuid'>): Promise<HostView> {
+    const request = { ...wanted, uuid: uuidv7() };
+    const id = await this.parts.database.withTenant(tenantId, tx => this.insert(tx, { tenantId, observer }, request));
+    return hostView({ ...rowOf(request), id: id! });
+  }
+
+  /** Undefined: there is one of its uuid. */
+  private async insert(
+    tx: Tx,
+    { tenantId, observer }: TenantCaller,
+    request: HostRequest,
+  ): Promise<string | undefined> {
+    await requireOwnAccount(tx, tenantId, request, this.passwordOf(tenantId));
+    const id = uuidv7();
+    if (!(await insertHost(tx, tenantId, id, request))) return undefined;
+    await putChap(tx, tenantId, id, this.sealed(tenantId, id, request));
+    const after = hostView({ ...rowOf(request), id });
+    await tx.commit(...noting(observer, { kind: 'host.create', resourceId: id, resourceName: request.name, after }));
+    return id;
   }
 
   private async replace(

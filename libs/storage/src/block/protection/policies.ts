@@ -1,5 +1,5 @@
 import { type ChangeObserver, noting } from '#operations/accepting/change-observer';
-import { type Database, isUniqueViolation } from '#platform/database/database';
+import { type Database, isUniqueViolation, type Tx } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import { invalid, StorageError } from '#platform/errors';
 import type { VolumeConfig } from '#storage/block/block-storage';
@@ -33,6 +33,18 @@ const REMOVE = sql(
   'policy_remove',
   'DELETE FROM trivet.performance_policy WHERE tenant_id = $1 AND name = $2 AND NOT shipped RETURNING name',
 );
+const READ = sql(
+  'policy_read',
+  'SELECT name, description, config, shipped FROM trivet.performance_policy WHERE tenant_id = $1 AND name = $2',
+);
+const LOCK = sql(
+  'policy_lock',
+  'SELECT shipped FROM trivet.performance_policy WHERE tenant_id = $1 AND name = $2 FOR UPDATE',
+);
+const EDIT = sql(
+  'policy_edit',
+  'UPDATE trivet.performance_policy SET description = $3, config = $4 WHERE tenant_id = $1 AND name = $2',
+);
 const FIND = sql('policy_find', 'SELECT shipped FROM trivet.performance_policy WHERE tenant_id = $1 AND name = $2');
 
 /** Profiles that volumes are made by; the shipped ones carry the names that drivers ask for, and stay. */
@@ -44,6 +56,32 @@ export class PerformancePolicies {
 
   list(): Promise<PolicyView[]> {
     return this.database.withTenant(this.tenantId, tx => tx.query<PolicyView>(LIST, [this.tenantId]));
+  }
+
+  async find(tx: Tx, name: string): Promise<PolicyView | undefined> {
+    const [row] = await tx.query<PolicyView>(READ, [this.tenantId, name]);
+    return row;
+  }
+
+  /** For volumes that are made from now on; others stay as they are. Shipped: `failed_precondition`. */
+  async edit(
+    name: string,
+    { description, config }: { description: string; config: Readonly<Record<string, string>> },
+    observer?: ChangeObserver,
+  ): Promise<void> {
+    for (const [key, value] of Object.entries(config)) requireSetting(key, value);
+    const resource = `performance policy ${name}`;
+    await this.database.withTenant(this.tenantId, async tx => {
+      const [policy] = await tx.query<{ shipped: boolean }>(LOCK, [this.tenantId, name]);
+      await observer?.before?.(tx);
+      if (!policy) throw new StorageError('not_found', `there is no ${resource}`, { resource });
+      if (policy.shipped)
+        throw new StorageError('failed_precondition', `${resource} is shipped and stays: make one of your own`, {
+          resource,
+        });
+      await tx.query(EDIT, [this.tenantId, name, description, JSON.stringify(config)]);
+      await tx.commit(...this.noting(observer, 'change', name));
+    });
   }
 
   async add(
@@ -80,7 +118,7 @@ export class PerformancePolicies {
   }
 
   /** It has no id: its name is its key. */
-  private noting(observer: ChangeObserver | undefined, verb: 'create' | 'delete', name: string) {
+  private noting(observer: ChangeObserver | undefined, verb: 'create' | 'change' | 'delete', name: string) {
     return noting(observer, { kind: `performance-policy.${verb}`, resourceId: name, resourceName: name });
   }
 }

@@ -5,7 +5,7 @@ import { ListQuery, type PageOf, type PageRequest, readPage } from '#platform/da
 import { sql } from '#platform/database/sql';
 import { invalid, StorageError } from '#platform/errors';
 import { uuidv7 } from '#platform/uuid';
-import type { Schedule } from '#storage/block/protection/periods';
+import { nextPeriod, type Schedule } from '#storage/block/protection/periods';
 
 const SHORTEST_MINUTES = 5;
 const WEEK_MINUTES = 7 * 24 * 60;
@@ -37,7 +37,8 @@ const ADD = sql(
 );
 const LOCK = sql(
   'protection_lock',
-  'SELECT id, shipped FROM trivet.protection_template WHERE tenant_id = $1 AND name = $2 FOR UPDATE',
+  `SELECT id, shipped, schedules, now() AS now FROM trivet.protection_template
+    WHERE tenant_id = $1 AND name = $2 FOR UPDATE`,
 );
 const LET_GO = sql(
   'protection_let_go',
@@ -52,6 +53,39 @@ const USED = sql(
     WHERE tenant_id = $1 AND template_id = $2`,
 );
 const REMOVE = sql('protection_remove', 'DELETE FROM trivet.protection_template WHERE tenant_id = $1 AND id = $2');
+
+/** Before the template: who protects a volume holds its row first. */
+const LOCK_VOLUMES = sql(
+  'protection_lock_volumes',
+  `SELECT v.id FROM trivet.volume v
+    WHERE v.tenant_id = $1 AND v.id IN (SELECT p.volume_id FROM trivet.volume_protection p
+                                         WHERE p.tenant_id = $1 AND p.template_id = $2)
+    ORDER BY v.id FOR UPDATE`,
+);
+const PROTECTED = sql(
+  'protection_protected',
+  `SELECT volume_id AS "volumeId", bool_and(by_group) AS "byGroup" FROM trivet.volume_protection
+    WHERE tenant_id = $1 AND template_id = $2 GROUP BY volume_id`,
+);
+const EDIT = sql(
+  'protection_edit',
+  'UPDATE trivet.protection_template SET schedules = $3 WHERE tenant_id = $1 AND id = $2',
+);
+/** Of each volume and schedule: where the period is another one it begins with the next, and what is too many is soon pruned. */
+const RESCHEDULE = sql(
+  'protection_reschedule',
+  `INSERT INTO trivet.volume_protection AS p (tenant_id, volume_id, schedule, template_id, next_run_at, by_group)
+   SELECT $1, v.volume_id, s.schedule, $2, s.next_run_at, v.by_group
+     FROM unnest($3::uuid[], $4::boolean[]) AS v (volume_id, by_group)
+    CROSS JOIN unnest($5::text[], $6::timestamptz[]) AS s (schedule, next_run_at)
+   ON CONFLICT (tenant_id, volume_id, schedule) DO UPDATE
+      SET next_run_at = CASE WHEN p.schedule = ANY ($7) THEN excluded.next_run_at ELSE p.next_run_at END,
+          prune_at = now()`,
+);
+const DROP_SCHEDULES = sql(
+  'protection_drop_schedules',
+  'DELETE FROM trivet.volume_protection WHERE tenant_id = $1 AND template_id = $2 AND schedule <> ALL ($3)',
+);
 
 /** What an administrator keeps for a tenant; the shipped ones are there from its first moment, and stay. */
 export class ProtectionTemplates {
@@ -93,6 +127,47 @@ export class ProtectionTemplates {
     }
   }
 
+  /**
+   * Its volumes go by the new schedules at once: a new one begins with its next period, as does one whose period is another; of one that
+   * keeps fewer the oldest are deleted soon. What a schedule made that is gone stays until somebody deletes it.
+   * Shipped: `failed_precondition`.
+   */
+  async edit(name: string, wanted: readonly Schedule[], observer?: ChangeObserver): Promise<void> {
+    const { tenantId } = this;
+    const resource = `protection template ${name}`;
+    const schedules = requireSchedules(wanted);
+    await this.database.withTenant(tenantId, async tx => {
+      const seen = await this.find(tx, name);
+      const locked = seen ? await tx.query<{ id: string }>(LOCK_VOLUMES, [tenantId, seen.id]) : [];
+      const [template] = await tx.query<Locked>(LOCK, [tenantId, name]);
+      await observer?.before?.(tx);
+      if (!template) throw new StorageError('not_found', `there is no ${resource}`, { resource });
+      if (template.shipped)
+        throw new StorageError('failed_precondition', `${resource} is shipped and stays: make one of your own`, {
+          resource,
+        });
+      const volumes = await tx.query<{ volumeId: string; byGroup: boolean }>(PROTECTED, [tenantId, template.id]);
+      const isLocked = new Set(locked.map(({ id }) => id));
+      if (volumes.some(({ volumeId }) => !isLocked.has(volumeId)))
+        throw new StorageError('aborted', `${resource} was given to a volume meanwhile; try again`, { resource });
+      await tx.query(EDIT, [tenantId, template.id, JSON.stringify(schedules)]);
+      const names = schedules.map(schedule => schedule.name);
+      await tx.query(RESCHEDULE, [
+        tenantId,
+        template.id,
+        volumes.map(({ volumeId }) => volumeId),
+        volumes.map(({ byGroup }) => byGroup),
+        names,
+        schedules.map(schedule => nextPeriod(schedule, template.now)),
+        schedules.filter(schedule => !samePeriod(template.schedules, schedule)).map(schedule => schedule.name),
+      ]);
+      await tx.query(DROP_SCHEDULES, [tenantId, template.id, names]);
+      await tx.commit(
+        ...noting(observer, { kind: 'protection-template.change', resourceId: template.id, resourceName: name }),
+      );
+    });
+  }
+
   /** Snapshots that it made stay. Used by a volume or a volume group, or shipped: `failed_precondition`. */
   async remove(name: string, observer?: ChangeObserver): Promise<void> {
     const { tenantId } = this;
@@ -119,6 +194,16 @@ export class ProtectionTemplates {
     });
   }
 }
+
+interface Locked {
+  id: string;
+  shipped: boolean;
+  schedules: Schedule[];
+  now: Date;
+}
+
+const samePeriod = (before: readonly Schedule[], { name, everyMinutes, atMinutes }: Schedule): boolean =>
+  before.some(known => known.name === name && known.everyMinutes === everyMinutes && known.atMinutes === atMinutes);
 
 function requireSchedules(schedules: readonly Schedule[]): readonly Schedule[] {
   if (schedules.length === 0 || schedules.length > MOST_SCHEDULES)

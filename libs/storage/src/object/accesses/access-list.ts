@@ -1,4 +1,4 @@
-import type { AccessMode } from '#backends/object-backend';
+import type { AccessMode, ObjectProtocol } from '#backends/object-backend';
 import type { Database, Tx } from '#platform/database/database';
 import {
   containing,
@@ -20,6 +20,9 @@ export interface ListedAccess {
   accountId: string;
   state: Exclude<AccessState, 'gone'>;
   stale: boolean;
+  /** By a person, who may be told its key. */
+  issued: boolean;
+  protocol: ObjectProtocol;
   grants: { bucket: string; mode: AccessMode; state: string }[];
   activeOperation: string | null;
   /** What changes its keys. */
@@ -33,6 +36,7 @@ export interface ListedAccess {
 }
 
 const SELECT = `SELECT a.id, a.name, a.backend_id AS "backendId", b.name AS backend, a.account_id AS "accountId", a.state, a.stale,
+    a.desired ? 'issued' AS issued, a.desired ->> 'protocol' AS protocol,
     (SELECT coalesce(json_agg(json_build_object('bucket', t.name, 'mode', g.mode, 'state', g.state) ORDER BY t.name), '[]')
        FROM trivet.bucket_grant g JOIN trivet.bucket t ON t.tenant_id = g.tenant_id AND t.id = g.bucket_id
       WHERE g.tenant_id = a.tenant_id AND g.access_id = a.id) AS grants,

@@ -38,6 +38,15 @@ const FIND = sql(
           stale, sealed
      FROM trivet.find_access($1, $2, $3)`,
 );
+const FIND_AT = sql(
+  'access_find_at',
+  `SELECT true AS serves, a.id, a.account_id AS "accountId", a.state, a.fingerprint,
+          a.active_operation AS "activeOperation", a.stale, a.desired, s.sealed
+     FROM trivet.access a
+     LEFT JOIN trivet.secret s
+       ON s.tenant_id = a.tenant_id AND s.owner_table = 'access' AND s.owner_id = a.id AND s.name = 'credentials'
+    WHERE a.tenant_id = $1 AND a.backend_id = $2 AND a.name = $3 AND a.state <> 'gone'`,
+);
 const SERVES = sql(
   'access_serves',
   `SELECT t.state = 'active' AND e.state = 'active' AS serves
@@ -125,7 +134,18 @@ export async function findAccess(
   return row;
 }
 
-export async function lockAccess(tx: Tx, endpoint: Endpoint, name: string): Promise<AccessRow | undefined> {
+/** Where no endpoint says whether it serves. */
+export async function findAccessAt(
+  database: Database,
+  { tenantId, backendId }: AccessOwner,
+  name: string,
+): Promise<(FoundAccess & { desired: DesiredAccess }) | undefined> {
+  const find = (tx: Tx) => tx.query<FoundAccess & { desired: DesiredAccess }>(FIND_AT, [tenantId, backendId, name]);
+  const [row] = await database.withTenant(tenantId, find);
+  return row;
+}
+
+export async function lockAccess(tx: Tx, endpoint: AccessOwner, name: string): Promise<AccessRow | undefined> {
   const [row] = await tx.query<AccessRow>(LOCK, [endpoint.tenantId, endpoint.backendId, name]);
   return row;
 }
@@ -138,7 +158,7 @@ export async function lockAccount(tx: Tx, endpoint: AccessOwner, accountId: stri
 /** Claims the name together with its sealed credentials, where there are any yet; false when it lives already. */
 export async function insertAccess(
   tx: Tx,
-  endpoint: Endpoint,
+  endpoint: AccessOwner,
   access: {
     id: string;
     name: string;
@@ -173,13 +193,13 @@ export async function setAccessState(
   await tx.query(SET_STATE, [endpoint.tenantId, accessId, state, operationId]);
 }
 
-export function resolveBuckets(tx: Tx, endpoint: Endpoint, names: readonly string[]) {
+export function resolveBuckets(tx: Tx, endpoint: AccessOwner, names: readonly string[]) {
   return tx.query<{ id: string; name: string }>(RESOLVE, [endpoint.tenantId, endpoint.backendId, names]);
 }
 
 export async function wantGrants(
   tx: Tx,
-  endpoint: Endpoint,
+  endpoint: AccessOwner,
   accessId: string,
   grants: readonly { bucketId: string; mode: AccessMode }[],
 ): Promise<void> {

@@ -9,7 +9,9 @@ import {
   type AccessOwner,
   type AccessRow,
   countGrants,
+  type FoundAccess,
   findAccess,
+  findAccessAt,
   grantedBuckets,
   insertAccess,
   lockAccess,
@@ -25,7 +27,7 @@ import { beginRotation, readKeys } from '#storage/object/accesses/key-changes';
 import { narrowAccess } from '#storage/object/accesses/narrow-access';
 import { revokeAccess } from '#storage/object/accesses/revoke-access';
 import { supported, view } from '#storage/object/buckets/buckets';
-import { type Endpoint, type EndpointCaller, requireServing } from '#storage/object/endpoint';
+import { type EndpointCaller, type ObjectPlace, type PlacedCaller, requireServing } from '#storage/object/endpoint';
 import type { ObjectDependencies } from '#storage/object/object-dependencies';
 import type { AccessCalls, AccessView, GrantRequest } from '#storage/object/object-storage';
 import { credentialsPlace, newCredentials, openCredentials } from '#storage/object/rights/credentials';
@@ -42,7 +44,37 @@ export class Accesses implements AccessCalls {
 
   async grant(caller: EndpointCaller, request: GrantRequest): Promise<Submitted<AccessView>> {
     const { endpoint } = caller;
-    const kind = this.parts.kindOf(endpoint.backendKind);
+    const desired = this.desired(endpoint, request);
+    const find = () => findAccess(this.parts.database, endpoint, request.name);
+    const found = await find();
+    requireServing(found?.serves);
+    return this.accept(caller, endpoint, request, desired, { found, find });
+  }
+
+  async issue(caller: PlacedCaller, request: GrantRequest): Promise<Submitted<AccessView>> {
+    const { place } = caller;
+    const desired: DesiredAccess = { ...this.desired(place, request), issued: true };
+    const find = () => findAccessAt(this.parts.database, place, request.name);
+    return this.accept(caller, place, request, desired, { found: await find(), find });
+  }
+
+  async reveal(place: ObjectPlace, name: string): Promise<AccessView> {
+    const resource = `access ${name}`;
+    const found = await findAccessAt(this.parts.database, place, name);
+    if (!found?.id) throw new StorageError('not_found', `there is no ${resource}`, { resource });
+    if (!found.desired.issued)
+      throw new StorageError(
+        'failed_precondition',
+        `${resource} was granted to a driver, which alone is told its key: issue an access of your own`,
+        { resource },
+      );
+    if (found.state !== 'ready')
+      throw new StorageError('aborted', `${resource} is being granted or revoked; try again`, { resource });
+    return this.view(place, found.desired, { ...found, id: found.id });
+  }
+
+  private desired({ backendKind }: ObjectPlace, request: GrantRequest): DesiredAccess {
+    const kind = this.parts.kindOf(backendKind);
     supported(kind, [request.protocol]);
     if (request.expiry && !kind.traits?.signs)
       throw invalid(
@@ -59,10 +91,18 @@ export class Accesses implements AccessCalls {
         `one credential of this backend opens ${most} bucket and not ${desired.buckets.length}: ask for an access for each`,
         { field: 'buckets' },
       );
-    const print = fingerprint(desired);
+    return desired;
+  }
 
-    const found = await findAccess(this.parts.database, endpoint, request.name);
-    requireServing(found?.serves);
+  private async accept(
+    caller: Caller,
+    place: ObjectPlace,
+    request: GrantRequest,
+    desired: DesiredAccess,
+    { found, find }: { found: FoundAccess | undefined; find(): Promise<FoundAccess | undefined> },
+  ): Promise<Submitted<AccessView>> {
+    const kind = this.parts.kindOf(place.backendKind);
+    const print = fingerprint(desired);
     if (
       found?.id &&
       found.state === 'ready' &&
@@ -70,27 +110,28 @@ export class Accesses implements AccessCalls {
       !found.stale &&
       found.fingerprint.equals(print)
     )
-      return { value: this.view(endpoint, desired, { ...found, id: found.id }) };
+      return { value: this.view(place, desired, { ...found, id: found.id }) };
 
     const resource = `access ${request.name}`;
     /** What to do about an access that lives; undefined: it must be healed. */
     const living = (row: AccessRow): { value: undefined; join?: string } | undefined => {
       if (row.state === 'revoking')
         throw new StorageError('aborted', `${resource} is being revoked; try again when it is gone`, { resource });
+      if (row.desired.issued !== desired.issued) throw otherDoor(resource, desired);
       if (!row.fingerprint.equals(print))
         throw otherRequest(resource, accessDifferences(row.desired, desired), request.fields);
       if (row.activeOperation) return { value: undefined, join: row.activeOperation };
       return row.stale ? undefined : { value: undefined };
     };
     const { operation } = await this.parts.operations.submit(caller, async (tx, begin, operationId) => {
-      const row = await lockAccess(tx, endpoint, request.name);
+      const row = await lockAccess(tx, place, request.name);
       const known = row && living(row);
       if (known) return known;
 
-      const grants = await this.resolve(tx, endpoint, kind, desired, row?.id);
+      const grants = await this.resolve(tx, place, kind, desired, row?.id);
       const bucketIds = grants.map(grant => grant.bucketId);
       const id = row?.id ?? uuidv7();
-      if (row) await setAccessState(tx, endpoint, id, 'granting', operationId);
+      if (row) await setAccessState(tx, place, id, 'granting', operationId);
       else {
         // One that the store issues is sealed when it is there, and a service account has none.
         const sealed =
@@ -99,19 +140,19 @@ export class Accesses implements AccessCalls {
             : encodeSealed(
                 this.parts.secrets.seal(
                   JSON.stringify(newCredentials(kind.traits ?? {})),
-                  credentialsPlace(endpoint.tenantId, id),
+                  credentialsPlace(place.tenantId, id),
                 ),
               );
         const accountId = `${desired.serviceAccount ? KEYLESS : 'trivet-'}${id}`;
         const access = { id, name: request.name, accountId, desired, fingerprint: print, operationId, sealed };
-        if (!(await insertAccess(tx, endpoint, access))) {
-          const winner = await lockAccess(tx, endpoint, request.name);
+        if (!(await insertAccess(tx, place, access))) {
+          const winner = await lockAccess(tx, place, request.name);
           const joined = winner && living(winner);
           if (joined) return joined;
           throw new StorageError('aborted', `${resource} changed meanwhile; try again`, { resource });
         }
       }
-      await wantGrants(tx, endpoint, id, grants);
+      await wantGrants(tx, place, id, grants);
       await begin(grantAccess, {
         resourceId: id,
         resourceName: request.name,
@@ -122,10 +163,10 @@ export class Accesses implements AccessCalls {
     });
     requireSuccess(operation, resource);
     return shownAfter(operation, async () => {
-      const granted = await findAccess(this.parts.database, endpoint, request.name);
+      const granted = await find();
       if (!granted?.id || granted.state !== 'ready' || !granted.fingerprint.equals(print))
         throw new StorageError('aborted', `${resource} was revoked meanwhile`, { resource });
-      return this.view(endpoint, desired, { ...granted, id: granted.id });
+      return this.view(place, desired, { ...granted, id: granted.id });
     });
   }
 
@@ -215,14 +256,14 @@ export class Accesses implements AccessCalls {
   /** All-or-nothing: every bucket exists and its policy has room, or nothing is accepted. */
   private async resolve(
     tx: Tx,
-    endpoint: Endpoint,
+    place: ObjectPlace,
     kind: ObjectBackendKind,
     desired: DesiredAccess,
     accessId: string | undefined,
   ) {
     const rows = await resolveBuckets(
       tx,
-      endpoint,
+      place,
       desired.buckets.map(({ bucketId }) => bucketId),
     );
     if (kind.traits?.noWriteOnly && desired.buckets.some(({ mode }) => mode === 'write_only'))
@@ -243,7 +284,7 @@ export class Accesses implements AccessCalls {
       return { bucketId, name, mode };
     });
     // What it lost stays denied, beside what it has.
-    const denied = (accessId === undefined ? [] : await grantedBuckets(tx, endpoint, accessId))
+    const denied = (accessId === undefined ? [] : await grantedBuckets(tx, place, accessId))
       .filter(({ id, revoked }) => revoked && !grants.some(({ bucketId }) => bucketId === id))
       .map(({ name }) => ({ bucket: name, mode: 'revoked' as const }));
     const rights = [...grants.map(({ name, mode }) => ({ bucket: name, mode })), ...denied];
@@ -255,23 +296,23 @@ export class Accesses implements AccessCalls {
         `the rights of one access on these ${rights.length} buckets would take ${taken} bytes of ${most}: ask for several accesses`,
         { field: 'buckets' },
       );
-    await requireRoom(tx, endpoint, kind, grants, accessId);
+    await requireRoom(tx, place, kind, grants, accessId);
     return grants;
   }
 
   private view(
-    endpoint: Endpoint,
+    place: ObjectPlace,
     desired: DesiredAccess,
     access: { id: string; accountId: string; sealed: Buffer | null },
   ): AccessView {
-    const buckets = desired.buckets.map(({ bucketId }) => view(endpoint, bucketId, [desired.protocol]));
+    const buckets = desired.buckets.map(({ bucketId }) => view(place, bucketId, [desired.protocol]));
     if (desired.serviceAccount) return { accountId: access.accountId, buckets, credentials: NO_KEY };
     if (!access.sealed)
       throw new StorageError(
         'failed_precondition',
         'its stored credentials are gone: revoke this access and grant it again',
       );
-    const credentials = openCredentials(this.parts.secrets, endpoint.tenantId, access.id, access.sealed);
+    const credentials = openCredentials(this.parts.secrets, place.tenantId, access.id, access.sealed);
     return { accountId: access.accountId, buckets, credentials };
   }
 }
@@ -311,6 +352,16 @@ async function requireRoomBeside(tx: Tx, owner: AccessOwner, kind: ObjectBackend
   const otherwise = 'revoke an access, or change this one with no grace, which ends the signature that it has at once';
   await requireRoom(tx, owner, kind, grants, undefined, otherwise);
 }
+
+/** Whoever asks under the name of another one's access is not told its key. */
+const otherDoor = (resource: string, { issued }: DesiredAccess): StorageError =>
+  new StorageError(
+    'already_exists',
+    issued
+      ? `${resource} was granted to a driver, which has its key: issue one of another name`
+      : `${resource} was issued by a person, who has its key: ask for one of another name`,
+    { resource },
+  );
 
 /** Told by the names that the caller knows, of which one may stand for several places. */
 export function otherRequest(

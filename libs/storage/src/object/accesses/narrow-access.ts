@@ -49,7 +49,8 @@ export const narrowAccess = defineOperation('access.narrow', {
     succeed: (writer, operation, work) => {
       const leaving = new Set(operation.request.leaving);
       const kept = work.desired.buckets.filter(({ bucketId }) => !leaving.has(bucketId));
-      const desired = desiredAccess(work.desired.protocol, kept, work.desired);
+      const { protocol, issued } = work.desired;
+      const desired = { ...desiredAccess(protocol, kept, work.desired), ...(issued && { issued }) };
       writer.write(NARROW, [...rowOf(operation), operation.id, JSON.stringify(desired), fingerprint(desired)]);
       return undefined;
     },

@@ -85,11 +85,11 @@ interface Question {
 
 /** A row of CLAIM_BUCKETS: a new incarnation of the name. */
 export const newBucket = (
-  endpoint: Endpoint,
+  place: BucketOwner,
   bucket: { id: string; name: string; desired: DesiredBucket; fingerprint: Buffer; operationId: string },
 ) => ({
   id: bucket.id,
-  backend: endpoint.backendId,
+  backend: place.backendId,
   name: bucket.name,
   desired: bucket.desired,
   fingerprint: bucket.fingerprint.toString('hex'),

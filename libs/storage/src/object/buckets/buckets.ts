@@ -16,10 +16,10 @@ import {
 import { createBucket } from '#storage/object/buckets/create-bucket';
 import { deleteBucket } from '#storage/object/buckets/delete-bucket';
 import { releaseBucket } from '#storage/object/buckets/release-bucket';
-import { type Endpoint, type EndpointCaller, requireServing } from '#storage/object/endpoint';
+import { type EndpointCaller, type ObjectPlace, type PlacedCaller, requireServing } from '#storage/object/endpoint';
 import type { ObjectDependencies } from '#storage/object/object-dependencies';
 import type { BucketCalls, BucketRequest, BucketView } from '#storage/object/object-storage';
-import { desiredBucket, differences, fingerprint } from '#storage/shared/desired-state';
+import { type DesiredBucket, desiredBucket, differences, fingerprint } from '#storage/shared/desired-state';
 
 /** The incarnation that is to be removed once more after what was joined. */
 type Again = string | undefined;
@@ -32,13 +32,13 @@ export class Buckets implements BucketCalls {
   }
 
   idFor(caller: EndpointCaller, request: BucketRequest): string {
-    this.desired(caller, request);
+    this.desired(caller.endpoint, request);
     return request.name;
   }
 
   async create(caller: EndpointCaller, request: BucketRequest): Promise<Submitted<BucketView>> {
     const { endpoint } = caller;
-    const desired = this.desired(caller, request);
+    const desired = this.desired(endpoint, request);
     const print = fingerprint(desired);
     const found = await this.finder.find(endpoint, request.name);
     requireServing(found?.serves);
@@ -51,19 +51,35 @@ export class Buckets implements BucketCalls {
       found.fingerprint.equals(print)
     )
       return { value: view(endpoint, request.name, desired.protocols) };
+    return this.accept(caller, endpoint, request.name, desired, found?.id != null);
+  }
 
-    const resource = `bucket ${request.name}`;
-    const { name } = request;
+  make(caller: PlacedCaller, request: BucketRequest): Promise<Submitted<BucketView>> {
+    const { place } = caller;
+    // Looked for first: what is only joined must not be told as made.
+    return this.accept(caller, place, request.name, this.desired(place, request), true);
+  }
+
+  /** @param known it may live */
+  private async accept(
+    caller: Caller,
+    place: ObjectPlace,
+    name: string,
+    desired: DesiredBucket,
+    known: boolean,
+  ): Promise<Submitted<BucketView>> {
+    const print = fingerprint(desired);
+    const resource = `bucket ${name}`;
     const id = uuidv7();
     const subject = { resourceId: id, resourceName: name, after: desired, request: { spec: { ...desired.spec } } };
     const make = () =>
       this.parts.operations.submitNew(caller, createBucket, subject, {
         claim: CLAIM_BUCKETS,
-        row: operationId => newBucket(endpoint, { id, name, desired, fingerprint: print, operationId }),
+        row: operationId => newBucket(place, { id, name, desired, fingerprint: print, operationId }),
       });
     const join = () =>
       this.parts.operations.submit(caller, async tx => {
-        const row = await lockBucket(tx, endpoint, name);
+        const row = await lockBucket(tx, place, name);
         if (!row) return { value: 'gone' as const };
         if (row.state === 'deleting')
           throw new StorageError('aborted', `${resource} is being deleted; try again when it is gone`, { resource });
@@ -74,14 +90,14 @@ export class Buckets implements BucketCalls {
           throw new StorageError('failed_precondition', `${resource}: ${row.condition.message}`, { resource });
         return { value: undefined, join: row.activeOperation ?? undefined };
       });
-    let submitted: Submitted<'gone' | undefined> | undefined = found?.id ? await join() : undefined;
+    let submitted: Submitted<'gone' | undefined> | undefined = known ? await join() : undefined;
     // Claimed by another call in between, and gone again before we looked at it: once more is enough, or somebody plays.
     for (let attempt = 0; attempt < 2 && (!submitted || submitted.value === 'gone'); attempt++)
       submitted = (await make()) ?? (await join());
     if (!submitted || submitted.value === 'gone')
       throw new StorageError('aborted', `${resource} is made and deleted by others; try again`, { resource });
     requireSuccess(submitted.operation, resource);
-    return { value: view(endpoint, name, desired.protocols), operation: submitted.operation };
+    return { value: view(place, name, desired.protocols), operation: submitted.operation };
   }
 
   async get(caller: EndpointCaller, request: BucketRequest): Promise<BucketView> {
@@ -161,8 +177,8 @@ export class Buckets implements BucketCalls {
       : this.remove(caller, name, { incarnation: again, forget });
   }
 
-  private desired({ endpoint }: EndpointCaller, request: BucketRequest) {
-    const kind = this.parts.kindOf(endpoint.backendKind);
+  private desired({ backendKind }: ObjectPlace, request: BucketRequest) {
+    const kind = this.parts.kindOf(backendKind);
     kind.checkBucketName(request.name, 'name');
     return desiredBucket(supported(kind, request.protocols), kind.parseBucketParameters(request.parameters));
   }
@@ -185,8 +201,12 @@ export function supported(kind: ObjectBackendKind, protocols: readonly ObjectPro
   return protocols.length > 0 ? protocols : kind.protocols;
 }
 
-export const view = (endpoint: Endpoint, bucketId: string, protocols: readonly ObjectProtocol[]): BucketView => ({
+export const view = (
+  { accessPoint }: ObjectPlace,
+  bucketId: string,
+  protocols: readonly ObjectProtocol[],
+): BucketView => ({
   bucketId,
   protocols,
-  accessPoint: endpoint.accessPoint,
+  accessPoint,
 });

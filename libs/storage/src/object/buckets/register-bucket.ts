@@ -1,14 +1,13 @@
 import { type ObjectBackendKind, ReplacedBucket } from '#backends/object-backend';
-import { objectBackendKinds } from '#backends/registry';
 import { type ChangeObserver, noting } from '#operations/accepting/change-observer';
 import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import { invalid, StorageError } from '#platform/errors';
 import { uuidv7 } from '#platform/uuid';
+import type { ObjectPlace } from '#storage/object/endpoint';
 import type { BackendDirectory } from '#storage/shared/backend-directory';
 import { requireTaking } from '#storage/shared/backend-state';
 import { desiredBucket, fingerprint } from '#storage/shared/desired-state';
-import { COSI_ENDPOINT_NAME } from '#tenancy/setup/setup';
 
 const INSERT = sql(
   'bucket_register',
@@ -30,21 +29,10 @@ const KNOWN = sql(
    SELECT id, origin, coalesce(identity, $4) AS identity FROM known`,
 );
 
-const PLACES = sql(
-  'bucket_places',
-  `SELECT b.tenant_id AS "tenantId", b.id AS "backendId", b.name, b.kind AS "backendKind", e.name IS NOT NULL AS "isDoors"
-     FROM trivet.backend b
-     LEFT JOIN trivet.endpoint e ON e.tenant_id = b.tenant_id AND e.backend_id = b.id AND e.name = $2
-    WHERE b.tenant_id = $1 ORDER BY b.name`,
-);
-
 /** What stores have ever taken as a name, beyond what new ones may have. A separator of tenants is none of it. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{1,254}$/;
 
-export interface BackendPlace {
-  tenantId: string;
-  backendId: string;
-}
+export type BackendPlace = Pick<ObjectPlace, 'tenantId' | 'backendId'>;
 
 /**
  * Gives a tenant the use of a bucket that Trivet did not make (brownfield). An administrator's act: any typed name that
@@ -104,30 +92,4 @@ export async function registerBucket(
     }
     throw new StorageError('already_exists', `${resource} is being made or deleted by this appliance`, { resource });
   });
-}
-
-interface Place extends BackendPlace {
-  name: string;
-  backendKind: string;
-  /** COSI_ENDPOINT gives buckets from it. */
-  isDoors: boolean;
-}
-
-/** Where a tenant's bucket is: at the named backend; else at that of COSI_ENDPOINT, or at the only one that the tenant has. */
-export async function placeOfBuckets(
-  database: Database,
-  tenant: { id: string; name: string },
-  backend: string | undefined,
-): Promise<BackendPlace & { kind: ObjectBackendKind }> {
-  const all = await database.withTenant(tenant.id, tx => tx.query<Place>(PLACES, [tenant.id, COSI_ENDPOINT_NAME]));
-  const places = all.flatMap(({ backendKind, ...place }) => {
-    const kind = objectBackendKinds().find(known => known.kind === backendKind);
-    return kind ? [{ ...place, kind }] : [];
-  });
-  if (places.length === 0) throw new StorageError('not_found', `tenant ${tenant.name} has no backend of buckets`);
-  const usual = places.find(({ isDoors }) => isDoors) ?? (places.length === 1 ? places[0] : undefined);
-  const chosen = backend === undefined ? usual : places.find(({ name }) => name === backend);
-  if (chosen) return chosen;
-  const names = places.map(({ name }) => name).join(', ');
-  throw invalid('backend', `tenant ${tenant.name} has the backends ${names}: name one`);
 }
