@@ -112,7 +112,10 @@ const REVOKE = sql(
   'cluster_revoke',
   'UPDATE trivet.cluster SET revoked_at = now() WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL RETURNING id',
 );
-const FIGURES = sql('cluster_figures', `SELECT up, silent, ending FROM trivet.cluster_figures('${SILENT}', '${ENDS_SOON}')`);
+const FIGURES = sql(
+  'cluster_figures',
+  `SELECT up, silent, ending FROM trivet.cluster_figures('${SILENT}', '${ENDS_SOON}')`,
+);
 const ROTATE = sql(
   'cluster_rotate',
   'UPDATE trivet.cluster SET rotate_from = now() WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL RETURNING id',
