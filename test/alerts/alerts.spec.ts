@@ -392,9 +392,9 @@ describe('an address', () => {
 });
 
 it('keeps where a receiver is sealed, and shows it to nobody', async () => {
-  const url = `${receiver.url}?token=canary-of-url`;
+  const url = `${receiver.url}/canary-of-path?token=canary-of-url`;
   const made = await told('hook', {}, url);
-  expect(made.address).toBe(receiver.url);
+  expect(made.address).toBe(new URL(receiver.url).origin);
   const all = [
     await house.call(admin(), 'GET', '/receivers'),
     await house.call(admin(), 'GET', '/receivers/hook'),
@@ -403,6 +403,7 @@ it('keeps where a receiver is sealed, and shows it to nobody', async () => {
   const rows = await house.query('SELECT * FROM trivet.alert_receiver');
   for (const said of [JSON.stringify(all), JSON.stringify(rows), JSON.stringify(made)]) {
     expect(said).not.toContain('canary-of-url');
+    expect(said).not.toContain('canary-of-path');
     expect(said).not.toContain(SIGNING_SECRET);
   }
   expect((await house.change(admin(), 'DELETE', '/receivers/hook')).status).toBe(204);

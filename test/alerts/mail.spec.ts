@@ -96,6 +96,16 @@ it.each([
   expect(names.filter(name => name === 'subject')).toHaveLength(1);
 });
 
+it('that the server takes for one of several is sent, and says who did not get it', async () => {
+  const port = await serve({
+    onRcptTo: ({ address }, _, done) => done(address.startsWith('bob') ? new Error('nobody is called so') : null),
+  });
+  expect(await sendMail(local, target(port), mail())).toBe('127.0.0.1 refuses bob@example.com');
+  expect(mails().map(({ to }) => to)).toEqual([['ann@example.com']]);
+  const nobody = sendMail(local, target(port, { to: ['bob@example.com'] }), mail());
+  await expect(nobody).rejects.toThrow(/^127.0.0.1: .*nobody is called so/);
+});
+
 describe('a server', () => {
   const refused = (port: number, more: Parameters<typeof target>[1] = {}, outer = local) =>
     sendMail(outer, target(port, more), mail()).then(
@@ -132,6 +142,39 @@ describe('a server', () => {
     expect(await refused(await serve(), {}, new OuterAddresses())).toMatch(/TRIVET_ALERT_NETWORKS/);
     expect(await refused(await serve(), { host: 'localhost' }, new OuterAddresses())).toMatch(/localhost leads to/);
     expect(mails()).toEqual([]);
+  });
+
+  it('outside gets nothing without TLS', async () => {
+    expect(await refused(25, { host: '1.1.1.1' })).toMatch(/^1.1.1.1 is an address/);
+  });
+
+  it('that repeats the password is not quoted with it', async () => {
+    const port = await serve({
+      authOptional: false,
+      allowInsecureAuth: true,
+      onAuth: ({ password }, _, done) => done(new Error(`${password} is wrong`)),
+    });
+    const wrong = await refused(port, { user: 'trivet', password: 'canary-of-password' });
+    expect(wrong).toMatch(/^127.0.0.1: .*… is wrong/);
+    expect(wrong).not.toContain('canary-of-password');
+  });
+
+  it('that never ends is hung up on', async () => {
+    let hungUp: () => void;
+    const closed = new Promise<void>(done => {
+      hungUp = done;
+    });
+    // What it takes is never said to be taken.
+    const port = await serve({ onData: stream => void stream.resume(), onClose: () => hungUp() });
+    await expect(sendMail(local, target(port), mail(), { boundMs: 300 })).rejects.toThrow(
+      new NotTaken('127.0.0.1: not done within 0.3 s'),
+    );
+    await closed;
+  });
+
+  it('whose name is looked up for ever is not waited for', async () => {
+    const outer = Object.assign(new OuterAddresses(), { addressOf: () => new Promise<string>(() => {}) });
+    await expect(sendMail(outer, target(25), mail(), { boundMs: 50 })).rejects.toThrow(/not done within 0.05 s/);
   });
 
   it('that is away is said to be', async () => {

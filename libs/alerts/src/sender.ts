@@ -53,11 +53,11 @@ const TEST = sql(
      FROM made JOIN trivet.secret s ON s.tenant_id = made.tenant_id AND s.owner_table = 'alert_receiver'
                                    AND s.owner_id = made.receiver_id AND s.name = 'target'`,
 );
-/** What else it was to be told need not wait any longer. */
+/** $3 who of several did not take it. What else it was to be told need not wait any longer. */
 const SENT = sql(
   'delivery_sent',
   `WITH sent AS (
-     UPDATE trivet.alert_delivery SET state = 'sent', sent_at = now(), taken_until = NULL, error = NULL
+     UPDATE trivet.alert_delivery SET state = 'sent', sent_at = now(), taken_until = NULL, error = $3
       WHERE tenant_id = $1 AND id = $2 AND state = 'waiting' RETURNING receiver_id)
    UPDATE trivet.alert_delivery d SET next_at = now() FROM sent
     WHERE d.tenant_id = $1 AND d.receiver_id = sent.receiver_id AND d.state = 'waiting' AND d.id <> $2 AND d.next_at > now()`,
@@ -143,10 +143,11 @@ export class Sender {
 
   private async one(tenantId: string, { id, receiverId, content, attempts, sealed }: Taken): Promise<void> {
     const { database, secrets, outer, publicUrl } = this.parts;
+    let partly: string | undefined;
     try {
       const target = JSON.parse(secrets.openText(decodeSealed(sealed), placeOf(tenantId, receiverId))) as Target;
       const source = publicUrl === undefined ? 'Trivet' : new URL(publicUrl).host;
-      await deliver(outer, target, { id, content, dashboard: publicUrl, source });
+      partly = await deliver(outer, target, { id, content, dashboard: publicUrl, source });
     } catch (error) {
       if (!(error instanceof NotTaken)) log.error({ delivery: id, err: error }, 'an alert could not be sent');
       const why = error instanceof NotTaken ? error.message : 'a defect; see the log';
@@ -154,7 +155,7 @@ export class Sender {
       await database.withTenant(tenantId, tx => tx.query(FAILED, failed));
       return;
     }
-    await database.withTenant(tenantId, tx => tx.query(SENT, [tenantId, id]));
+    await database.withTenant(tenantId, tx => tx.query(SENT, [tenantId, id, partly ?? null]));
   }
 }
 

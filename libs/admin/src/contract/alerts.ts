@@ -55,7 +55,10 @@ export const delivery = z
       description: 'waiting: it was not taken yet, and is tried again for three days; given_up: it was not taken',
     }),
     attempts: count.meta({ description: 'How often it was tried' }),
-    error: z.string().nullable().meta({ description: 'Of the last try; null: it was taken, or not tried yet' }),
+    error: z.string().nullable().meta({
+      description:
+        'Of the last try; of a mail that was sent: the addresses that the server refuses. null: it was taken, or not tried yet',
+    }),
     createdAt: time,
     nextAt: time.nullable().meta({ description: 'When it is tried next, of one that waits' }),
     sentAt: time.nullable(),

@@ -1,7 +1,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { NotTaken, post } from '#alerts/deliver/post';
+import { NotTaken, type PostOptions, post } from '#alerts/deliver/post';
 import { OuterAddresses } from '#platform/config/outer-addresses';
 
 /** What names lead to, one answer after the other; the last one stays. */
@@ -39,8 +39,8 @@ afterEach(() => {
 });
 
 const own = new OuterAddresses([{ address: '127.0.0.0', bits: 8 }]);
-const said = (outer: OuterAddresses, url: string, bounds = {}) =>
-  post(outer, url, '{}', {}, bounds).then(
+const said = (outer: OuterAddresses, url: string, options: PostOptions = { shown: text => text }) =>
+  post(outer, url, '{}', options).then(
     () => 'taken',
     (error: unknown) => {
       expect(error).toBeInstanceOf(NotTaken);

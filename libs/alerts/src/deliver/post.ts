@@ -13,6 +13,13 @@ const SHOWN = 200;
 /** It was not taken; the message is for people. */
 export class NotTaken extends Error {}
 
+export interface PostOptions {
+  headers?: Readonly<Record<string, string>>;
+  /** What may be kept of the text that a refusal has; without this its status alone is. */
+  shown?: (text: string) => string;
+  boundMs?: number;
+}
+
 /**
  * Posts JSON. Only the address that was checked is connected to, and an answer that leads elsewhere is a refusal: what is sent
  * is for this receiver. Rejects with NotTaken unless it answers 2xx.
@@ -21,17 +28,18 @@ export async function post(
   outer: OuterAddresses,
   url: string,
   body: string,
-  headers: Readonly<Record<string, string>> = {},
-  { boundMs = BOUND_MS }: { boundMs?: number } = {},
-): Promise<void> {
+  { headers = {}, shown = () => '', boundMs = BOUND_MS }: PostOptions = {},
+): Promise<undefined> {
   const { protocol, hostname } = new URL(url);
   // Without TLS nothing leaves one's own networks.
   const refuses = (address: string) => outer.isRefused(address) || (protocol !== 'https:' && !outer.isOwn(address));
   try {
     outer.requireTaken(hostname, refuses);
-    const { status, text } = await exchange(outer.lookup(refuses), url, body, headers, boundMs);
+    const { status, text: answered } = await exchange(outer.lookup(refuses), url, body, headers, boundMs);
     if (status >= 300 && status < 400)
       throw new NotTaken(`${hostname} answered ${status}, which leads elsewhere: give the address that takes it`);
+    // Cut last: half of a secret would not be found.
+    const text = shown(oneLine(answered)).slice(0, SHOWN);
     if (status < 200 || status >= 300)
       throw new NotTaken(`${hostname} answered ${status}${text === '' ? '' : `: ${text}`}`);
   } catch (error) {
@@ -70,11 +78,9 @@ function exchange(
       const chunks: Buffer[] = [];
       let bytes = 0;
       const done = (): void => {
-        const text = oneLine(
-          Buffer.concat(chunks)
-            .toString('utf8')
-            .replace(/\uFFFD/g, ''),
-        ).slice(0, SHOWN);
+        const text = Buffer.concat(chunks)
+          .toString('utf8')
+          .replace(/\uFFFD/g, '');
         resolve({ status: answer.statusCode ?? 0, text });
         sent.destroy();
       };

@@ -13,6 +13,8 @@ export async function refusedTarget(outer: OuterAddresses, target: Target): Prom
     const address = await outer.addressOf(hostname);
     if (protocol === 'http:' && !outer.isOwn(address))
       return `${hostname} would be reached over http: only networks of TRIVET_ALERT_NETWORKS are`;
+    if (target.kind === 'smtp' && target.security === 'none' && !outer.isOwn(address))
+      return `${hostname} would be reached without TLS: only networks of TRIVET_ALERT_NETWORKS are`;
     return undefined;
   } catch (error) {
     return error instanceof RefusedAddress ? error.message : undefined;

@@ -22,13 +22,10 @@ export const PAGERDUTY = {
   eu: 'https://events.eu.pagerduty.com/v2/enqueue',
 } as const;
 
-/** For people: says nothing that lets anybody post there. */
+/** For people: says nothing that lets anybody post there. A path may be a secret. */
 export function shownAddress(target: Target): string {
   switch (target.kind) {
-    case 'webhook': {
-      const { origin, pathname } = new URL(target.url);
-      return `${origin}${pathname}`;
-    }
+    case 'webhook':
     case 'slack':
     case 'teams':
       return new URL(target.url).origin;

@@ -74,14 +74,17 @@ export class OuterAddresses {
   }
 
   /** The address to connect to, which was checked; RefusedAddress, or what the resolver said. */
-  async addressOf(host: string): Promise<string> {
+  async addressOf(
+    host: string,
+    refuses: (address: string) => boolean = address => this.isRefused(address),
+  ): Promise<string> {
     const bare = withoutBrackets(host);
     if (isIP(bare) !== 0) {
-      this.requireTaken(bare);
+      this.requireTaken(bare, refuses);
       return bare;
     }
     return new Promise((done, failed) => {
-      this.lookup()(bare, { all: false }, (error, address) => (error ? failed(error) : done(address as string)));
+      this.lookup(refuses)(bare, { all: false }, (error, address) => (error ? failed(error) : done(address as string)));
     });
   }
 
