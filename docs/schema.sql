@@ -574,6 +574,8 @@ CREATE TABLE trivet.alert_receiver (
   only_escalated boolean NOT NULL DEFAULT false,
   escalate_to uuid,
   escalate_minutes integer,
+  failures integer NOT NULL DEFAULT 0,
+  rests_until timestamptz,
   version integer NOT NULL DEFAULT 1,
   created_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now(),

@@ -7,6 +7,7 @@ import { OuterAddresses } from '#platform/config/outer-addresses';
 import { uuidv7 } from '#platform/uuid';
 import { AdminHouse } from '#test/admin/admin-house';
 import { SIGNING_SECRET, signatureOf, WebhookReceiver } from '#test/alerts/webhook-receiver';
+import { until } from '#test/support/parts';
 
 /** From a state that Trivet knows to the people who are told; workers that do this by themselves are in delivery-killed.spec.ts. */
 let house: AdminHouse;
@@ -52,7 +53,8 @@ async function told(name = 'hook', settings: object = {}, url = receiver.url) {
   return reply.body;
 }
 
-async function park(name = 'photos'): Promise<string> {
+/** @param kind of the error: each is an alert of its own */
+async function park(name = 'photos', kind = 'internal'): Promise<string> {
   const id = uuidv7();
   await house.query(
     `INSERT INTO trivet.operation (tenant_id, id, kind, class, backend_id, resource_kind, resource_id, resource_name,
@@ -64,7 +66,7 @@ async function park(name = 'photos'): Promise<string> {
       house.acme.backends.fake,
       uuidv7(),
       name,
-      JSON.stringify({ kind: 'internal', message: 'the policy cannot be read', retry: 'person' }),
+      JSON.stringify({ kind, message: 'the policy cannot be read', retry: 'person' }),
     ],
   );
   return id;
@@ -81,7 +83,10 @@ const only = async () => {
   return first;
 };
 /** As if nobody had to wait. */
-const due = () => house.query("UPDATE trivet.alert_delivery SET next_at = now() WHERE state = 'waiting'");
+const due = async () => {
+  await house.query('UPDATE trivet.alert_receiver SET rests_until = now()');
+  await house.query("UPDATE trivet.alert_delivery SET next_at = now() WHERE state = 'waiting'");
+};
 
 describe('a state', () => {
   it('is told when it is seen, and when it is over, each once and signed', async () => {
@@ -214,12 +219,87 @@ describe('a receiver that is away', () => {
     expect(receiver.received).toHaveLength(2);
   });
 
+  it('is tried with one message at a time, after a rest, until it takes one', async () => {
+    await told();
+    for (const kind of ['internal', 'unauthenticated', 'unavailable']) await park(kind, kind);
+    receiver.status = 503;
+    await look();
+    expect(receiver.received).toHaveLength(3);
+    await house.query('UPDATE trivet.alert_delivery SET next_at = now()');
+    await send();
+    expect(receiver.received, 'it rests, whatever is due').toHaveLength(3);
+    await due();
+    await send();
+    expect(receiver.received).toHaveLength(4);
+    receiver.status = 200;
+    await house.query('UPDATE trivet.alert_receiver SET rests_until = now()');
+    await house.query("UPDATE trivet.alert_delivery SET next_at = now() + interval '1 hour'");
+    await house.query(
+      'UPDATE trivet.alert_delivery SET next_at = now() WHERE id = (SELECT id FROM trivet.alert_delivery LIMIT 1)',
+    );
+    await send();
+    expect(receiver.received, 'the first that it takes brings all').toHaveLength(7);
+    expect(await house.query('SELECT failures, rests_until FROM trivet.alert_receiver')).toEqual([
+      { failures: 0, rests_until: null },
+    ]);
+  });
+
+  it('is left alone for as long as it asks, though it took something just then', async () => {
+    await told();
+    for (const kind of ['internal', 'unauthenticated', 'unavailable']) await park(kind, kind);
+    receiver.statuses.push(429, 429);
+    receiver.headers = { 'retry-after': '120' };
+    await look();
+    await send();
+    expect(receiver.received).toHaveLength(3);
+    const waits = "next_at > now() + interval '100 s' AND rests_until > now() + interval '100 s'";
+    expect(
+      await house.query(
+        `SELECT d.state, ${waits} AS waits FROM trivet.alert_delivery d JOIN trivet.alert_receiver r ON r.id = d.receiver_id
+          WHERE d.state = 'waiting'`,
+      ),
+    ).toEqual([
+      { state: 'waiting', waits: true },
+      { state: 'waiting', waits: true },
+    ]);
+  });
+
+  it('and says nothing holds up no other', async () => {
+    const silent = await WebhookReceiver.start();
+    let answer = () => {};
+    silent.answered = new Promise(done => {
+      answer = done;
+    });
+    try {
+      await told('silent', {}, silent.url);
+      await told();
+      await park();
+      await watch();
+      const sent = send();
+      await until('the other is told', () => receiver.received[0]);
+      await until('that is known', async () => {
+        const [row] = await house.query("SELECT FROM trivet.alert_delivery WHERE state = 'sent'");
+        return row;
+      });
+      await house.query("UPDATE trivet.alert_delivery SET state = 'waiting', sent_at = NULL WHERE state = 'sent'");
+      await until('what is due meanwhile is told', () => receiver.received[1]);
+      expect(silent.received).toHaveLength(1);
+      answer();
+      await sent;
+      expect(silent.received).toHaveLength(1);
+    } finally {
+      answer();
+      await silent.close();
+    }
+  });
+
   it('is given up after three days', async () => {
     await told();
     await park();
     receiver.status = 500;
     await look();
-    await house.query("UPDATE trivet.alert_delivery SET created_at = now() - interval '4 days', next_at = now()");
+    await house.query("UPDATE trivet.alert_delivery SET created_at = now() - interval '4 days'");
+    await due();
     await send();
     expect(await house.query('SELECT state, attempts FROM trivet.alert_delivery')).toEqual([
       { state: 'given_up', attempts: 2 },

@@ -17,6 +17,10 @@ export class WebhookReceiver {
   readonly received: Received[] = [];
   /** What it answers with. */
   status = 200;
+  /** What it answers with before that, one after the other. */
+  readonly statuses: number[] = [];
+  /** While it is there, nobody is answered. */
+  answered: Promise<void> | undefined;
   headers: Record<string, string> = {};
   answer = '';
 
@@ -32,10 +36,11 @@ export class WebhookReceiver {
     server.on('request', (request, reply) => {
       const chunks: Buffer[] = [];
       request.on('data', chunk => chunks.push(chunk));
-      request.on('end', () => {
+      request.on('end', async () => {
         const text = Buffer.concat(chunks).toString();
         receiver.received.push({ headers: request.headers, body: JSON.parse(text), text, at: Date.now() });
-        reply.writeHead(receiver.status, receiver.headers).end(receiver.answer);
+        await receiver.answered;
+        reply.writeHead(receiver.statuses.shift() ?? receiver.status, receiver.headers).end(receiver.answer);
       });
     });
     return receiver;

@@ -57,7 +57,7 @@ const SELECT = `SELECT a.id, a.rule, a.object, a.severity, a.state, a.what, a.me
   FROM trivet.alert a`;
 const GET = sql('alert_get', `${SELECT} WHERE a.tenant_id = $1 AND a.id = $2 AND a.state <> 'pending'`);
 export const DELIVERY_COLUMNS = `d.id, r.name AS receiver, d.event, d.state, d.attempts, d.error, d.created_at AS "createdAt",
-       CASE WHEN d.state = 'waiting' THEN d.next_at END AS "nextAt", d.sent_at AS "sentAt"`;
+       CASE WHEN d.state = 'waiting' THEN greatest(d.next_at, r.rests_until) END AS "nextAt", d.sent_at AS "sentAt"`;
 const DELIVERIES = sql(
   'alert_deliveries',
   `SELECT ${DELIVERY_COLUMNS}

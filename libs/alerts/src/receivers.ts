@@ -64,7 +64,7 @@ const CHANGE = sql(
           enabled = coalesce($6, enabled), only_escalated = coalesce($7, only_escalated),
           escalate_to = CASE WHEN $8 THEN $9::uuid ELSE escalate_to END,
           escalate_minutes = CASE WHEN $8 THEN $10::integer ELSE escalate_minutes END,
-          version = version + 1, updated_at = now()
+          failures = 0, rests_until = NULL, version = version + 1, updated_at = now()
     WHERE tenant_id = $1 AND id = $2`,
 );
 const SEAL = sql(

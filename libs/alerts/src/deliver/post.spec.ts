@@ -88,10 +88,28 @@ it('reads no more of an answer than it shows', async () => {
 
 it('waits no longer than its bound, however slowly an answer comes', async () => {
   answer = (_, reply) => {
+    reply.statusCode = 500;
     const timer = setInterval(() => reply.write(' '), 5);
     reply.on('close', () => clearInterval(timer));
   };
   expect(await said(own, `http://127.0.0.1:${port}/`, { boundMs: 200 })).toBe('127.0.0.1: no answer within 0.2 s');
+});
+
+it('is taken by an answer that does not end', async () => {
+  answer = (_, reply) => reply.write('ok');
+  expect(await said(own, `http://127.0.0.1:${port}/`, { boundMs: 300 })).toBe('taken');
+});
+
+it.each([
+  ['120', 120_000],
+  [new Date(Date.now() + 3_600_000).toUTCString(), 3_600_000],
+  ['soon', undefined],
+])('is told to wait by %s', async (after, ms) => {
+  answer = (_, reply) => reply.writeHead(429, { 'retry-after': after }).end();
+  const error = await post(own, `http://127.0.0.1:${port}/`, '{}').catch((one: unknown) => one as NotTaken);
+  const { afterMs } = error as NotTaken;
+  if (ms === undefined) expect(afterMs).toBeUndefined();
+  else expect(Math.abs(afterMs! - ms)).toBeLessThan(10_000);
 });
 
 it('says that nobody is there', async () => {

@@ -11,7 +11,15 @@ const ANSWER_BYTES = 4_096;
 const SHOWN = 200;
 
 /** It was not taken; the message is for people. */
-export class NotTaken extends Error {}
+export class NotTaken extends Error {
+  /** @param afterMs what the receiver asks to wait; undefined: it does not say */
+  constructor(
+    message: string,
+    readonly afterMs?: number,
+  ) {
+    super(message);
+  }
+}
 
 export interface PostOptions {
   headers?: Readonly<Record<string, string>>;
@@ -35,16 +43,23 @@ export async function post(
   const refuses = (address: string) => outer.isRefused(address) || (protocol !== 'https:' && !outer.isOwn(address));
   try {
     outer.requireTaken(hostname, refuses);
-    const { status, text: answered } = await exchange(outer.lookup(refuses), url, body, headers, boundMs);
+    const { status, text: answered, retryAfter } = await exchange(outer.lookup(refuses), url, body, headers, boundMs);
     if (status >= 300 && status < 400)
       throw new NotTaken(`${hostname} answered ${status}, which leads elsewhere: give the address that takes it`);
     // Cut last: half of a secret would not be found.
     const text = shown(oneLine(answered)).slice(0, SHOWN);
     if (status < 200 || status >= 300)
-      throw new NotTaken(`${hostname} answered ${status}${text === '' ? '' : `: ${text}`}`);
+      throw new NotTaken(`${hostname} answered ${status}${text === '' ? '' : `: ${text}`}`, retryAfterMs(retryAfter));
   } catch (error) {
     throw error instanceof NotTaken ? error : new NotTaken(reasonOf(hostname, error));
   }
+}
+
+interface Answer {
+  status: number;
+  /** Empty where it is taken. */
+  text: string;
+  retryAfter: string | undefined;
 }
 
 function exchange(
@@ -53,7 +68,7 @@ function exchange(
   body: string,
   headers: Readonly<Record<string, string>>,
   boundMs: number,
-): Promise<{ status: number; text: string }> {
+): Promise<Answer> {
   const request = url.startsWith('https:') ? tlsRequest : plainRequest;
   return new Promise((resolve, reject) => {
     const over = setTimeout(() => sent.destroy(new Error(`no answer within ${boundMs / 1_000} s`)), boundMs);
@@ -75,13 +90,21 @@ function exchange(
       reject(new Error('the connection was closed'));
     });
     sent.once('response', answer => {
+      const { statusCode: status = 0 } = answer;
+      const retryAfter = answer.headers['retry-after'];
+      if (status >= 200 && status < 300) {
+        // Taken, whether or not the text behind it ever ends.
+        resolve({ status, text: '', retryAfter });
+        sent.destroy();
+        return;
+      }
       const chunks: Buffer[] = [];
       let bytes = 0;
       const done = (): void => {
         const text = Buffer.concat(chunks)
           .toString('utf8')
           .replace(/\uFFFD/g, '');
-        resolve({ status: answer.statusCode ?? 0, text });
+        resolve({ status, text, retryAfter });
         sent.destroy();
       };
       answer.on('data', (chunk: Buffer) => {
@@ -94,6 +117,13 @@ function exchange(
     });
     sent.end(body);
   });
+}
+
+/** Seconds or a date, as HTTP has it. */
+function retryAfterMs(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const ms = /^\d+$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - Date.now();
+  return Number.isNaN(ms) ? undefined : Math.max(0, ms);
 }
 
 export function reasonOf(host: string, error: unknown): string {

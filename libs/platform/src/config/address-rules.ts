@@ -12,6 +12,7 @@ REFUSED.addSubnet('0.0.0.0', 8, 'ipv4');
 REFUSED.addSubnet('224.0.0.0', 3, 'ipv4'); // multicast, reserved, broadcast
 REFUSED.addAddress('100.100.100.200', 'ipv4'); // metadata of Alibaba Cloud
 REFUSED.addAddress('192.0.0.192', 'ipv4'); // metadata of Oracle Cloud
+REFUSED.addAddress('168.63.129.16', 'ipv4'); // what Azure tells its machines by
 REFUSED.addSubnet('fe80::', 10, 'ipv6');
 REFUSED.addSubnet('ff00::', 8, 'ipv6');
 REFUSED.addAddress('::', 'ipv6');

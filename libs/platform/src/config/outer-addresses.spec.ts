@@ -16,6 +16,7 @@ it.each([
   '100.64.0.1',
   '100.100.100.200',
   '169.254.169.254',
+  '168.63.129.16',
   '172.16.0.1',
   '172.31.255.255',
   '192.0.0.192',
@@ -58,7 +59,15 @@ describe('a network of one’s own', () => {
 
   it('does not make metadata services, links and multicast ones', () => {
     const everything = new OuterAddresses(networks.parse('0.0.0.0/0, ::/0'));
-    for (const address of ['169.254.169.254', '100.100.100.200', 'fd00:ec2::254', 'fe80::1', '224.0.0.1', '0.0.0.0'])
+    for (const address of [
+      '169.254.169.254',
+      '168.63.129.16',
+      '100.100.100.200',
+      'fd00:ec2::254',
+      'fe80::1',
+      '224.0.0.1',
+      '0.0.0.0',
+    ])
       expect(everything.isRefused(address), address).toBe(true);
     expect(everything.isRefused('127.0.0.1')).toBe(false);
   });

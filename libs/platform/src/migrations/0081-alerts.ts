@@ -18,6 +18,9 @@ CREATE TABLE trivet.alert_receiver (
   only_escalated boolean NOT NULL DEFAULT false,
   escalate_to uuid,
   escalate_minutes integer CHECK (escalate_minutes BETWEEN 1 AND 10080),
+  -- Tries in a row that it did not take, and until when nothing is tried for that.
+  failures integer NOT NULL DEFAULT 0,
+  rests_until timestamptz,
   version integer NOT NULL DEFAULT 1,
   created_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now(),
