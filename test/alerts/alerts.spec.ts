@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ApplianceTenant } from '#alerts/appliance-tenant';
-import { evaluate } from '#alerts/evaluation';
+import { evaluate, forgetOld } from '#alerts/evaluation';
 import { Findings } from '#alerts/findings/findings';
 import { Sender } from '#alerts/sender';
 import { OuterAddresses } from '#platform/config/outer-addresses';
@@ -340,6 +340,35 @@ describe('people', () => {
     expect((await test()).body).toMatchObject({ state: 'given_up', error: '127.0.0.1 answered 404: no_service' });
     await send();
     expect(receiver.received).toHaveLength(2);
+  });
+
+  it('test a receiver by a gateway that dies in it, and are not told of that test for ever', async () => {
+    await told();
+    await house.call(house.root.operator, 'POST', '/receivers/hook/test');
+    await house.query(
+      `UPDATE trivet.alert_delivery SET state = 'waiting', sent_at = NULL, created_at = now() - interval '20 minutes',
+                                        taken_until = now() + interval '1 minute'`,
+    );
+    await watch();
+    expect(await alerts()).toEqual([]);
+    expect(await send()).toBe(false);
+    const states = () => house.query('SELECT state, error FROM trivet.alert_delivery');
+    expect(await states()).toEqual([{ state: 'waiting', error: null }]);
+    await house.query("UPDATE trivet.alert_delivery SET taken_until = now() - interval '1 second'");
+    await send();
+    expect(await states()).toEqual([{ state: 'given_up', error: expect.stringMatching(/died before the answer/) }]);
+    expect(receiver.received).toHaveLength(1);
+  });
+
+  it('test a receiver often, and only the tests of a day are kept', async () => {
+    await told();
+    for (const _ of [1, 2]) await house.call(house.root.operator, 'POST', '/receivers/hook/test');
+    await house.query(
+      `UPDATE trivet.alert_delivery SET created_at = now() - interval '25 hours'
+        WHERE id = (SELECT id FROM trivet.alert_delivery LIMIT 1)`,
+    );
+    await forgetOld(house.database, house.root.id);
+    expect(await house.query('SELECT event FROM trivet.alert_delivery')).toEqual([{ event: 'test' }]);
   });
 });
 

@@ -1,4 +1,5 @@
 import type { Finding } from '#alerts/findings/attention';
+import { keyOf, withinBounds } from '#alerts/findings/within-bounds';
 import { RULES, type RuleName } from '#alerts/rules';
 import { TELL_ESCALATED, TELL_MORE, TELL_OPENED } from '#alerts/tell';
 import type { Database, Tx } from '#platform/database/database';
@@ -10,9 +11,6 @@ const GONE_MS = 10_000;
 /** For which it is kept as history. */
 const KEPT = '90 days';
 const FORGOTTEN = 500;
-/** Of a rule that finds very many objects so many are alerts; they would be told one by one. */
-const MOST_OF_RULE = 100;
-const LONGEST = { object: 500, text: 2_000 };
 
 const LOCK = sql('alerts_lock', `SELECT pg_try_advisory_xact_lock(hashtextextended('trivet.alerts', 0)) AS ours`);
 const LIVE = sql(
@@ -63,6 +61,12 @@ const FORGET = sql(
 const FORGET_SILENCES = sql(
   'alerts_forget_silences',
   `DELETE FROM trivet.alert_silence WHERE tenant_id = $1 AND until < now() - interval '1 day'`,
+);
+/** Of an alert they go with it; tests are of none. */
+const FORGET_TESTS = sql(
+  'alerts_forget_tests',
+  `DELETE FROM trivet.alert_delivery
+    WHERE tenant_id = $1 AND event = 'test' AND state <> 'waiting' AND created_at < now() - interval '1 day'`,
 );
 
 interface Live {
@@ -129,26 +133,9 @@ async function match(tx: Tx, tenantId: string, live: readonly Live[], all: reado
 }
 
 const SHOWN = ['severity', 'what', 'means', 'todo', 'link'] as const;
-const keyOf = ({ rule, object }: Pick<Finding, 'rule' | 'object'>): string => `${rule}\n${object}`;
-
-/** By their keys. */
-function withinBounds(all: readonly Finding[]): Map<string, Omit<Finding, 'oldest'>> {
-  const found = new Map<string, Omit<Finding, 'oldest'>>();
-  const counts = new Map<RuleName, number>();
-  for (const { oldest: _, ...finding } of all) {
-    const bounded = {
-      ...finding,
-      object: finding.object.slice(0, LONGEST.object),
-      what: finding.what.slice(0, LONGEST.text),
-    };
-    const count = counts.get(finding.rule) ?? 0;
-    if (count >= MOST_OF_RULE || found.has(keyOf(bounded))) continue;
-    counts.set(finding.rule, count + 1);
-    found.set(keyOf(bounded), bounded);
-  }
-  return found;
-}
 
 /** History that nobody needs any more. */
 export const forgetOld = (database: Pick<Database, 'withTenant'>, tenantId: string): Promise<unknown> =>
-  database.withTenant(tenantId, tx => tx.commit([FORGET, [tenantId]], [FORGET_SILENCES, [tenantId]]));
+  database.withTenant(tenantId, tx =>
+    tx.commit([FORGET, [tenantId]], [FORGET_SILENCES, [tenantId]], [FORGET_TESTS, [tenantId]]),
+  );

@@ -91,6 +91,7 @@ CREATE TABLE trivet.alert_delivery (
   FOREIGN KEY (tenant_id, alert_id) REFERENCES trivet.alert (tenant_id, id) ON DELETE CASCADE
 );
 CREATE INDEX alert_delivery_waiting ON trivet.alert_delivery (tenant_id, next_at) WHERE state = 'waiting';
+CREATE INDEX alert_delivery_tests ON trivet.alert_delivery (tenant_id, created_at) WHERE event = 'test';
 CREATE INDEX alert_delivery_of_receiver ON trivet.alert_delivery (tenant_id, receiver_id, id);
 
 -- What a gateway alone knows, as it said last: how it serves its interfaces, and until when its certificate is good.
@@ -151,7 +152,8 @@ CREATE FUNCTION trivet.receivers_failing(p_minutes integer) RETURNS TABLE (name 
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT r.name, count(*)::integer, (array_agg(d.error ORDER BY d.next_at DESC))[1]
     FROM trivet.alert_delivery d JOIN trivet.alert_receiver r ON r.tenant_id = d.tenant_id AND r.id = d.receiver_id
-   WHERE d.state = 'waiting' AND d.attempts > 0 AND d.created_at < now() - p_minutes * interval '1 minute' AND r.enabled
+   WHERE d.state = 'waiting' AND d.event <> 'test' AND d.attempts > 0
+     AND d.created_at < now() - p_minutes * interval '1 minute' AND r.enabled
    GROUP BY r.tenant_id, r.id, r.name;
 $$;
 
