@@ -1,12 +1,16 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { TOLD } from '#alerts/alert-watch';
 import { ApplianceTenant } from '#alerts/appliance-tenant';
-import { evaluate, forgetOld } from '#alerts/evaluation';
+import { clock, evaluate, forgetOld } from '#alerts/evaluation';
+import { asFinding, type Finding } from '#alerts/findings/attention';
 import { Findings } from '#alerts/findings/findings';
 import { Sender } from '#alerts/sender';
 import { OuterAddresses } from '#platform/config/outer-addresses';
+import { sql } from '#platform/database/sql';
 import { uuidv7 } from '#platform/uuid';
 import { AdminHouse } from '#test/admin/admin-house';
 import { SIGNING_SECRET, signatureOf, WebhookReceiver } from '#test/alerts/webhook-receiver';
+import { until } from '#test/support/parts';
 
 /** From a state that Trivet knows to the people who are told; workers that do this by themselves are in delivery-killed.spec.ts. */
 let house: AdminHouse;
@@ -18,6 +22,10 @@ beforeAll(async () => {
     `INSERT INTO trivet.worker (id, host, pid, version, concurrency, seen_at)
      VALUES ($1, 'up', 1, '1', 1, now() + interval '1 day')`,
     [uuidv7()],
+  );
+  await house.query(
+    `INSERT INTO trivet.periodic_task (name, succeeded_at, late_after_ms)
+     VALUES ('alerts', now() + interval '1 day', 86400000)`,
   );
 });
 afterAll(() => house?.close());
@@ -31,13 +39,23 @@ afterEach(async () => {
   await house.query("DELETE FROM trivet.secret WHERE owner_table = 'alert_receiver'");
 });
 
+const ACKNOWLEDGE = sql(
+  'test_acknowledge',
+  "UPDATE trivet.alert SET state = 'acknowledged' WHERE tenant_id = $1 AND state = 'open'",
+);
 const send = () => house.app.get(Sender).send(AbortSignal.timeout(20_000));
 const looked = () => {
   const { workers, names } = house.options;
-  return new Findings({ database: house.database, workers, names }).look([], 50);
+  return new Findings({ database: house.database, workers, names }).look([], TOLD);
 };
 /** As AlertWatch does, which does not wait until it is sent. */
-const watch = async () => evaluate(house.database, house.root.id, (await looked()).findings);
+const watch = async () => {
+  const lookedAt = await clock(house.database, house.root.id);
+  return evaluate(house.database, house.root.id, (await looked()).findings, lookedAt);
+};
+/** As if that alone had been found. */
+const found = async (...findings: Finding[]) =>
+  evaluate(house.database, house.root.id, findings, await clock(house.database, house.root.id));
 /** One look, and what follows from it. */
 const look = async () => {
   await watch();
@@ -52,7 +70,7 @@ async function told(name = 'hook', settings: object = {}, url = receiver.url) {
   return reply.body;
 }
 
-async function park(name = 'photos'): Promise<string> {
+async function park(name = 'photos', error = 'internal'): Promise<string> {
   const id = uuidv7();
   await house.query(
     `INSERT INTO trivet.operation (tenant_id, id, kind, class, backend_id, resource_kind, resource_id, resource_name,
@@ -64,7 +82,7 @@ async function park(name = 'photos'): Promise<string> {
       house.acme.backends.fake,
       uuidv7(),
       name,
-      JSON.stringify({ kind: 'internal', message: 'the policy cannot be read', retry: 'person' }),
+      JSON.stringify({ kind: error, message: 'the policy cannot be read', retry: 'person' }),
     ],
   );
   return id;
@@ -170,6 +188,73 @@ describe('a state', () => {
     } finally {
       await house.query('UPDATE trivet.queue SET paused = false');
     }
+  });
+});
+
+describe('what was found', () => {
+  const pool = (rule: 'pool_filling' | 'pool_full', what: string) =>
+    asFinding({ rule, object: 'acme/local/main', what, means: '', todo: '', link: null });
+  const states = async () =>
+    Object.fromEntries((await alerts()).map(({ rule, state }: { rule: string; state: string }) => [rule, state]));
+  const lasting = () => house.query("UPDATE trivet.alert SET since = now() - interval '1 hour'");
+
+  it('is worse than before: the lesser one has not ended, until both have', async () => {
+    const filling = pool('pool_filling', '86 % full');
+    const full = pool('pool_full', '96 % full');
+    await found(filling);
+    await lasting();
+    await found(filling);
+    await found(full);
+    await lasting();
+    await found(full);
+    await later();
+    await found(full);
+    expect(await states()).toEqual({ pool_filling: 'open', pool_full: 'open' });
+    await found();
+    await later();
+    await found();
+    expect(await states()).toEqual({ pool_filling: 'ended', pool_full: 'ended' });
+  });
+
+  it('is the same alerts when a cause beyond those that are told of one by one grows', async () => {
+    for (let n = 0; n <= TOLD.causes; n++) await park(`photos-${n}`, `error-${n}`);
+    await watch();
+    const objects = async () =>
+      (
+        await house.query<{ object: string }>('SELECT object FROM trivet.alert WHERE gone_at IS NULL ORDER BY object')
+      ).map(({ object }) => object);
+    const before = await objects();
+    expect(before).toHaveLength(TOLD.causes + 1);
+    expect(before).toContain('others');
+    for (const name of ['more', 'and-more']) await park(name, `error-${TOLD.causes}`);
+    await watch();
+    expect(await objects()).toEqual(before);
+  });
+
+  it('is a hundred accounts whose logins fail at most, by their names where somebody has them', async () => {
+    await house.query(
+      `INSERT INTO trivet.login_throttle (subject, failures, blocked_until, failed_at)
+       SELECT 'account:zz' || lpad(n::text, 8, '0'), 20, now(), now() FROM generate_series(1, 150) AS n
+       UNION ALL
+       SELECT 'account:' || encode(sha256(convert_to($1, 'UTF8')), 'hex'), 20, now(), now()`,
+      [admin().username],
+    );
+    try {
+      const rows = await house.query<{ subject: string }>('SELECT subject FROM trivet.failing_logins(10)');
+      expect(rows).toHaveLength(100);
+      expect(rows).toContainEqual({ subject: `account ${admin().username}` });
+      expect(rows).toContainEqual({ subject: 'an account that nobody has, zz000000' });
+    } finally {
+      await house.query('DELETE FROM trivet.login_throttle');
+    }
+  });
+
+  it('by somebody who stood still since is told to nobody', async () => {
+    const longAgo = new Date(Date.now() - 60_000);
+    await park();
+    const { findings } = await looked();
+    await expect(evaluate(house.database, house.root.id, findings, longAgo)).rejects.toThrow(/older than 10 s/);
+    expect(await alerts()).toEqual([]);
   });
 });
 
@@ -322,6 +407,29 @@ describe('people', () => {
       await house.query("UPDATE trivet.alert_delivery SET created_at = now() - interval '16 minutes'");
       await look();
       expect(second.events(id)).toEqual([]);
+
+      await mend();
+      await park('music', 'unauthenticated');
+      await look();
+      await house.query("UPDATE trivet.alert_delivery SET created_at = now() - interval '16 minutes'");
+      let looking: Promise<unknown> | undefined;
+      await house.database.withTenant(house.root.id, async tx => {
+        await tx.query(ACKNOWLEDGE, [house.root.id]);
+        let ended = false;
+        looking = watch().finally(() => {
+          ended = true;
+        });
+        await until('the look waits for who acknowledges', async () => {
+          const rows = await house.query(
+            "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+          );
+          return ended || rows.length > 0;
+        });
+      });
+      await looking;
+      expect(
+        await house.query("SELECT FROM trivet.alert_delivery WHERE event = 'escalated' AND state = 'waiting'"),
+      ).toEqual([]);
       const refused = await house.change(admin(), 'DELETE', '/receivers/second');
       expect(refused.status).toBe(409);
       expect(refused.body.detail).toMatch(/first escalates to second/);
