@@ -556,6 +556,7 @@ CREATE TABLE trivet.alert (
 );
 CREATE INDEX alert_ended ON trivet.alert (tenant_id, ended_at) WHERE (state = 'ended');
 CREATE UNIQUE INDEX alert_live ON trivet.alert (tenant_id, rule, object) WHERE (state <> 'ended');
+CREATE INDEX alert_of_state ON trivet.alert (tenant_id, state, id);
 ALTER TABLE trivet.alert ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY owner ON trivet.alert TO trivet_owner USING (true) WITH CHECK (true);
 CREATE POLICY tenant ON trivet.alert TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
@@ -639,6 +640,7 @@ CREATE TABLE trivet.alert_delivery (
   CONSTRAINT alert_delivery_state_check CHECK ((state = ANY (ARRAY['waiting', 'sent', 'given_up'])))
 );
 CREATE INDEX alert_delivery_of_receiver ON trivet.alert_delivery (tenant_id, receiver_id, id);
+CREATE INDEX alert_delivery_tests ON trivet.alert_delivery (tenant_id, created_at) WHERE (event = 'test');
 CREATE INDEX alert_delivery_waiting ON trivet.alert_delivery (tenant_id, next_at) WHERE (state = 'waiting');
 ALTER TABLE trivet.alert_delivery ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY owner ON trivet.alert_delivery TO trivet_owner USING (true) WITH CHECK (true);
@@ -2535,24 +2537,31 @@ $function$;
 GRANT EXECUTE ON FUNCTION trivet.exports_readdressed(text,uuid,text,bigint,text) TO trivet_engine;
 
 -- failing_logins: 0081-alerts
--- Whose logins failed so often that less was forgiven meanwhile. An account that nobody has is not named: it may be a password.
+-- Whose logins failed so often that less was forgiven meanwhile, a hundred at most. An account that nobody has is not named: it may
+-- be a password. Names of all users are hashed once, and only where an account is one of them.
 CREATE OR REPLACE FUNCTION trivet.failing_logins(p_failures integer)
  RETURNS TABLE(subject text, failures integer)
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-  SELECT CASE WHEN l.subject LIKE 'address:%' THEN 'address ' || substr(l.subject, 9)
-              ELSE coalesce('account ' || (
-                SELECT CASE WHEN t.name = 'default' THEN u.name ELSE u.name || '@' || t.name END
-                  FROM trivet.tenant_user u JOIN trivet.tenant t ON t.id = u.tenant_id
-                 WHERE l.subject = 'account:' || encode(sha256(convert_to(
-                         CASE WHEN t.name = 'default' THEN u.name ELSE u.name || '@' || t.name END, 'UTF8')), 'hex')
-                 LIMIT 1), 'an account that nobody has, ' || substr(l.subject, 9, 8)) END,
-         l.failures - floor(extract(epoch FROM now() - l.failed_at) / 60)::integer
-    FROM trivet.login_throttle l
-   WHERE l.failed_at > now() - interval '1 day'
-     AND l.failures - floor(extract(epoch FROM now() - l.failed_at) / 60)::integer >= p_failures;
+  WITH failing AS MATERIALIZED (
+    SELECT l.subject, l.failures - floor(extract(epoch FROM now() - l.failed_at) / 60)::integer AS failures
+      FROM trivet.login_throttle l
+     WHERE l.failed_at > now() - interval '1 day'
+       AND l.failures - floor(extract(epoch FROM now() - l.failed_at) / 60)::integer >= p_failures
+     ORDER BY l.subject LIMIT 100
+  ), account AS MATERIALIZED (
+    SELECT 'account:' || encode(sha256(convert_to(login.name, 'UTF8')), 'hex') AS subject, min(login.name) AS name
+      FROM trivet.tenant_user u JOIN trivet.tenant t ON t.id = u.tenant_id
+     CROSS JOIN LATERAL (SELECT CASE WHEN t.name = 'default' THEN u.name ELSE u.name || '@' || t.name END AS name) AS login
+     WHERE EXISTS (SELECT FROM failing f WHERE f.subject LIKE 'account:%')
+     GROUP BY 1
+  )
+  SELECT CASE WHEN f.subject LIKE 'address:%' THEN 'address ' || substr(f.subject, 9)
+              ELSE coalesce('account ' || a.name, 'an account that nobody has, ' || substr(f.subject, 9, 8)) END,
+         f.failures
+    FROM failing f LEFT JOIN account a ON a.subject = f.subject;
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.failing_logins(integer) TO trivet_app;
 
@@ -3956,7 +3965,8 @@ CREATE OR REPLACE FUNCTION trivet.receivers_failing(p_minutes integer)
 AS $function$
   SELECT r.name, count(*)::integer, (array_agg(d.error ORDER BY d.next_at DESC))[1]
     FROM trivet.alert_delivery d JOIN trivet.alert_receiver r ON r.tenant_id = d.tenant_id AND r.id = d.receiver_id
-   WHERE d.state = 'waiting' AND d.attempts > 0 AND d.created_at < now() - p_minutes * interval '1 minute' AND r.enabled
+   WHERE d.state = 'waiting' AND d.event <> 'test' AND d.attempts > 0
+     AND d.created_at < now() - p_minutes * interval '1 minute' AND r.enabled
    GROUP BY r.tenant_id, r.id, r.name;
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.receivers_failing(integer) TO trivet_app;

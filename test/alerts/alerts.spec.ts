@@ -1,9 +1,12 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { TOLD } from '#alerts/alert-watch';
 import { ApplianceTenant } from '#alerts/appliance-tenant';
-import { evaluate } from '#alerts/evaluation';
+import { clock, evaluate, forgetOld } from '#alerts/evaluation';
+import { asFinding, type Finding } from '#alerts/findings/attention';
 import { Findings } from '#alerts/findings/findings';
 import { Sender } from '#alerts/sender';
 import { OuterAddresses } from '#platform/config/outer-addresses';
+import { sql } from '#platform/database/sql';
 import { uuidv7 } from '#platform/uuid';
 import { AdminHouse } from '#test/admin/admin-house';
 import { SIGNING_SECRET, signatureOf, WebhookReceiver } from '#test/alerts/webhook-receiver';
@@ -20,6 +23,10 @@ beforeAll(async () => {
      VALUES ($1, 'up', 1, '1', 1, now() + interval '1 day')`,
     [uuidv7()],
   );
+  await house.query(
+    `INSERT INTO trivet.periodic_task (name, succeeded_at, late_after_ms)
+     VALUES ('alerts', now() + interval '1 day', 86400000)`,
+  );
 });
 afterAll(() => house?.close());
 beforeEach(async () => {
@@ -32,13 +39,23 @@ afterEach(async () => {
   await house.query("DELETE FROM trivet.secret WHERE owner_table = 'alert_receiver'");
 });
 
+const ACKNOWLEDGE = sql(
+  'test_acknowledge',
+  "UPDATE trivet.alert SET state = 'acknowledged' WHERE tenant_id = $1 AND state = 'open'",
+);
 const send = () => house.app.get(Sender).send(AbortSignal.timeout(20_000));
 const looked = () => {
   const { workers, names } = house.options;
-  return new Findings({ database: house.database, workers, names }).look([], 50);
+  return new Findings({ database: house.database, workers, names }).look([], TOLD);
 };
 /** As AlertWatch does, which does not wait until it is sent. */
-const watch = async () => evaluate(house.database, house.root.id, (await looked()).findings);
+const watch = async () => {
+  const lookedAt = await clock(house.database, house.root.id);
+  return evaluate(house.database, house.root.id, (await looked()).findings, lookedAt);
+};
+/** As if that alone had been found. */
+const found = async (...findings: Finding[]) =>
+  evaluate(house.database, house.root.id, findings, await clock(house.database, house.root.id));
 /** One look, and what follows from it. */
 const look = async () => {
   await watch();
@@ -175,6 +192,75 @@ describe('a state', () => {
     } finally {
       await house.query('UPDATE trivet.queue SET paused = false');
     }
+  });
+});
+
+describe('what was found', () => {
+  const pool = (rule: 'pool_filling' | 'pool_full', what: string) =>
+    asFinding({ rule, object: 'acme/local/main', what, means: '', todo: '', link: null });
+  const states = async () =>
+    Object.fromEntries((await alerts()).map(({ rule, state }: { rule: string; state: string }) => [rule, state]));
+  const lasting = () => house.query("UPDATE trivet.alert SET since = now() - interval '1 hour'");
+
+  it('is worse than before: the lesser one has not ended, until both have', async () => {
+    const filling = pool('pool_filling', '86 % full');
+    const full = pool('pool_full', '96 % full');
+    await found(filling);
+    await lasting();
+    await found(filling);
+    await found(full);
+    await lasting();
+    await found(full);
+    await later();
+    await found(full);
+    expect(await states()).toEqual({ pool_filling: 'open', pool_full: 'open' });
+    await found();
+    await later();
+    await found();
+    expect(await states()).toEqual({ pool_filling: 'ended', pool_full: 'ended' });
+  });
+
+  it('is the same alerts when a cause beyond those that are told of one by one grows', async () => {
+    for (let n = 0; n <= TOLD.causes; n++) await park(`photos-${n}`, `error-${n}`);
+    await watch();
+    const objects = async () =>
+      (
+        await house.query<{ object: string }>('SELECT object FROM trivet.alert WHERE gone_at IS NULL ORDER BY object')
+      ).map(({ object }) => object);
+    const before = await objects();
+    expect(before).toHaveLength(TOLD.causes + 1);
+    expect(before).toContain('others');
+    const all = Array.from({ length: TOLD.causes + 1 }, (_, n) => `error-${n}`);
+    const [left] = all.filter(error => !before.includes(`acme/fake/${error}`));
+    for (const name of ['more', 'and-more']) await park(name, left);
+    await watch();
+    expect(await objects()).toEqual(before);
+  });
+
+  it('is a hundred accounts whose logins fail at most, by their names where somebody has them', async () => {
+    await house.query(
+      `INSERT INTO trivet.login_throttle (subject, failures, blocked_until, failed_at)
+       SELECT 'account:zz' || lpad(n::text, 8, '0'), 20, now(), now() FROM generate_series(1, 150) AS n
+       UNION ALL
+       SELECT 'account:' || encode(sha256(convert_to($1, 'UTF8')), 'hex'), 20, now(), now()`,
+      [admin().username],
+    );
+    try {
+      const rows = await house.query<{ subject: string }>('SELECT subject FROM trivet.failing_logins(10)');
+      expect(rows).toHaveLength(100);
+      expect(rows).toContainEqual({ subject: `account ${admin().username}` });
+      expect(rows).toContainEqual({ subject: 'an account that nobody has, zz000000' });
+    } finally {
+      await house.query('DELETE FROM trivet.login_throttle');
+    }
+  });
+
+  it('by somebody who stood still since is told to nobody', async () => {
+    const longAgo = new Date(Date.now() - 60_000);
+    await park();
+    const { findings } = await looked();
+    await expect(evaluate(house.database, house.root.id, findings, longAgo)).rejects.toThrow(/older than 10 s/);
+    expect(await alerts()).toEqual([]);
   });
 });
 
@@ -402,6 +488,29 @@ describe('people', () => {
       await house.query("UPDATE trivet.alert_delivery SET created_at = now() - interval '16 minutes'");
       await look();
       expect(second.events(id)).toEqual([]);
+
+      await mend();
+      await park('music', 'unauthenticated');
+      await look();
+      await house.query("UPDATE trivet.alert_delivery SET created_at = now() - interval '16 minutes'");
+      let looking: Promise<unknown> | undefined;
+      await house.database.withTenant(house.root.id, async tx => {
+        await tx.query(ACKNOWLEDGE, [house.root.id]);
+        let ended = false;
+        looking = watch().finally(() => {
+          ended = true;
+        });
+        await until('the look waits for who acknowledges', async () => {
+          const rows = await house.query(
+            "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+          );
+          return ended || rows.length > 0;
+        });
+      });
+      await looking;
+      expect(
+        await house.query("SELECT FROM trivet.alert_delivery WHERE event = 'escalated' AND state = 'waiting'"),
+      ).toEqual([]);
       const refused = await house.change(admin(), 'DELETE', '/receivers/second');
       expect(refused.status).toBe(409);
       expect(refused.body.detail).toMatch(/first escalates to second/);
@@ -420,6 +529,35 @@ describe('people', () => {
     expect((await test()).body).toMatchObject({ state: 'given_up', error: '127.0.0.1 answered 404: no_service' });
     await send();
     expect(receiver.received).toHaveLength(2);
+  });
+
+  it('test a receiver by a gateway that dies in it, and are not told of that test for ever', async () => {
+    await told();
+    await house.call(house.root.operator, 'POST', '/receivers/hook/test');
+    await house.query(
+      `UPDATE trivet.alert_delivery SET state = 'waiting', sent_at = NULL, created_at = now() - interval '20 minutes',
+                                        taken_until = now() + interval '1 minute'`,
+    );
+    await watch();
+    expect(await alerts()).toEqual([]);
+    expect(await send()).toBe(false);
+    const states = () => house.query('SELECT state, error FROM trivet.alert_delivery');
+    expect(await states()).toEqual([{ state: 'waiting', error: null }]);
+    await house.query("UPDATE trivet.alert_delivery SET taken_until = now() - interval '1 second'");
+    await send();
+    expect(await states()).toEqual([{ state: 'given_up', error: expect.stringMatching(/died before the answer/) }]);
+    expect(receiver.received).toHaveLength(1);
+  });
+
+  it('test a receiver often, and only the tests of a day are kept', async () => {
+    await told();
+    for (const _ of [1, 2]) await house.call(house.root.operator, 'POST', '/receivers/hook/test');
+    await house.query(
+      `UPDATE trivet.alert_delivery SET created_at = now() - interval '25 hours'
+        WHERE id = (SELECT id FROM trivet.alert_delivery LIMIT 1)`,
+    );
+    await forgetOld(house.database, house.root.id);
+    expect(await house.query('SELECT event FROM trivet.alert_delivery')).toEqual([{ event: 'test' }]);
   });
 });
 
@@ -488,6 +626,23 @@ it('keeps where a receiver is sealed, and shows it to nobody', async () => {
   }
   expect((await house.change(admin(), 'DELETE', '/receivers/hook')).status).toBe(204);
   expect(await house.query("SELECT FROM trivet.secret WHERE owner_table = 'alert_receiver'")).toEqual([]);
+});
+
+it('lists what is open without a walk through all that has ended', async () => {
+  await house.query(
+    `INSERT INTO trivet.alert (tenant_id, id, rule, object, severity, state, what, means, todo, opened_at, ended_at)
+     SELECT $1, gen_random_uuid(), 'pool_full', n::text, 'error', CASE WHEN n = 0 THEN 'open' ELSE 'ended' END, '', '', '', now(), now()
+       FROM generate_series(0, 5000) AS n`,
+    [house.root.id],
+  );
+  await house.query('ANALYZE trivet.alert');
+  // As of a statement that is prepared: for any state.
+  const plan = await house.query(
+    `EXPLAIN (GENERIC_PLAN, FORMAT JSON)
+     SELECT id FROM trivet.alert a WHERE a.tenant_id = $1 AND a.state <> 'pending' AND a.state = $2 ORDER BY a.id DESC LIMIT 51`,
+  );
+  expect(JSON.stringify(plan)).toContain('alert_of_state');
+  expect(await alerts({ state: 'open' })).toHaveLength(1);
 });
 
 it('tells users of a tenant nothing, not even that there is something', async () => {

@@ -18,7 +18,11 @@ afterEach(async () => {
 const RULES = ['backup_old', 'quota_nearly_used', 'logins_failing', 'cluster_silent', 'cluster_certificate'];
 const found = async (tenantId?: string) => {
   const { workers, names } = house.options;
-  const { findings } = await new Findings({ database: house.database, workers, names }).look([], 5, tenantId);
+  const { findings } = await new Findings({ database: house.database, workers, names }).look(
+    [],
+    { causes: 5, told: false },
+    tenantId,
+  );
   return findings.filter(({ rule }) => RULES.includes(rule)).map(({ rule, object }) => `${rule} ${object}`.trim());
 };
 const backup = (days: number) =>

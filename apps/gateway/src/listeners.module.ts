@@ -1,4 +1,3 @@
-import { hostname } from 'node:os';
 import { Module, type OnApplicationBootstrap } from '@nestjs/common';
 import { ENDPOINT_SOCKETS, SERVED } from '#admin/admin-keys';
 import { AlertWatch } from '#alerts/alert-watch';
@@ -18,6 +17,7 @@ import { Shutdown } from '#platform/process/shutdown';
 import { TenantQuotas } from '#tenancy/quotas/tenant-quotas';
 import { LOOK_EVERY_MS, SuspendedTenants } from '#tenancy/tenants/suspended-tenants';
 import { EndpointSockets } from './endpoint-sockets.js';
+import { gatewayName } from './gateway-name.js';
 import { DOORS_CALM, GatewayTasks } from './gateway-tasks.js';
 import { certificateOf, interfaceHealth } from './interface-health.js';
 
@@ -44,7 +44,7 @@ const HEALTH_FOLLOWS_MS = 1_000;
       GatewayWatch,
       [CONFIG, Database, ApplianceTenant, AlertWatch, Sender, SERVED],
       (config, database, appliance, watch, sender, { legs, certificate }) => {
-        const gateway = config.TRIVET_HOST ?? hostname();
+        const gateway = gatewayName(config);
         const doors = async () => ({ gateway, legs: await legs(), certificate: certificate() });
         return new GatewayWatch({ database, appliance, watch, sender, doors });
       },

@@ -1,5 +1,5 @@
 import type { ApplianceTenant } from '#alerts/appliance-tenant';
-import { evaluate, forgetOld } from '#alerts/evaluation';
+import { clock, evaluate, forgetOld } from '#alerts/evaluation';
 import { DoorsOfGateways } from '#alerts/findings/doors-of-gateways';
 import { Findings } from '#alerts/findings/findings';
 import type { Sender } from '#alerts/sender';
@@ -10,7 +10,7 @@ import { sql } from '#platform/database/sql';
 import { Names } from '#tenancy/names';
 
 /** Of stuck operations; those beyond are one alert together. */
-const CAUSES = 50;
+export const TOLD = { causes: 50, told: true };
 const FORGET_MS = 3_600_000;
 
 const RECEIVERS = sql(
@@ -41,9 +41,10 @@ export class AlertWatch implements PeriodicTask {
   async run(signal: AbortSignal): Promise<'calm' | undefined> {
     const { database } = this;
     const tenantId = await this.appliance.id();
-    const { findings } = await this.findings.look(await this.doors.read(tenantId), CAUSES);
+    const lookedAt = await clock(database, tenantId);
+    const { findings } = await this.findings.look(await this.doors.read(tenantId), TOLD);
     if (signal.aborted) return undefined;
-    const written = await evaluate(database, tenantId, findings);
+    const written = await evaluate(database, tenantId, findings, lookedAt);
     // Not waited for: a receiver that does not answer holds nobody up. What is left, the sender's own task finds.
     if (written) void this.sender.send(signal).catch(() => {});
     if (performance.now() - this.forgotAt > FORGET_MS) {

@@ -1,20 +1,26 @@
 import type { Finding } from '#alerts/findings/attention';
-import { RULES, type RuleName } from '#alerts/rules';
+import { gotWorse, keyOf, withinBounds } from '#alerts/findings/within-bounds';
+import { RULES, type RuleName, type Severity } from '#alerts/rules';
 import { TELL_ESCALATED, TELL_MORE, TELL_OPENED } from '#alerts/tell';
 import type { Database, Tx } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
+import { StorageError } from '#platform/errors';
 import { uuidv7 } from '#platform/uuid';
 
+/** Whoever looked longer ago stood still meanwhile, and another one has looked since. */
+const STALE_SECONDS = 10;
 /** What is not seen for a moment, as while a worker is restarted, has not ended. */
 const GONE_MS = 10_000;
 /** For which it is kept as history. */
 const KEPT = '90 days';
 const FORGOTTEN = 500;
-/** Of a rule that finds very many objects so many are alerts; they would be told one by one. */
-const MOST_OF_RULE = 100;
-const LONGEST = { object: 500, text: 2_000 };
 
-const LOCK = sql('alerts_lock', `SELECT pg_try_advisory_xact_lock(hashtextextended('trivet.alerts', 0)) AS ours`);
+const LOCK = sql(
+  'alerts_lock',
+  `SELECT pg_try_advisory_xact_lock(hashtextextended('trivet.alerts', 0)) AS ours,
+          now() - $1::timestamptz > interval '${STALE_SECONDS} s' AS stale`,
+);
+const CLOCK = sql('alerts_clock', 'SELECT now() AS now');
 const LIVE = sql(
   'alerts_live',
   `SELECT id, rule, object, state, what, means, todo, link, severity, gone_at IS NOT NULL AS gone,
@@ -64,6 +70,12 @@ const FORGET_SILENCES = sql(
   'alerts_forget_silences',
   `DELETE FROM trivet.alert_silence WHERE tenant_id = $1 AND until < now() - interval '1 day'`,
 );
+/** Of an alert they go with it; tests are of none. */
+const FORGET_TESTS = sql(
+  'alerts_forget_tests',
+  `DELETE FROM trivet.alert_delivery
+    WHERE tenant_id = $1 AND event = 'test' AND state <> 'waiting' AND created_at < now() - interval '1 day'`,
+);
 
 interface Live {
   id: string;
@@ -74,25 +86,39 @@ interface Live {
   means: string;
   todo: string;
   link: string | null;
-  severity: string;
+  severity: Severity;
   gone: boolean;
   sinceSeconds: number;
   goneMs: number | null;
 }
 
+/** Of the database, which all who look have in common. */
+export async function clock(database: Pick<Database, 'withTenant'>, tenantId: string): Promise<Date> {
+  const [row] = await database.withTenant(tenantId, tx => tx.query<{ now: Date }>(CLOCK));
+  return row!.now;
+}
+
 /**
  * Makes the alerts match what was found, and writes what is to be told of that, all in one transaction. Processes that meet do not
  * disturb each other: the second one leaves it to the first.
+ * @param lookedAt `clock` before it was looked for
  * @returns how many deliveries were written; undefined: another process is at it
+ * @throws StorageError `unavailable`: that is too long ago to be true still
  */
 export function evaluate(
   database: Pick<Database, 'withTenant'>,
   tenantId: string,
   found: readonly Finding[],
+  lookedAt: Date,
 ): Promise<number | undefined> {
   return database.withTenant(tenantId, async tx => {
-    const [lock] = await tx.query<{ ours: boolean }>(LOCK);
+    const [lock] = await tx.query<{ ours: boolean; stale: boolean }>(LOCK, [lookedAt]);
     if (!lock!.ours) return undefined;
+    if (lock!.stale)
+      throw new StorageError(
+        'unavailable',
+        `what was found is older than ${STALE_SECONDS} s, and nobody is told of it`,
+      );
     const live = await tx.query<Live>(LIVE, [tenantId]);
     const ended = await match(tx, tenantId, live, found);
     const told = ended.length === 0 ? [] : await tx.query(TELL_MORE, [tenantId, ended, 'ended']);
@@ -104,11 +130,15 @@ export function evaluate(
 
 /** @returns ids of those that have ended by it */
 async function match(tx: Tx, tenantId: string, live: readonly Live[], all: readonly Finding[]): Promise<string[]> {
-  const findings = withinBounds(all);
   const known = new Map(live.map(alert => [keyOf(alert), alert]));
+  const findings = withinBounds(all, known);
   const fresh = [...findings].filter(([key]) => !known.has(key)).map(([, finding]) => ({ ...finding, id: uuidv7() }));
   if (fresh.length > 0)
     await tx.query(ADD, [tenantId, JSON.stringify(fresh.map(one => ({ ...one, opens: RULES[one.rule].holds === 0 })))]);
+  const lesser = live.filter(
+    alert => alert.state !== 'pending' && !findings.has(keyOf(alert)) && gotWorse(alert, findings),
+  );
+  for (const alert of lesser) findings.set(keyOf(alert), alert);
   const changed = [...findings].flatMap(([key, finding]) => {
     const alert = known.get(key);
     if (!alert) return [];
@@ -129,26 +159,9 @@ async function match(tx: Tx, tenantId: string, live: readonly Live[], all: reado
 }
 
 const SHOWN = ['severity', 'what', 'means', 'todo', 'link'] as const;
-const keyOf = ({ rule, object }: Pick<Finding, 'rule' | 'object'>): string => `${rule}\n${object}`;
-
-/** By their keys. */
-function withinBounds(all: readonly Finding[]): Map<string, Omit<Finding, 'oldest'>> {
-  const found = new Map<string, Omit<Finding, 'oldest'>>();
-  const counts = new Map<RuleName, number>();
-  for (const { oldest: _, ...finding } of all) {
-    const bounded = {
-      ...finding,
-      object: finding.object.slice(0, LONGEST.object),
-      what: finding.what.slice(0, LONGEST.text),
-    };
-    const count = counts.get(finding.rule) ?? 0;
-    if (count >= MOST_OF_RULE || found.has(keyOf(bounded))) continue;
-    counts.set(finding.rule, count + 1);
-    found.set(keyOf(bounded), bounded);
-  }
-  return found;
-}
 
 /** History that nobody needs any more. */
 export const forgetOld = (database: Pick<Database, 'withTenant'>, tenantId: string): Promise<unknown> =>
-  database.withTenant(tenantId, tx => tx.commit([FORGET, [tenantId]], [FORGET_SILENCES, [tenantId]]));
+  database.withTenant(tenantId, tx =>
+    tx.commit([FORGET, [tenantId]], [FORGET_SILENCES, [tenantId]], [FORGET_TESTS, [tenantId]]),
+  );

@@ -3,7 +3,7 @@ import type { ApplianceTenant } from '#alerts/appliance-tenant';
 import type { Doors } from '#alerts/findings/attention';
 import { DoorsOfGateways } from '#alerts/findings/doors-of-gateways';
 import type { Sender } from '#alerts/sender';
-import { WorkerDirectory } from '#operations/workers/worker-directory';
+import { type TaskView, WorkerDirectory } from '#operations/workers/worker-directory';
 import type { Database } from '#platform/database/database';
 
 interface GatewayWatchParts {
@@ -15,7 +15,13 @@ interface GatewayWatchParts {
   doors(): Promise<Doors>;
 }
 
-/** A gateway's part: it says how it serves, and stands in for the workers when none is up, since then somebody must be told of that. */
+/** Workers look every half minute at least. */
+const LOOKED_MS = 90_000;
+
+/**
+ * A gateway's part: it says how it serves, and stands in for the workers when none has looked lately, since then somebody must be
+ * told of that: none is up, or those that are up are of a release that knows no alerts.
+ */
 export class GatewayWatch {
   readonly name = 'gateway-alerts';
   readonly everyMs = 15_000;
@@ -30,8 +36,17 @@ export class GatewayWatch {
   async run(signal: AbortSignal): Promise<undefined> {
     const { appliance, watch, sender, doors } = this.parts;
     await this.kept.say(await appliance.id(), await doors());
-    if (signal.aborted || (await this.workers.list()).some(({ state }) => state === 'up')) return;
+    if (signal.aborted || (await this.workersLook())) return;
     await watch.run(signal);
     await sender.send(signal);
   }
+
+  private async workersLook(): Promise<boolean> {
+    const { workers } = this;
+    const [list, tasks] = await Promise.all([workers.list(), workers.tasks()]);
+    return list.some(({ state }) => state === 'up') && tasks.some(hasLooked);
+  }
 }
+
+const hasLooked = ({ name, lastSuccessAt }: TaskView): boolean =>
+  name === 'alerts' && lastSuccessAt !== null && Date.now() - lastSuccessAt.getTime() < LOOKED_MS;

@@ -32,8 +32,7 @@ const warning = (holds: number, prometheus: string | null, about: string): Rule 
 export const RULES = {
   operation_parked: error(0, 'TrivetOperationsNeedAttention', 'Operations wait for a person'),
   operation_retried: warning(5 * MINUTE, null, 'Operations have failed more than three times and are tried again'),
-  /** Seen when it is a minute old, so told when it is fifteen: 600 s and `for: 5m` there. */
-  slow_call: warning(14 * MINUTE, 'TrivetCallDoesNotReturn', 'A call to a backend does not return'),
+  slow_call: warning(5 * MINUTE, 'TrivetCallDoesNotReturn', 'A call to a backend does not return'),
   interface_down: error(2 * MINUTE, 'TrivetNotReady', 'A gateway does not serve one of its interfaces'),
   interface_degraded: warning(5 * MINUTE, null, 'A gateway serves one of its interfaces in part'),
   certificate_ended: error(0, null, 'The TLS certificate of a gateway has expired'),
@@ -73,6 +72,8 @@ export const MARKS = {
   loginFailures: 10,
   /** Minutes for which what a receiver is to be told waits. */
   receiverMinutes: 15,
+  /** For which a call must not have returned before anybody is told; the overview shows it after one. */
+  slowCallMinutes: 10,
   /** Of TLS. */
   certificateDays: 14,
 } as const;

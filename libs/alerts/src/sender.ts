@@ -107,9 +107,13 @@ const READ = sql(
      FROM trivet.alert_delivery d JOIN trivet.alert_receiver r ON r.tenant_id = d.tenant_id AND r.id = d.receiver_id
     WHERE d.tenant_id = $1 AND d.id = $2`,
 );
+/** Who asked for a test waits for its answer, so nobody tries it again: of one whose process died, that is known here. */
 const WAITS = sql(
   'delivery_waits',
-  `SELECT EXISTS (SELECT FROM trivet.alert_delivery WHERE tenant_id = $1 AND state = 'waiting') AS waits`,
+  `WITH left_over AS (
+     UPDATE trivet.alert_delivery SET state = 'given_up', taken_until = NULL, error = 'whoever sent it died before the answer'
+      WHERE tenant_id = $1 AND state = 'waiting' AND event = 'test' AND taken_until < now())
+   SELECT EXISTS (SELECT FROM trivet.alert_delivery WHERE tenant_id = $1 AND state = 'waiting' AND event <> 'test') AS waits`,
 );
 
 interface Taken {

@@ -15,7 +15,7 @@ const OPEN = `a.tenant_id = $1 AND a.state = 'open' AND a.gone_at IS NULL AND ${
 
 /**
  * Of open alerts, to all who are to know and were not told: whether it is the alert that is new, or the receiver, or a silence
- * is over.
+ * is over. Locked: whoever acknowledges it just now is waited for, so that nobody is told after that.
  */
 export const TELL_OPENED = sql(
   'alert_tell_opened',
@@ -25,6 +25,7 @@ export const TELL_OPENED = sql(
     WHERE ${OPEN} AND r.enabled AND NOT r.only_escalated AND (r.severity = 'warning' OR a.severity = 'error')
       AND NOT EXISTS (SELECT FROM trivet.alert_delivery d
                        WHERE d.tenant_id = a.tenant_id AND d.alert_id = a.id AND d.receiver_id = r.id)
+     FOR SHARE OF a
    ON CONFLICT DO NOTHING RETURNING id`,
 );
 
@@ -32,14 +33,16 @@ export const TELL_OPENED = sql(
 export const TELL_ESCALATED = sql(
   'alert_tell_escalated',
   `${INTO}
-   SELECT DISTINCT ON (a.id, e.id) a.tenant_id, gen_random_uuid(), e.id, a.id, 'escalated', ${content("'escalated'")}
-     FROM trivet.alert a
-     JOIN trivet.alert_delivery d ON d.tenant_id = a.tenant_id AND d.alert_id = a.id AND d.event IN ('opened', 'escalated')
-     JOIN trivet.alert_receiver r ON r.tenant_id = d.tenant_id AND r.id = d.receiver_id
-     JOIN trivet.alert_receiver e ON e.tenant_id = r.tenant_id AND e.id = r.escalate_to AND e.enabled
-    WHERE ${OPEN} AND d.created_at <= now() - r.escalate_minutes * interval '1 minute'
-      AND NOT EXISTS (SELECT FROM trivet.alert_delivery t
-                       WHERE t.tenant_id = a.tenant_id AND t.alert_id = a.id AND t.receiver_id = e.id AND t.event = 'escalated')
+   SELECT DISTINCT ON (a.id, a.told) a.tenant_id, gen_random_uuid(), a.told, a.id, 'escalated', ${content("'escalated'")}
+     FROM (
+       SELECT a.*, e.id AS told FROM trivet.alert a
+         JOIN trivet.alert_delivery d ON d.tenant_id = a.tenant_id AND d.alert_id = a.id AND d.event IN ('opened', 'escalated')
+         JOIN trivet.alert_receiver r ON r.tenant_id = d.tenant_id AND r.id = d.receiver_id
+         JOIN trivet.alert_receiver e ON e.tenant_id = r.tenant_id AND e.id = r.escalate_to AND e.enabled
+        WHERE ${OPEN} AND d.created_at <= now() - r.escalate_minutes * interval '1 minute'
+          AND NOT EXISTS (SELECT FROM trivet.alert_delivery t
+                           WHERE t.tenant_id = a.tenant_id AND t.alert_id = a.id AND t.receiver_id = e.id AND t.event = 'escalated')
+          FOR SHARE OF a) AS a
    ON CONFLICT DO NOTHING RETURNING id`,
 );
 

@@ -20,7 +20,7 @@ export interface OverviewParts {
 
 const FRESH_MS = 5_000;
 /** Of each sort of stuck operations. */
-const CAUSES_SHOWN = 5;
+const SHOWN = { causes: 5, told: false };
 
 /** Everything at one glance; read once in five seconds for each tenant that looks, however many look. */
 export class Overview {
@@ -49,7 +49,7 @@ export class Overview {
     const certificate = this.parts.certificate();
     const { conditions, load, slowCalls, workers, findings } = await this.findings.look(
       [{ gateway: '', legs: doors, certificate }],
-      CAUSES_SHOWN,
+      SHOWN,
       tenantId,
     );
     const up = workers.filter(({ state }) => state === 'up').length;

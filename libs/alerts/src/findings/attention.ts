@@ -32,7 +32,7 @@ export interface Leg {
 
 /** What a gateway alone knows. */
 export interface Doors {
-  /** Of its host; '' for the one that answers. */
+  /** host:port; '' for the one that answers. */
   gateway: string;
   /** As they are served, whatever becomes of the work behind them. */
   legs: readonly Leg[];

@@ -1,5 +1,6 @@
 import { attentionFor, bySeverity, type Doors, type Finding, nameOf, type Seen } from '#alerts/findings/attention';
 import { ofStanding, readStanding, type Standing } from '#alerts/findings/standing';
+import { tellable } from '#alerts/findings/tellable';
 import { OperationLoad } from '#operations/administration/operation-load';
 import { slowCalls } from '#operations/administration/slow-calls';
 import { stuckCauses } from '#operations/administration/stuck-causes';
@@ -32,14 +33,19 @@ export class Findings {
 
   /**
    * @param tenantId absent: the whole appliance
-   * @param causes of stuck operations, of each sort, the largest; those beyond are counted
+   * @param causes of stuck operations, of each sort; those beyond are counted
+   * @param told only what people are told of; then they are the oldest causes, which stay the same, and else the largest
    */
-  async look(doors: readonly Doors[], causes: number, tenantId?: string): Promise<Look> {
+  async look(
+    doors: readonly Doors[],
+    { causes, told }: { causes: number; told: boolean },
+    tenantId?: string,
+  ): Promise<Look> {
     const { database, workers: directory, names } = this.parts;
     const [conditions, load, stuck, slow, workers, storageHosts, tasks, queues, standing] = await Promise.all([
       readConditions(database, tenantId),
       this.load.read(tenantId),
-      stuckCauses(database, tenantId, causes),
+      stuckCauses(database, tenantId, causes, told ? 'oldest' : 'largest'),
       slowCalls(database, tenantId),
       directory.list(),
       directory.storageHosts(),
@@ -75,7 +81,8 @@ export class Findings {
       tasks,
       queues,
     };
-    const attention = attentionFor({ ...seen, appliance: tenantId === undefined });
+    const all = { ...seen, appliance: tenantId === undefined };
+    const attention = attentionFor(told ? tellable(all) : all);
     return { ...seen, findings: bySeverity([...attention, ...(standing ? ofStanding(standing) : [])]) };
   }
 

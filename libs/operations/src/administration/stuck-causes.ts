@@ -42,7 +42,7 @@ const CAUSES = sql(
           json_build_object('id', o.id, 'kind', o.kind, 'resourceKind', o.resource_kind, 'resourceName', o.resource_name,
                             'message', o.error ->> 'message', 'createdAt', o.created_at) AS oldest
      FROM (SELECT *, count(*) OVER (PARTITION BY parked)::int AS causes, sum(found) OVER (PARTITION BY parked)::int AS operations,
-                  row_number() OVER (PARTITION BY parked ORDER BY found DESC, oldest) AS place
+                  row_number() OVER (PARTITION BY parked ORDER BY CASE WHEN $3 THEN found END DESC NULLS LAST, oldest) AS place
              FROM cause) AS c
      JOIN trivet.operation o ON o.tenant_id = c.tenant_id AND o.id = c.oldest
     WHERE c.place <= $2
@@ -55,13 +55,14 @@ export interface StuckCauses {
   more: Record<'parked' | 'retried', { causes: number; operations: number }>;
 }
 
-/** The largest of each sort; of one tenant, or of all. */
+/** So many of each sort, of one tenant or of all: the largest, or, where it matters that they stay the same ones, the oldest. */
 export async function stuckCauses(
   database: Database,
   tenantId: string | undefined,
   most: number,
+  first: 'largest' | 'oldest' = 'largest',
 ): Promise<StuckCauses> {
-  const rows = await database.engine<Row>(CAUSES, [tenantId ?? null, most]);
+  const rows = await database.engine<Row>(CAUSES, [tenantId ?? null, most, first === 'largest']);
   const beyond = (parked: boolean) => {
     const some = rows.filter(row => row.parked === parked);
     const shown = some.reduce((sum, { found }) => sum + found, 0);

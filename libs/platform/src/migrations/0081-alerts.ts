@@ -55,6 +55,7 @@ CREATE TABLE trivet.alert (
   PRIMARY KEY (tenant_id, id)
 );
 CREATE UNIQUE INDEX alert_live ON trivet.alert (tenant_id, rule, object) WHERE state <> 'ended';
+CREATE INDEX alert_of_state ON trivet.alert (tenant_id, state, id);
 CREATE INDEX alert_ended ON trivet.alert (tenant_id, ended_at) WHERE state = 'ended';
 
 -- Of what fits nobody is told until then. NULL: fits all.
@@ -94,6 +95,7 @@ CREATE TABLE trivet.alert_delivery (
   FOREIGN KEY (tenant_id, alert_id) REFERENCES trivet.alert (tenant_id, id) ON DELETE CASCADE
 );
 CREATE INDEX alert_delivery_waiting ON trivet.alert_delivery (tenant_id, next_at) WHERE state = 'waiting';
+CREATE INDEX alert_delivery_tests ON trivet.alert_delivery (tenant_id, created_at) WHERE event = 'test';
 CREATE INDEX alert_delivery_of_receiver ON trivet.alert_delivery (tenant_id, receiver_id, id);
 
 -- What a gateway alone knows, as it said last: how it serves its interfaces, and until when its certificate is good.
@@ -123,20 +125,27 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
    WHERE q.value > 0 AND u.used >= p_part * q.value;
 $$;
 
--- Whose logins failed so often that less was forgiven meanwhile. An account that nobody has is not named: it may be a password.
+-- Whose logins failed so often that less was forgiven meanwhile, a hundred at most. An account that nobody has is not named: it may
+-- be a password. Names of all users are hashed once, and only where an account is one of them.
 CREATE FUNCTION trivet.failing_logins(p_failures integer) RETURNS TABLE (subject text, failures integer)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-  SELECT CASE WHEN l.subject LIKE 'address:%' THEN 'address ' || substr(l.subject, 9)
-              ELSE coalesce('account ' || (
-                SELECT CASE WHEN t.name = 'default' THEN u.name ELSE u.name || '@' || t.name END
-                  FROM trivet.tenant_user u JOIN trivet.tenant t ON t.id = u.tenant_id
-                 WHERE l.subject = 'account:' || encode(sha256(convert_to(
-                         CASE WHEN t.name = 'default' THEN u.name ELSE u.name || '@' || t.name END, 'UTF8')), 'hex')
-                 LIMIT 1), 'an account that nobody has, ' || substr(l.subject, 9, 8)) END,
-         l.failures - floor(extract(epoch FROM now() - l.failed_at) / 60)::integer
-    FROM trivet.login_throttle l
-   WHERE l.failed_at > now() - interval '1 day'
-     AND l.failures - floor(extract(epoch FROM now() - l.failed_at) / 60)::integer >= p_failures;
+  WITH failing AS MATERIALIZED (
+    SELECT l.subject, l.failures - floor(extract(epoch FROM now() - l.failed_at) / 60)::integer AS failures
+      FROM trivet.login_throttle l
+     WHERE l.failed_at > now() - interval '1 day'
+       AND l.failures - floor(extract(epoch FROM now() - l.failed_at) / 60)::integer >= p_failures
+     ORDER BY l.subject LIMIT 100
+  ), account AS MATERIALIZED (
+    SELECT 'account:' || encode(sha256(convert_to(login.name, 'UTF8')), 'hex') AS subject, min(login.name) AS name
+      FROM trivet.tenant_user u JOIN trivet.tenant t ON t.id = u.tenant_id
+     CROSS JOIN LATERAL (SELECT CASE WHEN t.name = 'default' THEN u.name ELSE u.name || '@' || t.name END AS name) AS login
+     WHERE EXISTS (SELECT FROM failing f WHERE f.subject LIKE 'account:%')
+     GROUP BY 1
+  )
+  SELECT CASE WHEN f.subject LIKE 'address:%' THEN 'address ' || substr(f.subject, 9)
+              ELSE coalesce('account ' || a.name, 'an account that nobody has, ' || substr(f.subject, 9, 8)) END,
+         f.failures
+    FROM failing f LEFT JOIN account a ON a.subject = f.subject;
 $$;
 
 -- Clusters of all tenants that are silent, or whose certificate ends soon.
@@ -154,7 +163,8 @@ CREATE FUNCTION trivet.receivers_failing(p_minutes integer) RETURNS TABLE (name 
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT r.name, count(*)::integer, (array_agg(d.error ORDER BY d.next_at DESC))[1]
     FROM trivet.alert_delivery d JOIN trivet.alert_receiver r ON r.tenant_id = d.tenant_id AND r.id = d.receiver_id
-   WHERE d.state = 'waiting' AND d.attempts > 0 AND d.created_at < now() - p_minutes * interval '1 minute' AND r.enabled
+   WHERE d.state = 'waiting' AND d.event <> 'test' AND d.attempts > 0
+     AND d.created_at < now() - p_minutes * interval '1 minute' AND r.enabled
    GROUP BY r.tenant_id, r.id, r.name;
 $$;
 
