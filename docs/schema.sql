@@ -450,7 +450,6 @@ CREATE TABLE trivet.cluster_join_token (
   CONSTRAINT cluster_join_token_pkey PRIMARY KEY (tenant_id, id),
   CONSTRAINT cluster_join_token_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES trivet.tenant(id) ON DELETE CASCADE,
   CONSTRAINT cluster_join_token_cluster_name_check CHECK ((cluster_name ~ '^[a-z0-9][a-z0-9-]{0,62}$')),
-  CONSTRAINT cluster_join_token_key CHECK ((octet_length(joined_key) = 32)),
   CONSTRAINT cluster_join_token_token_hash_check CHECK ((octet_length(token_hash) = 32))
 );
 CREATE INDEX cluster_join_token_by_hash ON trivet.cluster_join_token (token_hash);

@@ -58,7 +58,11 @@ it.each([
     'object-backend.ts',
     'health diagnose inspectBucket isBucketEmpty traits holdsPrincipal holdsGrants signAccess measureBucket close',
   ],
-  ['BlockBackend', 'block-backend.ts', 'health inspectPools inspectImage predictCut listImages pathOf close'],
+  [
+    'BlockBackend',
+    'block-backend.ts',
+    'health inspectPools surveyPool inspectImage predictCut listImages pathOf close',
+  ],
   ['Exporter', 'exporter.ts', 'health daemonInstance listTargets writers suspectTargets close'],
 ])('asks %s without a lease only for what it reads', (port, file, reading) => {
   expect(unleasedOf(port, file).join(' ')).toBe(reading);
