@@ -20,11 +20,21 @@ beforeAll(async () => {
   house = await AdminHouse.create({ block: 'fake' });
   gamma = await house.tenant('gamma');
   await house.query("UPDATE trivet.tenant SET state = 'suspended' WHERE name = 'gamma'");
-  mine = { ...PLACEHOLDERS, ...(await thingsOf(house, house.acme)) };
-  theirs = { ...PLACEHOLDERS, ...(await thingsOf(house, house.beta)) };
+  mine = { ...PLACEHOLDERS, ...(await thingsOf(house, house.acme)), receiver: await receiver('one') };
+  theirs = { ...PLACEHOLDERS, ...(await thingsOf(house, house.beta)), receiver: await receiver('other') };
   nobodys = { ...PLACEHOLDERS, ...guessed('no-such-tenant') };
 }, 60_000);
 afterAll(() => house?.close());
+
+/** Of the appliance, and disabled: nobody is told anything. */
+async function receiver(name: string): Promise<string> {
+  const target = { kind: 'slack', url: `https://hooks.slack.com/services/${name}` };
+  const { status, body } = await house.call(house.root.admin, 'POST', '/receivers', {
+    body: { name, target, enabled: false },
+  });
+  expect(status, JSON.stringify(body)).toBe(201);
+  return name;
+}
 
 const call = (
   route: RouteContract,
