@@ -5,6 +5,7 @@ import { Change, notFound } from '#admin/requests/change';
 import { answerPage } from '#admin/requests/paging';
 import { Serves } from '#admin/requests/serves';
 import { Database, type Tx } from '#platform/database/database';
+import { StorageError } from '#platform/errors';
 import { PerformancePolicies, type PolicyView } from '#storage/block/protection/policies';
 import { ProtectionTemplates, type TemplateView } from '#storage/block/protection/templates';
 
@@ -104,7 +105,7 @@ export class ProtectionController {
 
   private async findPolicy(call: AdminCall, name: string): Promise<PolicyView> {
     const row = await this.database.withTenant(call.tenant.id, tx => this.policiesOf(call).find(tx, name));
-    if (!row) throw notFound(call);
+    if (!row) throw new StorageError('not_found', `there is no performance policy ${name}`);
     return row;
   }
 
