@@ -927,12 +927,11 @@ CREATE TABLE trivet.bucket (
   CONSTRAINT bucket_state_check CHECK ((state = ANY (ARRAY['creating', 'ready', 'deleting', 'gone'])))
 ) WITH (fillfactor=70, autovacuum_vacuum_scale_factor=0.02);
 CREATE INDEX bucket_audit ON trivet.bucket (tenant_id, audited_at) WHERE (state = 'ready');
-CREATE INDEX bucket_by_name ON trivet.bucket (tenant_id, name, id) WHERE (state <> 'gone');
 CREATE INDEX bucket_gone ON trivet.bucket (tenant_id, updated_at) WHERE (state = 'gone');
 CREATE UNIQUE INDEX bucket_live ON trivet.bucket (tenant_id, backend_id, name) WHERE (state <> 'gone');
 CREATE INDEX bucket_measured ON trivet.bucket (tenant_id, measured_at) WHERE (state = 'ready');
 CREATE INDEX bucket_of_all_by_id ON trivet.bucket (id) WHERE (state <> 'gone');
-CREATE INDEX bucket_of_all_by_name ON trivet.bucket (name, id) WHERE (state <> 'gone');
+CREATE INDEX bucket_of_all_by_name ON trivet.bucket (name COLLATE "C", id) WHERE (state <> 'gone');
 CREATE INDEX bucket_search ON trivet.bucket (tenant_id, name COLLATE "C", id) WHERE (state <> 'gone');
 CREATE INDEX bucket_with_condition ON trivet.bucket (tenant_id) WHERE (condition IS NOT NULL);
 CREATE TRIGGER count_changed AFTER UPDATE ON trivet.bucket FOR EACH ROW WHEN ((((old.state <> 'gone') <> (new.state <> 'gone')) OR ((new.state <> 'gone') AND ((old.backend_id <> new.backend_id) OR ('' <> '') OR (COALESCE(old.used_bytes, (0)::bigint) <> COALESCE(new.used_bytes, (0)::bigint)))))) EXECUTE FUNCTION trivet.count_bucket();
@@ -988,7 +987,6 @@ CREATE TABLE trivet.access (
 );
 CREATE UNIQUE INDEX access_account ON trivet.access (tenant_id, backend_id, account_id) WHERE (state <> 'gone');
 CREATE INDEX access_audit ON trivet.access (tenant_id, audited_at) WHERE (state = 'ready');
-CREATE INDEX access_by_name ON trivet.access (tenant_id, name, id) WHERE (state <> 'gone');
 CREATE INDEX access_gone ON trivet.access (tenant_id, updated_at) WHERE (state = 'gone');
 CREATE INDEX access_keys_due ON trivet.access (LEAST(former_until, rotate_at), tenant_id) WHERE ((state = 'ready') AND (key_operation IS NULL) AND (LEAST(former_until, rotate_at) IS NOT NULL));
 CREATE UNIQUE INDEX access_live ON trivet.access (tenant_id, backend_id, name) WHERE (state <> 'gone');
@@ -1050,9 +1048,8 @@ CREATE TABLE trivet.host (
   CONSTRAINT host_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES trivet.tenant(id)
 );
 CREATE INDEX host_addresses ON trivet.host USING gin (((((iqns || wwpns) || nqns) || networks)));
-CREATE INDEX host_by_name ON trivet.host (tenant_id, name, id);
 CREATE INDEX host_of_all_by_id ON trivet.host (id);
-CREATE INDEX host_of_all_by_name ON trivet.host (name, id);
+CREATE INDEX host_of_all_by_name ON trivet.host (name COLLATE "C", id);
 CREATE INDEX host_search ON trivet.host (tenant_id, name COLLATE "C", id);
 ALTER TABLE trivet.host ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY engine ON trivet.host FOR SELECT TO trivet_engine USING (true);
@@ -1136,14 +1133,13 @@ CREATE TABLE trivet.volume (
 );
 CREATE INDEX volume_applied ON trivet.volume (tenant_id, backend_id, pool, applied_instance) WHERE (tid IS NOT NULL);
 CREATE INDEX volume_binned ON trivet.volume (tenant_id, binned_until) WHERE (state = 'binned');
-CREATE INDEX volume_by_name ON trivet.volume (tenant_id, name, id) WHERE (state <> 'gone');
 CREATE INDEX volume_by_size ON trivet.volume (tenant_id, size_bytes, id) WHERE (state <> 'gone');
 CREATE INDEX volume_copying ON trivet.volume (tenant_id, parent_volume_id) WHERE (state = 'creating');
 CREATE INDEX volume_gone ON trivet.volume (tenant_id, updated_at) WHERE (state = 'gone');
 CREATE INDEX volume_in_pool ON trivet.volume (tenant_id, backend_id, pool, id) WHERE (state = ANY (ARRAY['ready', 'binned']));
 CREATE UNIQUE INDEX volume_live ON trivet.volume (tenant_id, backend_id, name) WHERE (state <> ALL (ARRAY['binned', 'gone']));
 CREATE INDEX volume_of_all_by_id ON trivet.volume (id) WHERE (state <> 'gone');
-CREATE INDEX volume_of_all_by_name ON trivet.volume (name, id) WHERE (state <> 'gone');
+CREATE INDEX volume_of_all_by_name ON trivet.volume (name COLLATE "C", id) WHERE (state <> 'gone');
 CREATE INDEX volume_of_all_by_size ON trivet.volume (size_bytes, id) WHERE (state <> 'gone');
 CREATE INDEX volume_of_group ON trivet.volume (tenant_id, volume_group_id) WHERE (volume_group_id IS NOT NULL);
 CREATE INDEX volume_of_snapshot ON trivet.volume (tenant_id, base_snapshot_id) WHERE (base_snapshot_id IS NOT NULL);

@@ -34,7 +34,7 @@ const SELECT = `SELECT h.tenant_id AS "tenantId", h.id, h.uuid, h.name, h.iqns, 
 
 const id = { sql: 'h.id', type: 'uuid' } as const;
 const COLUMNS = {
-  name: [{ sql: 'h.name', type: 'text' }, id],
+  name: [{ sql: '(h.name COLLATE "C")', type: 'text' }, id],
   // Ids are drawn in the order of time: the primary key is the index.
   createdAt: [id],
 } as const;

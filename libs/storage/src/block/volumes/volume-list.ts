@@ -55,7 +55,7 @@ const SELECT = `SELECT v.tenant_id AS "tenantId", v.id, v.name, v.backend_id AS 
 
 const id = { sql: 'v.id', type: 'uuid' } as const;
 const COLUMNS = {
-  name: [{ sql: 'v.name', type: 'text' }, id],
+  name: [{ sql: '(v.name COLLATE "C")', type: 'text' }, id],
   // Ids are drawn in the order of time: the primary key is the index.
   createdAt: [id],
   size: [{ sql: 'v.size_bytes', type: 'bigint' }, id],

@@ -47,7 +47,7 @@ const SELECT = `SELECT a.id, a.name, a.backend_id AS "backendId", b.name AS back
 
 const id = { sql: 'a.id', type: 'uuid' } as const;
 const COLUMNS = {
-  name: [{ sql: 'a.name', type: 'text' }, id],
+  name: [{ sql: '(a.name COLLATE "C")', type: 'text' }, id],
   // Ids are drawn in the order of time: the primary key is the index.
   createdAt: [id],
 } as const;

@@ -41,7 +41,7 @@ const SELECT = `SELECT t.tenant_id AS "tenantId", t.id, t.name, t.backend_id AS 
 
 const id = { sql: 't.id', type: 'uuid' } as const;
 const COLUMNS = {
-  name: [{ sql: 't.name', type: 'text' }, id],
+  name: [{ sql: '(t.name COLLATE "C")', type: 'text' }, id],
   // Ids are drawn in the order of time: the primary key is the index.
   createdAt: [id],
 } as const;
