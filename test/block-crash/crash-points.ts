@@ -6,14 +6,7 @@ import { BlockStage } from '#test/block-crash/block-stage';
 import { lastingMismatches } from '#test/block-crash/block-truth';
 import type { BlockScenario } from '#test/block-crash/scenario';
 import { BLOCK_SCENARIOS } from '#test/block-crash/scenarios';
-import {
-  acceptCase,
-  casesOf,
-  describeKillPoints,
-  inTurn,
-  type KillableLeg,
-  type KillCase,
-} from '#test/crash/kill-points';
+import { acceptCase, casesOf, describeKillPoints, type KillableLeg, type KillCase } from '#test/crash/kill-points';
 import { TestAppliance } from '#test/support/appliance';
 import type { BlockKind } from '#test/support/block-folders';
 import { until } from '#test/support/parts';
@@ -21,7 +14,6 @@ import { until } from '#test/support/parts';
 export const blockLeg = (house: BlockKind, redis: boolean): KillableLeg<BlockStage> => ({
   scenarios: BLOCK_SCENARIOS,
   handlers: handlersOf(BLOCK_OPERATIONS, {} as never),
-  background: ['volume.replay', 'snapshot.release'],
   create: () =>
     TestAppliance.create({
       backend: 'fake',
@@ -88,6 +80,6 @@ export function describeBlockCrashPoints(
   describeKillPoints(
     `killed at each point of ${kinds.join(', ')} on ${house}, ${redis ? 'with' : 'without'} Redis`,
     leg,
-    [...inTurn(kinds.map(kind => blockCases(house, kind))), ...accepts],
+    [...kinds.flatMap(kind => blockCases(house, kind)), ...accepts],
   );
 }

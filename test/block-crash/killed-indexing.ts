@@ -5,7 +5,7 @@ import { CHANGE_OPERATIONS } from '#changes/change-operations';
 import { decodeChunk } from '#changes/chunk-codec';
 import { handlersOf } from '#operations/definitions/define-operation';
 import { failpointsOf } from '#test/failpoints/failpoints-of';
-import { TestAppliance } from '#test/support/appliance';
+import { type DaemonProcess, TestAppliance } from '#test/support/appliance';
 import { until } from '#test/support/parts';
 
 const BLOCK = 4_096;
@@ -63,10 +63,15 @@ export function describeKilledIndexing(what: string, { kind, prepare, act, befor
       point => reached.test(point) && !/:(undo:point|retry:after|(compare|list):(again|point))$/.test(point),
     );
     const prepared = new Map<string, Prepared>();
+    let running: DaemonProcess | undefined;
 
-    /** One that is to be killed may find its work, and the point, before it says that it is ready. */
-    const worker = (at?: string) =>
-      at ? appliance.startingWorker({ TRIVET_FAILPOINT: `${at}=kill@1` }) : appliance.worker();
+    /** One that is to be killed at its start may find its work, and the point, before it says that it is ready. */
+    const doomed = async (at: string): Promise<DaemonProcess> => {
+      if (before) return appliance.startingWorker({ TRIVET_FAILPOINT: `${at}=kill@1` });
+      const one = running ?? (await appliance.worker());
+      await one.arm(`${at}=kill@1`);
+      return one;
+    };
     /** Merges nothing. */
     const calmWorker = () => appliance.worker({ TRIVET_INDEX_RETENTION_MS: '86400000' });
     const calmly = async <T>(work: () => Promise<T>): Promise<T> => {
@@ -99,12 +104,13 @@ export function describeKilledIndexing(what: string, { kind, prepare, act, befor
 
     it.each(points)('%s', async point => {
       const early = before && (await calmly(() => act(prepared.get(point)!)));
-      const armed = await worker(point);
+      const armed = await doomed(point);
       const pair = early || (await act(prepared.get(point)!));
       try {
         await until(`${point} is reached`, () => armed.exited);
         expect((await armed.ended()).signal).toBe('SIGKILL');
       } finally {
+        running = undefined;
         await armed.stop('SIGKILL');
       }
       await appliance.database.query(
@@ -112,11 +118,11 @@ export function describeKilledIndexing(what: string, { kind, prepare, act, befor
                 lease_until = CASE state WHEN 'running' THEN now() ELSE lease_until END
           WHERE finished_at IS NULL AND dispatched_at IS NOT NULL`,
       );
-      const next = await worker();
+      running = await appliance.worker();
       await until('the index is whole', () => isWhole(appliance, kind, pair), 30_000);
       expect(await stored(appliance, pair)).toEqual(differing(appliance, pair));
       await appliance.settled();
-      await next.stop('SIGKILL');
+      if (before) await running.stop('SIGKILL');
     });
 
     it('leaves no chunk without its step, and no step half built', async () => {

@@ -126,7 +126,7 @@ describe('a request to tgtd that a stopped worker still sends', () => {
     });
     await appliance.gateway();
   });
-  afterEach(() => workers.end());
+  afterEach(() => workers.endOthers());
   afterAll(() => appliance?.close());
 
   /** Of operations that lost their worker more than once, for the message of a failure: what became of them, and what workers said. */
@@ -143,16 +143,14 @@ describe('a request to tgtd that a stopped worker still sends', () => {
     );
     return events.length === 0 ? '' : [...events.map(event => JSON.stringify(event)), ...logs.slice(-40)].join('\n');
   };
-  const stopsAt = (request: string, nth?: number) => workers.start(`tgt.${request}:checked`, nth);
+  const stopsAt = (request: string, nth?: number) => workers.stopsAt(`tgt.${request}:checked`, nth);
 
   it.each(CASES.map((one, n) => ({ ...one, n })))(
     '$request $case',
     async ({ request, nth, n, prepare, act, later }) => {
       const stage = new BlockStage(appliance, `late${n}`);
-      const first = await workers.start();
+      await workers.running();
       await prepare(stage);
-      await first.stop('SIGKILL');
-
       const stale = await stopsAt(request, nth);
       const answer = act(stage);
       await workers.stopped(stale);
@@ -171,10 +169,9 @@ describe('a request to tgtd that a stopped worker still sends', () => {
 
   it('delete.connection ends no session that came later', async () => {
     const stage = new BlockStage(appliance, 'sessions');
-    const first = await workers.start();
+    await workers.running();
     await published(stage);
     const ended = await login(appliance, stage.host, stage.volumeId);
-    await first.stop('SIGKILL');
     const stale = await stopsAt('delete.connection');
     const answer = unpublish(stage);
     await workers.stopped(stale);
@@ -192,11 +189,10 @@ describe('a request to tgtd that a stopped worker still sends', () => {
   // The lock of the daemon's accounts is in its hand: no successor comes before it goes on.
   it('bind.account, while its successor waits', async () => {
     const stage = new BlockStage(appliance, 'account');
-    const first = await workers.start();
+    await workers.running();
     await volume(stage);
     const withChap = { ...stage.host, chap_user: 'stale-user', chap_password: 'a-secret-of-16-c' };
     await must(() => stage.jobs.host(withChap));
-    await first.stop('SIGKILL');
     const stale = await stopsAt('bind.account');
     const answer = publish(stage);
     await workers.stopped(stale);

@@ -119,16 +119,14 @@ describe('a worker that is stopped beyond its lease changes nothing when it goes
     });
     await appliance.gateway();
   });
-  afterEach(() => workers.end());
+  afterEach(() => workers.endOthers());
   afterAll(() => appliance?.close());
 
   it.each(CASES.map((one, n) => ({ ...one, n })))('at $at', async ({ at, n, prepare, act, later }) => {
     const stage = new BlockStage(appliance, `case${n}`);
-    const first = await workers.start();
+    await workers.running();
     await prepare?.(stage);
-    await first.stop('SIGKILL');
-
-    const stale = await workers.start(at);
+    const stale = await workers.stopsAt(at);
     const answer = act(stage);
     await workers.stopped(stale);
     await workers.start();
@@ -160,11 +158,9 @@ describe('a worker that is stopped beyond its lease changes nothing when it goes
     'in the discard of a group cut, whose images its successor has made anew, at %s',
     async at => {
       const stage = new BlockStage(appliance, `discard-${at.split(/\W/)[1]}`);
-      const first = await workers.start();
+      const killed = await workers.running();
       await group(stage);
-      await first.stop('SIGKILL');
-      const point = 'snapshot_group.create:commit:answered';
-      const killed = await appliance.worker({ TRIVET_FAILPOINT: `${point}=kill@1` });
+      await killed.arm('snapshot_group.create:commit:answered=kill@1');
       const answer = stage.jobs.snapshotGroup(stage.groupId, stage.name);
       await killed.ended();
       // It may stop before it could say that it is ready.

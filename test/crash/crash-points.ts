@@ -3,14 +3,7 @@ import { OBJECT_OPERATIONS } from '#storage/object/object-operations';
 import { historyOf, violations } from '#test/crash/history';
 import { isPassing, Jobs } from '#test/crash/jobs';
 import { KEY_SCENARIOS, NAME_SCENARIOS } from '#test/crash/key-scenarios';
-import {
-  acceptCase,
-  casesOf,
-  describeKillPoints,
-  inTurn,
-  type KillableLeg,
-  type KillCase,
-} from '#test/crash/kill-points';
+import { acceptCase, casesOf, describeKillPoints, type KillableLeg, type KillCase } from '#test/crash/kill-points';
 import { RIGHTS_SCENARIOS } from '#test/crash/rights-scenarios';
 import { SCENARIOS, type Stage } from '#test/crash/scenarios';
 import { mismatches } from '#test/crash/truth';
@@ -41,7 +34,7 @@ const objectLeg = (redis: boolean, backend: 'fake' | 'fake-iam' | 'fake-signing'
 /** A kill at every failpoint of these kinds, as listed from the handlers, and at their acceptance. */
 export function describeCrashPoints(kinds: readonly string[], { redis }: { redis: boolean }): void {
   const leg = objectLeg(redis);
-  const cases = [...inTurn(kinds.map(kind => casesOf(leg, kind))), ...kinds.map(kind => acceptCase(leg, kind))];
+  const cases = [...kinds.flatMap(kind => casesOf(leg, kind)), ...kinds.map(kind => acceptCase(leg, kind))];
   describeKillPoints(`killed at each point of ${kinds.join(' and ')}, ${redis ? 'with' : 'without'} Redis`, leg, cases);
 }
 
@@ -54,7 +47,6 @@ export function describeKeyCrashPoints(backend: keyof typeof KEY_STORES): void {
   const leg: KillableLeg<Stage> = {
     ...objectLeg(!traits, backend),
     scenarios,
-    background: kinds,
     ...(traits && { traits: Object.keys(traits), begin: async ({ fake }) => fake!.seeLate(2) }),
   };
   const elsewhere = new Set(leg.handlers.flatMap(handler => failpointsOf(handler)));

@@ -122,8 +122,8 @@ export function describeStoreKills<H extends ObjectBackendHarness>(name: string,
       };
       const step = async (name: string): Promise<void> => {
         if (name !== kind) return void (await calls[name]!());
-        await appliance.process('worker').stop();
-        const doomed = await appliance.worker({ TRIVET_FAILPOINT: `${point}=kill` });
+        const doomed = appliance.process('worker');
+        await doomed.arm(`${point}=kill`);
         const answer = calls[name]!();
         answer.catch(() => {});
         expect(await doomed.ended()).toMatchObject({ signal: 'SIGKILL' });

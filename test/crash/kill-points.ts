@@ -46,8 +46,6 @@ export interface KillableLeg<Stage> {
   handlers: readonly Handler[];
   /** Of its backend: in what places its handlers pass beside others'. */
   traits?: readonly string[];
-  /** Kinds that the background begins too: nobody is armed for them before their turn has come. */
-  background?: readonly string[];
   /** With no process yet. */
   create(): Promise<TestAppliance>;
   /** What stands at the store before the first call. */
@@ -89,12 +87,6 @@ export const acceptCase = <Stage>(leg: KillableLeg<Stage>, kind: string): KillCa
   at: `${ACCEPT_FAILPOINT}@1`,
 });
 
-/** One of each in turn, so that the worker that recovers one case can already be the one that dies in the next. */
-export function inTurn<T>(lists: readonly T[][]): T[] {
-  const length = Math.max(...lists.map(list => list.length));
-  return Array.from({ length }, (_, at) => lists.flatMap(list => list[at] ?? [])).flat();
-}
-
 /** Else it is a place of the gateway's, or of the store's, which all kinds pass. */
 const isOfKind = ({ at, scenario }: KillCase<never>): boolean => at.startsWith(`${scenario.kind}:`);
 
@@ -120,12 +112,10 @@ export function describeKillPoints<Stage>(
     const traced = new Set<string>();
     let appliance: TestAppliance;
     let worker: DaemonProcess;
-    let armed: string | undefined;
 
-    const restartWorker = async (at?: string): Promise<void> => {
-      await worker?.stop('SIGKILL');
-      worker = await appliance.worker(at ? { TRIVET_FAILPOINT: `${at.replace('@', '=kill@')}` } : {});
-      armed = at;
+    const restartWorker = async (): Promise<void> => {
+      await worker.stop('SIGKILL');
+      worker = await appliance.worker();
     };
     const stageOf = async (scenario: Scenario<Stage>, name: string): Promise<Stage> => {
       const stage = leg.stage(appliance, name);
@@ -188,21 +178,20 @@ export function describeKillPoints<Stage>(
       '$title',
       async ({ scenario, role, at, n }) => {
         const stage = stages.get(cases[n]!)!;
-        const victim = role === 'gateway' ? await armedGateway(appliance, at) : undefined;
+        if (worker.exited) await restartWorker();
         if (!isOfKind(cases[n]!)) await leg.quiet?.(appliance);
-        if (role === 'gateway') await restartWorker();
-        else if (armed !== at || worker.exited) await restartWorker(at);
+        // Whoever recovered the case before is the one who dies in this one.
+        const victim = role === 'gateway' ? appliance.process('gateway') : worker;
+        await victim.arm(at.replace('@', '=kill@'));
         scenario.arm?.(stage);
         const answer = scenario.act(stage);
-        const died = await within(20_000, `${at} is reached`, (victim ?? worker).ended());
+        const died = await within(20_000, `${at} is reached`, victim.ended());
         expect(died.signal).toBe('SIGKILL');
-        if (victim) await appliance.gateway();
+        if (role === 'gateway') await appliance.gateway();
         else {
           await letLeasesEnd(appliance);
           await scenario.meanwhile?.(stage);
-          const next = cases[n + 1];
-          const early = next && isOfKind(next) && next.scenario.kind !== scenario.kind;
-          await restartWorker(early && !leg.background?.includes(next.scenario.kind) ? next.at : undefined);
+          await restartWorker();
         }
         const first = await answer;
         const outcome = leg.isPassing(first) ? await repeated(() => scenario.act(stage)) : first;
@@ -213,7 +202,8 @@ export function describeKillPoints<Stage>(
     );
 
     it('leaves exactly what is promised, and kept the promises all the way', async () => {
-      if (worker.exited || armed) await restartWorker();
+      // One that a failed case ordered does not die late.
+      await restartWorker();
       await appliance.settled();
       expect(await leg.mismatches(appliance, all)).toEqual([]);
       expect(await leg.violations(appliance)).toEqual([]);
@@ -229,11 +219,6 @@ export function describeKillPoints<Stage>(
     });
   });
 }
-
-const armedGateway = async (appliance: TestAppliance, at: string): Promise<DaemonProcess> => {
-  await appliance.process('gateway').stop('SIGKILL');
-  return appliance.gateway({ TRIVET_FAILPOINT: at.replace('@', '=kill@') });
-};
 
 async function within<T>(ms: number, what: string, promise: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;

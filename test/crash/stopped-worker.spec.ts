@@ -22,12 +22,12 @@ describe.each([
     await appliance.gateway();
     jobs = new Jobs(appliance.client());
   });
-  afterEach(() => workers.end());
+  afterEach(() => workers.endOthers());
   afterAll(() => appliance?.close());
 
   /** Runs `call` on a worker that stops at `at`, lets another one finish it, wakes the first, and looks what it did. */
   const overtaken = async <T>(at: string, call: () => Promise<T>): Promise<T> => {
-    const stale = await workers.start(at);
+    const stale = await workers.stopsAt(at);
     const answer = call();
     await workers.stopped(stale);
     await workers.start();
@@ -77,7 +77,7 @@ describe.each([
   it.each(redis ? writes.slice(2) : writes)('while another one still runs it: %s', async (_, at) => {
     const name = `busy-${at?.replace(':', '-') ?? 'retry'}`;
     if (!at) appliance.fake!.addFault({ method: 'createBucket', resource: name, mode: 'hang' });
-    const stale = await workers.start(at && `bucket.create:${at}`);
+    const stale = at ? await workers.stopsAt(`bucket.create:${at}`) : await workers.victim();
     const answer = jobs.create(name);
     if (!at) {
       const hangs = () => appliance.fake!.calls({ method: 'createBucket', resource: name }).length > 0;
@@ -119,12 +119,11 @@ describe.each([
   };
 
   it('before a policy is written, while the access is revoked: the key does not come back', async () => {
-    let worker = await workers.start();
+    await workers.running();
     await mustSucceed(() => jobs.create('shared'));
     const kept = credentialsOf(await mustSucceed(() => jobs.grant('kept', [['shared', 'READ_ONLY']])));
-    await worker.stop('SIGKILL');
 
-    const stale = await workers.start('access.grant:putPrincipal:call');
+    const stale = await workers.stopsAt('access.grant:putPrincipal:call');
     const granting = jobs.grant('taken', [['shared', 'READ_WRITE']]);
     await workers.stopped(stale);
     const [access] = await appliance.database.query<{ account_id: string }>(
@@ -136,7 +135,7 @@ describe.each([
       'the revocation is accepted',
       async () => (await appliance.operations("kind = 'access.revoke'")).length > 0,
     );
-    worker = await workers.start();
+    await workers.start();
     expect((await revoking).code).toBe('OK');
     expect((await granting).code).toBe('ABORTED');
 
@@ -152,11 +151,10 @@ describe.each([
     'in the middle of a change of a key, at %s: Grant answers the one of the other worker, beside the former',
     async at => {
       const bucket = `keys-${at.replace(':', '-').toLowerCase()}`;
-      const first = await workers.start();
+      await workers.running();
       await mustSucceed(() => jobs.create(bucket));
       const grant = () => mustSucceed(() => jobs.grant(bucket, [[bucket, 'READ_WRITE']]));
       const former = credentialsOf(await grant());
-      await first.stop('SIGKILL');
       const rotated = async () => {
         const [row] = await appliance.database.query<{ done: boolean }>(
           'SELECT key_operation IS NULL AND former_until IS NOT NULL AS done FROM trivet.access WHERE name = $1',

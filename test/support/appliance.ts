@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -112,6 +113,14 @@ export class DaemonProcess {
 
   signal(signal: NodeJS.Signals): void {
     if (!this.exited) this.child.kill(signal);
+  }
+
+  /** Orders all of this from now on, as TRIVET_FAILPOINT has it, and nothing else any more; hits are counted from here. */
+  async arm(failpoints: string): Promise<void> {
+    const heard = once(this.child, 'message');
+    this.child.send(failpoints);
+    const [spec] = await Promise.race([heard, this.exit.then(() => [])]);
+    if (spec !== failpoints) throw new Error(`${this.role} was not told ${failpoints}:\n${this.log().slice(-4_000)}`);
   }
 
   /** Sends the signal and waits for the end. */
@@ -305,7 +314,7 @@ export class TestAppliance {
     const [program, ...told] = [...through, process.execPath, ...NODE_FLAGS, entry];
     const child = spawn(program!, told, {
       env: { PATH: '/usr/bin:/bin', NODE_NO_WARNINGS: '1', ...compileCache(), ...this.env, ...env },
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     });
     const started = new DaemonProcess(role, child, `http://127.0.0.1:${port}`);
     this.processes.push(started);

@@ -8,21 +8,45 @@ const isStopped = ({ pid }: DaemonProcess): boolean => /^State:\s+T/m.test(readF
 const leasesLost = async (worker: DaemonProcess): Promise<number> =>
   Number(/^trivet_lease_lost_total(?:\{.*\})? (\d+)/m.exec(await worker.metrics())?.[1] ?? 0);
 
-/** The workers of one test, of which some stop themselves. `end` after each test: none outlives it, stopped or not. */
+/**
+ * The workers of one test, of which some stop themselves. `endOthers` after each test: of all that it started only the
+ * successor goes on, as the one that stops in the next test.
+ */
 export class StoppedWorkers {
   readonly workers: DaemonProcess[] = [];
+  /** One that nobody has told to stop. */
+  private unhurt: DaemonProcess | undefined;
 
   constructor(private readonly appliance: () => TestAppliance) {}
 
-  /** @param at failpoint at which it stops itself, at its nth time */
-  start(at?: string, nth = 1): Promise<DaemonProcess> {
-    return this.startWith(at ? `${at}=stop@${nth}` : undefined);
+  /** As if none had run before. */
+  async start(): Promise<DaemonProcess> {
+    this.unhurt = this.ends(await this.appliance().worker());
+    return this.unhurt;
+  }
+
+  /** The successor of the test before, while it lives. */
+  async running(): Promise<DaemonProcess> {
+    return this.unhurt && !this.unhurt.exited ? this.unhurt : this.start();
+  }
+
+  /** @param at failpoint at which the one that runs stops itself, at its nth time from now */
+  async stopsAt(at: string, nth = 1): Promise<DaemonProcess> {
+    const stale = await this.victim();
+    await stale.arm(`${at}=stop@${nth}`);
+    return stale;
+  }
+
+  /** The one that runs, whom the test stops itself. */
+  async victim(): Promise<DaemonProcess> {
+    const stale = await this.running();
+    this.unhurt = undefined;
+    return stale;
   }
 
   /** @param failpoints as TRIVET_FAILPOINT has them */
-  async startWith(failpoints: string | undefined): Promise<DaemonProcess> {
-    const env = failpoints ? { TRIVET_FAILPOINT: failpoints } : undefined;
-    return this.ends(await this.appliance().worker(env));
+  async startWith(failpoints: string): Promise<DaemonProcess> {
+    return this.ends(await this.appliance().worker({ TRIVET_FAILPOINT: failpoints }));
   }
 
   ends(worker: DaemonProcess): DaemonProcess {
@@ -40,9 +64,15 @@ export class StoppedWorkers {
     await until('the stale worker knows', async () => (await leasesLost(stale)) >= 1);
   }
 
-  /** @param but so many of those that were started last */
-  async end(but = 0): Promise<void> {
-    for (const worker of this.workers.splice(0, this.workers.length - but)) {
+  async end(): Promise<void> {
+    this.unhurt = undefined;
+    await this.endOthers();
+  }
+
+  async endOthers(): Promise<void> {
+    const others = this.workers.filter(worker => worker !== this.unhurt);
+    this.workers.splice(0, this.workers.length, ...this.workers.filter(worker => worker === this.unhurt));
+    for (const worker of others) {
       worker.signal('SIGCONT');
       await worker.stop('SIGKILL');
     }
