@@ -67,6 +67,7 @@ import { OrdersOfAllTenants1797210000802 } from '#platform/migrations/0087-order
 import { Search1797210000803 } from '#platform/migrations/0088-search';
 import { NamedSignatures1797210001001 } from '#platform/migrations/0089-named-signatures';
 import { RepeatedJoins1797210001200 } from '#platform/migrations/0090-repeated-joins';
+import { HostsOfPeople1797210001600 } from '#platform/migrations/0100-hosts-of-people';
 import type { Migration } from '#platform/migrations/locks';
 
 /** In their order. */
@@ -140,4 +141,5 @@ export const MIGRATIONS = [
   Search1797210000803,
   NamedSignatures1797210001001,
   RepeatedJoins1797210001200,
+  HostsOfPeople1797210001600,
 ] satisfies readonly (new () => Migration)[];
