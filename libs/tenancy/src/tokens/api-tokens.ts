@@ -135,7 +135,7 @@ export class ApiTokens implements TokenDirectory {
         if (exceeds(before.role, owner.role))
           throw refuse(`is ${before.role} and its user ${owner.role} by now: make one that has no more rights`);
         const former = `${name}${FORMER_NAME}`;
-        const cleared = [tenant.id, userId, [name, former], graceMs === 0, id];
+        const cleared = [tenant.id, userId, [name, former], graceMs === 0 && name === before.name, id];
         const gone = await tx.query<{ id: string; name: string }>(CLEAR, cleared);
         if (graceMs === 0) {
           await tx.query(REVOKE, [tenant.id, id]);
