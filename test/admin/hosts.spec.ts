@@ -157,6 +157,49 @@ describe('a host by the admin API', () => {
     });
   });
 
+  it('is forgotten when it has no volume, by who read it last', async () => {
+    const id = await putHost(house.acme, 'forgotten');
+    const path = `/tenants/acme/hosts/${id}`;
+    const { headers } = await house.call(house.acme.viewer, 'GET', path);
+    const volume = idOf(await makeVolume(house, house.acme, 'of-forgotten'));
+    await publish(house.acme, volume, 'forgotten');
+    const del = (ifMatch: unknown) => house.call(house.acme.admin, 'DELETE', path, { ifMatch: String(ifMatch) });
+    expect(await del(headers.etag)).toMatchObject({ status: 409, body: { code: 'failed_precondition' } });
+    await house.parts.blockStorage.publications.unpublish(
+      await driverOf(house, house.acme),
+      volume,
+      'uuid-of-forgotten',
+    );
+    await house.parts.blockStorage.hosts.put(await driverOf(house, house.acme), {
+      uuid: 'uuid-of-forgotten',
+      name: 'forgotten',
+      iqns: ['iqn.2026-01.org.example:other'],
+      wwpns: [],
+      nqns: [],
+      networks: [],
+    });
+    expect((await del(headers.etag)).status).toBe(412);
+    const again = await house.call(house.acme.viewer, 'GET', path);
+    expect((await del(again.headers.etag)).status).toBe(204);
+    expect((await house.call(house.acme.viewer, 'GET', path)).status).toBe(404);
+    expect((await del('*')).status).toBe(404);
+    const entries = await house.audit('host.delete');
+    expect(entries).toMatchObject([{ subject_name: 'forgotten', before: expect.objectContaining({ id }) }]);
+  });
+
+  it('is listed once over all pages while others come', async () => {
+    const many = await house.tenant('many');
+    const { missed, twice } = await readsAllOfMoving(house, many, 'hosts', {}, async ({ from, to, step }) => {
+      await house.query(
+        `INSERT INTO trivet.host (tenant_id, id, uuid, name, iqns, wwpns, nqns, networks)
+         SELECT $1, gen_random_uuid(), 'u' || n, 'page-' || lpad(n::text, 5, '0'), '{}', '{}', '{}', '{}'
+           FROM generate_series($2::int, $3::int, $4::int) AS n`,
+        [many.id, from, to, step],
+      );
+    });
+    expect({ missed, twice }).toEqual({ missed: [], twice: 0 });
+  });
+
   describe('beside those of a driver', () => {
     const iqn = (name: string) => `iqn.2026-01.org.example:${name}`;
     const create = (body: object) => house.call(house.acme.admin, 'POST', '/tenants/acme/hosts', { body });
@@ -214,49 +257,6 @@ describe('a host by the admin API', () => {
       expect(made).toMatchObject({ status: 201, body: { state: 'applied', chap: null } });
       expect(JSON.stringify(made.body)).not.toContain(PASSWORD);
     });
-  });
-
-  it('is forgotten when it has no volume, by who read it last', async () => {
-    const id = await putHost(house.acme, 'forgotten');
-    const path = `/tenants/acme/hosts/${id}`;
-    const { headers } = await house.call(house.acme.viewer, 'GET', path);
-    const volume = idOf(await makeVolume(house, house.acme, 'of-forgotten'));
-    await publish(house.acme, volume, 'forgotten');
-    const del = (ifMatch: unknown) => house.call(house.acme.admin, 'DELETE', path, { ifMatch: String(ifMatch) });
-    expect(await del(headers.etag)).toMatchObject({ status: 409, body: { code: 'failed_precondition' } });
-    await house.parts.blockStorage.publications.unpublish(
-      await driverOf(house, house.acme),
-      volume,
-      'uuid-of-forgotten',
-    );
-    await house.parts.blockStorage.hosts.put(await driverOf(house, house.acme), {
-      uuid: 'uuid-of-forgotten',
-      name: 'forgotten',
-      iqns: ['iqn.2026-01.org.example:other'],
-      wwpns: [],
-      nqns: [],
-      networks: [],
-    });
-    expect((await del(headers.etag)).status).toBe(412);
-    const again = await house.call(house.acme.viewer, 'GET', path);
-    expect((await del(again.headers.etag)).status).toBe(204);
-    expect((await house.call(house.acme.viewer, 'GET', path)).status).toBe(404);
-    expect((await del('*')).status).toBe(404);
-    const entries = await house.audit('host.delete');
-    expect(entries).toMatchObject([{ subject_name: 'forgotten', before: expect.objectContaining({ id }) }]);
-  });
-
-  it('is listed once over all pages while others come', async () => {
-    const many = await house.tenant('many');
-    const { missed, twice } = await readsAllOfMoving(house, many, 'hosts', {}, async ({ from, to, step }) => {
-      await house.query(
-        `INSERT INTO trivet.host (tenant_id, id, uuid, name, iqns, wwpns, nqns, networks)
-         SELECT $1, gen_random_uuid(), 'u' || n, 'page-' || lpad(n::text, 5, '0'), '{}', '{}', '{}', '{}'
-           FROM generate_series($2::int, $3::int, $4::int) AS n`,
-        [many.id, from, to, step],
-      );
-    });
-    expect({ missed, twice }).toEqual({ missed: [], twice: 0 });
   });
 });
 
