@@ -1028,7 +1028,7 @@ GRANT SELECT (tenant_id) ON trivet.bucket_grant TO trivet_engine;
 -- ========== Block storage ===========================================================================================
 
 -- host: Hosts with their initiators.
--- Migrations: 0002-block-volumes, 0006-lists
+-- Migrations: 0002-block-volumes, 0006-lists, 0100-hosts-of-people
 CREATE TABLE trivet.host (
   tenant_id uuid NOT NULL,
   id uuid NOT NULL,
@@ -1043,6 +1043,7 @@ CREATE TABLE trivet.host (
   virtual_domain text,
   created_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now(),
+  by_person boolean NOT NULL DEFAULT false,
   CONSTRAINT host_pkey PRIMARY KEY (tenant_id, id),
   CONSTRAINT host_tenant_id_uuid_key UNIQUE (tenant_id, uuid),
   CONSTRAINT host_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES trivet.tenant(id)
@@ -1056,6 +1057,7 @@ CREATE POLICY engine ON trivet.host FOR SELECT TO trivet_engine USING (true);
 CREATE POLICY owner ON trivet.host TO trivet_owner USING (true) WITH CHECK (true);
 CREATE POLICY tenant ON trivet.host TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.host TO trivet_app;
+GRANT SELECT (by_person) ON trivet.host TO trivet_engine;
 GRANT SELECT (chap_user) ON trivet.host TO trivet_engine;
 GRANT SELECT (created_at) ON trivet.host TO trivet_engine;
 GRANT SELECT (id) ON trivet.host TO trivet_engine;

@@ -136,6 +136,61 @@ describe('an access by the admin API', () => {
       expect((await reveal(person.id)).status).toBe(200);
     });
 
+    it('and stays as it is, whatever a driver revokes', async () => {
+      const { id, accountId, key } = (await issue({ name: 'stays', buckets: [{ bucket, mode: 'read_only' }] })).body;
+      for (const buckets of [undefined, ['one']])
+        await house.parts.storage.accesses.revoke(sidecar, accountId, buckets);
+      expect(house.appliance.fake!.grants('one')).toContainEqual({ uid: accountId, mode: 'read_only' });
+      expect(await reveal(id)).toMatchObject({ status: 200, body: key });
+    });
+
+    const makeBucket = (name: string) =>
+      house.parts.storage.buckets.create(sidecar, { name, protocols: ['s3'], parameters: {} });
+    const bucketNamed = async (name: string) =>
+      (await house.call(house.acme.viewer, 'GET', '/tenants/acme/buckets', { query: { search: name } })).body.items[0]
+        .id;
+
+    it('never with its old key for another bucket of the same name', async () => {
+      const ask = async () =>
+        issue({ name: 'of-anew', buckets: [{ bucket: await bucketNamed('anew'), mode: 'read_only' }] });
+      await makeBucket('anew');
+      const first = (await ask()).body;
+      await house.parts.storage.buckets.delete(sidecar, 'anew');
+      await makeBucket('anew');
+      expect(await ask()).toMatchObject({ status: 409, body: { errors: [{ pointer: '/body/name' }] } });
+      expect(house.appliance.fake!.grants('anew')).toEqual([]);
+      const revoke = { body: { reason: 'another bucket' } };
+      expect((await house.call(house.acme.admin, 'POST', `${accesses}/${first.id}/revoke`, revoke)).status).toBe(204);
+      const second = await ask();
+      expect(second.status).toBe(201);
+      expect(second.body.key.accessKeyId).not.toBe(first.key.accessKeyId);
+    });
+
+    it('and shown by what was looked up, not by whatever has that name since', async () => {
+      const calls = house.parts.storage.accesses;
+      const place = sidecar.endpoint;
+      const none = '0198c0de-0000-7000-8000-000000000000';
+      await issue({ name: 'looked-up', buckets: [{ bucket, mode: 'read_only' }] });
+      await expect(calls.reveal(place, { id: none, name: 'looked-up' })).rejects.toMatchObject({ kind: 'not_found' });
+      const fields = { protocol: '', authentication: '', buckets: '', modes: '', rotation: '', expiry: '' };
+      const buckets = [{ bucketId: 'one', id: none, mode: 'read_only' }] as const;
+      await expect(
+        calls.issue({ ...sidecar, place }, { name: 'late', protocol: 's3', buckets, fields }),
+      ).rejects.toMatchObject({ kind: 'not_found' });
+    });
+
+    it('with each showing of its key told: none is repeated from what was kept', async () => {
+      const { id } = (await issue({ name: 'told', buckets: [{ bucket, mode: 'read_only' }] })).body;
+      const body = { reason: 'a test wants it' };
+      const headers = { 'idempotency-key': 'shown-once' };
+      const path = `${accesses}/${id}/key`;
+      expect(await house.call(house.acme.admin, 'POST', path, { body, headers })).toMatchObject({
+        status: 400,
+        body: { errors: [{ pointer: '/header/idempotency-key' }] },
+      });
+      expect(await house.query('SELECT FROM trivet.idempotency_key WHERE key = $1', ['shown-once'])).toEqual([]);
+    });
+
     it('once, and its key is there when its operation has ended', async () => {
       const body = { name: 'slow', buckets: [{ bucket, mode: 'read_write' }] };
       const headers = { prefer: 'wait=0', 'idempotency-key': 'slow-access' };

@@ -22,7 +22,7 @@ afterAll(() => house?.close());
 
 const PASSWORD = 'secret-of-chap-1';
 
-async function putHost(tenant: HouseTenant, name: string): Promise<string> {
+async function putHost(tenant: HouseTenant, name: string, changes: object = {}): Promise<string> {
   await house.parts.blockStorage.hosts.put(await driverOf(house, tenant), {
     uuid: `uuid-of-${name}`,
     name,
@@ -31,6 +31,7 @@ async function putHost(tenant: HouseTenant, name: string): Promise<string> {
     nqns: [],
     networks: ['127.0.0.1/8'],
     chap: { user: `chap-${name}`, password: PASSWORD },
+    ...changes,
   });
   const [row] = await house.query<{ id: string }>('SELECT id FROM trivet.host WHERE tenant_id = $1 AND name = $2', [
     tenant.id,
@@ -197,6 +198,65 @@ describe('a host by the admin API', () => {
       );
     });
     expect({ missed, twice }).toEqual({ missed: [], twice: 0 });
+  });
+
+  describe('beside those of a driver', () => {
+    const iqn = (name: string) => `iqn.2026-01.org.example:${name}`;
+    const create = (body: object) => house.call(house.acme.admin, 'POST', '/tenants/acme/hosts', { body });
+    const publish = (volume: string, host: string) =>
+      house.call(house.acme.admin, 'POST', '/tenants/acme/publications', { body: { volume, host } });
+
+    it('is the one that the admin API means, also when a driver calls another one by its id', async () => {
+      const { body: host } = await create({ name: 'meant', iqns: [iqn('meant')] });
+      await putHost(house.acme, 'shadow', { uuid: host.id, chap: undefined });
+      const volume = idOf(await makeVolume(house, house.acme, 'meant'));
+      const made = await publish(volume, host.id);
+      expect(made).toMatchObject({ status: 201, body: { host: { id: host.id, name: 'meant' } } });
+      const path = `/tenants/acme/publications/${made.body.id}`;
+      expect((await house.call(house.acme.admin, 'DELETE', path)).status).toBe(204);
+      expect((await house.call(house.acme.admin, 'GET', path)).status).toBe(404);
+      const end = await house.call(house.acme.admin, 'DELETE', `/tenants/acme/hosts/${host.id}`, { ifMatch: '*' });
+      expect(end.status).toBe(204);
+      expect((await house.call(house.acme.admin, 'GET', `/tenants/acme/hosts/${host.id}`)).status).toBe(404);
+    });
+
+    it('is changed by no driver, which may say what is so', async () => {
+      const { body: host } = await create({ name: 'kept', iqns: [iqn('kept')] });
+      const same = { uuid: host.uuid, networks: [], chap: undefined };
+      await putHost(house.acme, 'kept', same);
+      for (const change of [{ iqns: [iqn('of-driver')] }, { chap: { user: 'of-driver', password: PASSWORD } }])
+        await expect(putHost(house.acme, 'kept', { ...same, ...change })).rejects.toMatchObject({
+          kind: 'already_exists',
+          field: 'uuid',
+        });
+      const { body } = await house.call(house.acme.viewer, 'GET', `/tenants/acme/hosts/${host.id}`);
+      expect(body).toEqual(host);
+    });
+
+    it('has initiators of its own, once, whatever is asked at the same moment', async () => {
+      const body = { name: 'alone', iqns: [iqn('alone')] };
+      const replies = await Promise.all([create(body), create(body), create(body)]);
+      expect(replies.map(({ status }) => status).sort()).toEqual([201, 409, 409]);
+      const refused = { status: 409, body: { code: 'already_exists', errors: [{ pointer: '/body/iqns' }] } };
+      expect(await create({ name: 'other', iqns: [iqn('others'), iqn('ALONE')] })).toMatchObject(refused);
+      await putHost(house.acme, 'node');
+      expect(await create({ name: 'person', iqns: [iqn('node')] })).toMatchObject(refused);
+      // A driver may call its node by two names, and gets nobody else's.
+      await putHost(house.acme, 'node-again', { iqns: [iqn('node')] });
+      for (const name of ['node', 'taker'])
+        await expect(putHost(house.acme, name, { iqns: [iqn(name), iqn('alone')] })).rejects.toMatchObject({
+          kind: 'already_exists',
+          field: 'iqns',
+        });
+    });
+
+    it('is told of its own password alone: that of a node is what its driver gave it', async () => {
+      const host = await putHost(house.acme, 'driven');
+      const volume = idOf(await makeVolume(house, house.acme, 'to-driven'));
+      const made = await publish(volume, host);
+      expect(made).toMatchObject({ status: 201, body: { state: 'applied', chap: null } });
+      expect(JSON.stringify(made.body)).not.toContain(PASSWORD);
+    });
   });
 });
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseKeyring } from '#platform/crypto/kek';
 import { SecretBox } from '#platform/crypto/secrets';
-import { StoredIdempotencyKeys } from '#tenancy/idempotency-keys';
+import { forgetAnswers, StoredIdempotencyKeys } from '#tenancy/idempotency-keys';
 import { rewrapSecrets } from '#tenancy/setup/rewrap';
 import { AdminHouse, type CallOptions } from '#test/admin/admin-house';
 
@@ -95,6 +95,14 @@ describe('a POST with an Idempotency-Key', () => {
     expect(await post(key, request('other'))).toMatchObject(problem);
     expect(await post(key, { password: 'x', newPassword: 'long enough' }, '/session/password')).toMatchObject(problem);
     expect(await tokensNamed('other')).toBe(0);
+  });
+
+  it('is forgotten with its secret after a day, also where nobody calls any more', async () => {
+    const [old, young] = [newKey(), newKey()];
+    for (const key of [old, young]) expect((await post(key, request(key))).status).toBe(201);
+    await house.query("UPDATE trivet.idempotency_key SET created_at = now() - interval '25 h' WHERE key = $1", [old]);
+    await forgetAnswers(house.database).run(AbortSignal.timeout(10_000));
+    expect([(await rows(old)).length, (await rows(young)).length]).toEqual([0, 1]);
   });
 
   it('belongs to its user: the same key of somebody else is another one', async () => {

@@ -1,6 +1,8 @@
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AdminHouse } from '#test/admin/admin-house';
 import { idOf, makeVolume, poolsSeen, readsAllOfMoving } from '#test/admin/resource-calls';
+import { until } from '#test/support/parts';
 
 let house: AdminHouse;
 const templates = '/tenants/acme/protection-templates';
@@ -175,6 +177,29 @@ describe('a performance policy by the admin API', () => {
     const [entry] = await house.audit('performance-policy.change');
     expect(entry).toMatchObject({ subject_name: 'archive', before: { config: { thick: 'false' } } });
   });
+});
+
+it('a policy keeps what another call says of it at the same moment', async () => {
+  const path = '/tenants/acme/performance-policies';
+  const config = { thick: 'true' };
+  const made = await house.call(house.acme.admin, 'POST', path, { body: { name: 'both', description: 'x', config } });
+  expect(made.status).toBe(201);
+  const other = new pg.Client(house.appliance.database.superuserUrl);
+  await other.connect();
+  try {
+    await other.query('BEGIN');
+    await other.query(`UPDATE trivet.performance_policy SET config = '{"thick":"false"}' WHERE name = 'both'`);
+    const body = { description: 'of the second' };
+    const second = house.call(house.acme.admin, 'PATCH', `${path}/both`, { body, ifMatch: '*' });
+    await until('it waits for the row', async () => {
+      const waits = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+      return (await other.query(waits)).rowCount! > 0;
+    });
+    await other.query('COMMIT');
+    expect((await second).body).toMatchObject({ ...body, config: { thick: 'false' } });
+  } finally {
+    await other.end();
+  }
 });
 
 describe('a snapshot session by the admin API', () => {

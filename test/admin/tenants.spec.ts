@@ -163,3 +163,22 @@ async function fill({ id, backends }: HouseTenant): Promise<void> {
       [id, uuidv7(), backends.fake, name, state],
     );
 }
+
+it('nothing is made for anybody in a tenant that is suspended or being removed', async () => {
+  const idle = await house.tenant('idle');
+  const none = '0198c0de-0000-7000-8000-000000000000';
+  const calls = [
+    ['buckets/create', { name: 'x-1' }],
+    ['accesses', { name: 'x', buckets: [{ bucket: none, mode: 'read_only' }] }],
+    ['hosts', { name: 'x', iqns: ['iqn.2026-01.org.example:x'] }],
+    ['publications', { volume: none, host: none }],
+  ] as const;
+  for (const state of ['suspended', 'draining']) {
+    await house.query('UPDATE trivet.tenant SET state = $2 WHERE id = $1', [idle.id, state]);
+    for (const [path, body] of calls)
+      expect([path, await house.call(house.root.admin, 'POST', `/tenants/idle/${path}`, { body })]).toMatchObject([
+        path,
+        { status: 409, body: { code: 'failed_precondition', detail: expect.stringContaining('tenant idle') } },
+      ]);
+  }
+});

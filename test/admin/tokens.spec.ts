@@ -49,6 +49,7 @@ describe('an API token', () => {
   });
 
   describe('is rotated', () => {
+    const REFUSED = { status: 409, body: { code: 'failed_precondition' } };
     const rotate = (who: Person | string, id: string, body: object = {}) =>
       house.call(who, 'POST', `${PATH}/${id}/rotate`, { body });
     const works = async (token: string) => (await house.call(token, 'GET', '/session')).status === 200;
@@ -99,6 +100,46 @@ describe('an API token', () => {
       expect(second.expiresAt).toBeNull();
       await house.query("UPDATE trivet.admin_token SET expires_at = now() - interval '1 s' WHERE id = $1", [first.id]);
       expect((await rotate(acme.operator, second.id)).status).toBe(201);
+    });
+
+    it('from the former again, when the one after it is gone with an answer that was not heard', async () => {
+      const { acme } = house;
+      const first = (await make(acme.operator, { name: 'unheard', role: 'viewer' })).body;
+      const lost = (await rotate(acme.operator, first.id, { graceSeconds: 3_600 })).body;
+      expect(await rotate(acme.operator, first.id, { graceSeconds: 3_600 })).toMatchObject(REFUSED);
+      expect((await house.call(acme.operator, 'DELETE', `${PATH}/${lost.id}`)).status).toBe(204);
+      const heard = await rotate(acme.operator, first.id, { graceSeconds: 3_600, expiresInDays: 30 });
+      expect(heard).toMatchObject({ status: 201, body: { name: 'unheard' } });
+      expect((await named('unheard')).sort()).toEqual(['unheard', 'unheard (former)']);
+      expect([await works(first.token), await works(heard.body.token)]).toEqual([true, true]);
+      expect((await rotate(acme.operator, heard.body.id, { graceSeconds: 0 })).status).toBe(201);
+      const [entry] = await house.audit('token.rotate');
+      expect(entry).toMatchObject({ after: { graceMs: 0, ended: [{ id: first.id, name: 'unheard (former)' }] } });
+    });
+
+    it('never into one that may more than its user by now', async () => {
+      const { acme } = house;
+      const user = { name: 'fallen', role: 'operator', password: 'of somebody fallen' };
+      await house.call(acme.admin, 'POST', '/tenants/acme/users', { body: user });
+      const { id } = (await make(acme.admin, { name: 'high', user: 'fallen', role: 'operator' })).body;
+      await house.query("UPDATE trivet.tenant_user SET role = 'viewer' WHERE name = 'fallen'");
+      expect(await rotate(acme.admin, id)).toMatchObject(REFUSED);
+    });
+
+    it('never when it has ended', async () => {
+      const { acme } = house;
+      const { id } = (await make(acme.operator, { name: 'ended', role: 'viewer', expiresInDays: 1 })).body;
+      await house.query("UPDATE trivet.admin_token SET expires_at = now() - interval '1 s' WHERE id = $1", [id]);
+      expect(await rotate(acme.operator, id)).toMatchObject(REFUSED);
+    });
+
+    it("never when it is that of the commands on the gateway's own host", async () => {
+      const { root } = house;
+      const path = '/tenants/appliance/tokens';
+      const admin = { name: 'admin', role: 'admin', password: 'of the first of all' };
+      await house.call(root.admin, 'POST', '/tenants/appliance/users', { body: admin });
+      const { id } = (await make(root.admin, { name: 'launcher', user: 'admin', role: 'admin' }, path)).body;
+      expect(await house.call(root.admin, 'POST', `${path}/${id}/rotate`, { body: {} })).toMatchObject(REFUSED);
     });
 
     it('by whose it is, or an administrator, and by nobody with fewer rights than it has', async () => {

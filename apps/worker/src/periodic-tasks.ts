@@ -31,6 +31,7 @@ import { ObjectDriftCheck } from '#storage/object/object-drift';
 import type { BackendDirectory } from '#storage/shared/backend-directory';
 import { forgetGone } from '#storage/shared/forget-gone';
 import { AuditRetention } from '#tenancy/audit-log/audit-retention';
+import { forgetAnswers } from '#tenancy/idempotency-keys';
 import { TallyCheck } from '#tenancy/quotas/tally-check';
 
 export const TASKS = key<PeriodicTask[]>('periodic tasks');
@@ -73,6 +74,7 @@ export function periodicTasks(parts: TaskParts): PeriodicTask[] {
   return [
     forgetGone(database),
     new AuditRetention(database, config.TRIVET_AUDIT_LOG_DAYS),
+    forgetAnswers(database),
     new TallyCheck(database),
     new TenantDrain(database, new BackendEnds(database, blocks, objects)),
     new ObjectDriftCheck(database, objects, secrets, config.TRIVET_AUDIT_MS),

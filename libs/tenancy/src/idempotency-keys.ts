@@ -80,8 +80,11 @@ const PRUNE = sql(
     WHERE tenant_id = $1
       AND (user_id, key) IN (SELECT user_id, key FROM trivet.idempotency_key
                               WHERE tenant_id = $1 AND created_at < now() - ${KEPT}
-                              ORDER BY created_at LIMIT 100 FOR UPDATE SKIP LOCKED)`,
+                              ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED)
+    RETURNING 1`,
 );
+
+const TENANTS = sql('idempotency_tenants', 'SELECT tenant_id AS "tenantId" FROM trivet.list_tenants()');
 
 interface Row {
   status: number | null;
@@ -116,7 +119,7 @@ export class StoredIdempotencyKeys implements IdempotencyKeys {
     return this.database.withTenant<KeyState>(tenantId, async tx => {
       const [made] = await tx.query(CLAIM, mine);
       if (made) {
-        await tx.commit([PRUNE, [tenantId]]);
+        await tx.commit([PRUNE, [tenantId, 100]]);
         return { claim: this.claim(owner, claim, request) };
       }
       // Gone in between: whoever had it has released it.
@@ -172,3 +175,21 @@ export class StoredIdempotencyKeys implements IdempotencyKeys {
     }
   }
 }
+
+const PORTION = 1_000;
+
+/** Answers hold secrets, and none stays longer than its day where nobody calls any more. A periodic task. */
+export const forgetAnswers = (database: Database) => ({
+  name: 'idempotency-keys',
+  everyMs: 3_600_000,
+  scope: 'appliance' as const,
+  run: async (signal: AbortSignal): Promise<'more' | undefined> => {
+    let left = false;
+    for (const { tenantId } of await database.engine<{ tenantId: string }>(TENANTS)) {
+      if (signal.aborted) return undefined;
+      const gone = await database.withTenant(tenantId, tx => tx.query(PRUNE, [tenantId, PORTION]));
+      left ||= gone.length === PORTION;
+    }
+    return left ? 'more' : undefined;
+  },
+});

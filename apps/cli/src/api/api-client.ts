@@ -47,7 +47,8 @@ export class ApiClient {
     if (sent.ifMatch !== undefined) headers['if-match'] = sent.ifMatch;
     if (sent.waitSeconds !== undefined) headers.prefer = `wait=${sent.waitSeconds}`;
     // A connection that breaks says nothing about what has happened: the repeat gets the first answer.
-    if (route.method === 'POST' && route.access.scope !== 'public') headers['idempotency-key'] = randomUUID();
+    if (route.method === 'POST' && route.access.scope !== 'public' && route.repeats !== false)
+      headers['idempotency-key'] = randomUUID();
     const timeoutMs = ANSWER_MS + (sent.waitSeconds ?? 10) * 1_000;
     const once = () =>
       this.send(route, sent, headers, AbortSignal.timeout(timeoutMs), JSON.stringify(sent.body) as string | undefined);

@@ -46,7 +46,8 @@ export async function call<M extends Method, P extends PathOf<M>>(
   const headers: Record<string, string> = { accept: 'application/json' };
   if (body !== undefined) headers['content-type'] = 'application/json';
   if (method !== 'GET' && csrf !== null) headers['x-csrf-token'] = csrf;
-  const attempt = method === 'POST' && !path.startsWith('/session') ? `${path} ${JSON.stringify(input)}` : undefined;
+  const takesKey = method === 'POST' && !path.startsWith('/session') && !EACH_ITS_OWN.has(path);
+  const attempt = takesKey ? `${path} ${JSON.stringify(input)}` : undefined;
   if (attempt !== undefined) headers['idempotency-key'] = keyOf(attempt);
   // Long work is followed by its operation; nobody waits for it before a dialog.
   if (method !== 'GET') headers.prefer = 'wait=2';
@@ -118,6 +119,9 @@ export async function problemFrom(response: Response): Promise<Problem> {
 
 const operationOf = ({ status, headers }: Response): string | null =>
   status === 202 ? (/\/operations\/([^/?]+)$/.exec(headers.get('location') ?? '')?.[1] ?? null) : null;
+
+/** Shown each time anew, with an entry in the audit log. */
+const EACH_ITS_OWN: ReadonlySet<string> = new Set(['/tenants/{tenant}/accesses/{access}/key']);
 
 /** Keys of what was sent and not answered: whoever sends the same again after a broken connection makes nothing twice. */
 const unanswered = new Map<string, string>();

@@ -142,6 +142,7 @@ export const bucketRoutes = {
   }),
   create: route({
     id: 'createBucket',
+    serving: true,
     method: 'POST',
     path: '/tenants/{tenant}/buckets/create',
     tag: 'buckets',
@@ -254,12 +255,13 @@ export const accessRoutes = {
   }),
   issue: route({
     id: 'issueAccess',
+    serving: true,
     method: 'POST',
     path: '/tenants/{tenant}/accesses',
     tag: 'accesses',
     summary: 'Give a person or a program a key of its own to buckets, as a BucketAccess of a cluster does',
     description:
-      'All buckets are at one backend. `key` is null while the operation goes on (202): readAccessKey shows it then. Drivers are not given what was issued here, nor the other way round.',
+      'All buckets are at one backend. `key` is null while the operation goes on (202): readAccessKey shows it then. Drivers neither take away what was issued here, nor are not given what was issued here, nor the other way round.',
     access: administer,
     params: ofTenant,
     body: z.strictObject({
@@ -296,13 +298,15 @@ export const accessRoutes = {
     path: '/tenants/{tenant}/accesses/{access}/key',
     tag: 'accesses',
     summary: 'Show the key that an issued access has now; each time has its entry in the audit log',
-    description: 'After a rotation it is the new one. Of an access that was granted to a driver: 409.',
+    description:
+      'After a rotation it is the new one. Of an access that was granted to a driver: 409. It takes no Idempotency-Key.',
     access: administer,
     params: ofTenant.extend({ access: id }),
     body: z.strictObject({ reason }),
     status: 200,
     reply: accessKey,
     secret: true,
+    repeats: false,
     refusals: [409],
     examples: [
       {

@@ -198,7 +198,7 @@ export const tokenRoutes = {
     tag: 'tokens',
     summary: "Make another token in the place of one; one's own, an administrator anybody's",
     description:
-      'The new one has its name, user and role. The former, called `NAME (former)`, works until the grace is over. While there is one, only a rotation without grace is accepted: it ends both.',
+      'The new one has its name, user and role. The former, called `NAME (former)`, works until the grace is over. While there is one, only a rotation without grace is accepted: it ends both. If its answer is lost, revoke the new one and rotate the former with expiresInDays; without, the next one lives no longer than the former was let in. One that has ended, or may more than its user by now, is refused (409).',
     access: { scope: 'tenant', role: 'viewer' },
     params: ofToken,
     body: z.strictObject({

@@ -308,12 +308,13 @@ export const publicationRoutes = {
   }),
   create: route({
     id: 'createPublication',
+    serving: true,
     method: 'POST',
     path: '/tenants/{tenant}/publications',
     tag: 'publications',
     summary: 'Publish a volume to a host over iSCSI, as a driver does',
     description:
-      'Both are of the tenant, and the host is known: drivers name theirs, and createHost others. `chap` is the account of the host that the target asks for; null: it has none, or the operation goes on (202).',
+      'Both are of the tenant, and the host is known: drivers name theirs, and createHost others. `chap` is the account that a host of createHost was made with; null: it has none, the operation goes on (202), or a driver named the host, which has its password.',
     access: { scope: 'tenant', role: 'admin' },
     params: ofTenant,
     body: z.strictObject({ volume: id, host: id }),
@@ -322,6 +323,7 @@ export const publicationRoutes = {
       .extend({ chap: chap.nullable().meta({ description: 'Account that the target asks for' }) })
       .meta({ id: 'NewPublication' }),
     long: true,
+    secret: true,
     refusals: [409, 507],
     examples: [{ name: 'one', params: { tenant: '{tenant}' }, body: { volume: '{volume}', host: '{host}' } }],
   }),
@@ -373,11 +375,13 @@ export const hostRoutes = {
   }),
   create: route({
     id: 'createHost',
+    serving: true,
     method: 'POST',
     path: '/tenants/{tenant}/hosts',
     tag: 'hosts',
     summary: 'Make a host known that no driver has named, by its initiators',
-    description: 'Nodes of a driver name themselves. With `chap` its targets ask for that account, which is sealed.',
+    description:
+      'Nodes of a driver name themselves. With `chap` its targets ask for that account, which is sealed. An initiator that a host of the tenant has already: 409.',
     access: { scope: 'tenant', role: 'admin' },
     params: ofTenant,
     body: z.strictObject({

@@ -79,13 +79,13 @@ function parametersOf(
 
 const typed = ({ type }: Json, text: string): unknown => (type === 'integer' ? Number(text) : text);
 
-function headersOf({ method, etag, long, access }: RouteContract): Json[] {
+function headersOf({ method, etag, long, access, repeats }: RouteContract): Json[] {
   const named = (name: string) => ({ $ref: `#/components/parameters/${name}` });
   const headers: Json[] = [];
   if (etag === 'needs') headers.push(named('IfMatch'));
   if (etag && method === 'GET') headers.push(named('IfNoneMatch'));
   if (long) headers.push(named('Prefer'));
-  if (method === 'POST' && access.scope !== 'public') headers.push(named('IdempotencyKey'));
+  if (method === 'POST' && access.scope !== 'public' && repeats !== false) headers.push(named('IdempotencyKey'));
   if (method !== 'GET' && access.scope !== 'public') headers.push(named('CsrfToken'));
   return headers;
 }

@@ -93,7 +93,7 @@ export class AdminGuard implements CanActivate {
 
   private async admit(
     caller: Principal,
-    { access, params }: RouteContract,
+    { access, params, serving }: RouteContract,
     request: FastifyRequest,
   ): Promise<TenantView | undefined> {
     if (!caller.active && access.scope !== 'self')
@@ -112,6 +112,11 @@ export class AdminGuard implements CanActivate {
       throw new Refusal(
         'permission_denied',
         `${caller.username} is ${caller.role}; this takes the role ${access.role}`,
+      );
+    if (serving && tenant && tenant.state !== 'active')
+      throw new Refusal(
+        'failed_precondition',
+        `tenant ${tenant.name} is ${tenant.state === 'suspended' ? 'suspended' : 'being removed'}: nothing is given to anybody there`,
       );
     return tenant;
   }

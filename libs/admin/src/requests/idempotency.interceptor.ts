@@ -40,6 +40,7 @@ export class IdempotencyInterceptor implements NestInterceptor {
 
   private async claim(call: AdminCall, key: string): Promise<{ claim: KeyClaim } | { answer: KeptAnswer }> {
     if (call.contract.access.scope === 'public') throw refused('a login is not repeated by a key: log in again');
+    if (call.contract.repeats === false) throw refused('each call of this is one of its own: send none');
     if (!KEY.test(key)) throw refused('expected 1 to 255 printable characters of ASCII, without blanks');
     const { tenantId, userId } = call.principal;
     const state = await this.keys.take({ tenantId, userId, key }, printOf(call));

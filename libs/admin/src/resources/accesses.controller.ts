@@ -81,7 +81,7 @@ export class AccessesController {
     const { tenant } = call;
     const { id, name, backendId, protocol } = await this.read(call, call.params.access);
     const place = await placeOfBackend(this.database, tenant.id, backendId);
-    const revealed = await this.objectStorage.accesses.reveal(place, name);
+    const revealed = await this.objectStorage.accesses.reveal(place, { id, name });
     const entry = {
       tenantId: tenant.id,
       tenantName: tenant.name,
@@ -128,7 +128,7 @@ export class AccessesController {
       for (const [at, { bucket, mode }] of body.buckets.entries()) {
         const row = await readBucket(tx, tenant.id, bucket);
         if (!row) throw noBucket(bucket, at);
-        found.push({ bucketId: row.name, mode, backendId: row.backendId });
+        found.push({ id: row.id, bucketId: row.name, mode, backendId: row.backendId });
       }
       return found;
     });
@@ -136,7 +136,7 @@ export class AccessesController {
     const other = buckets.findIndex(({ backendId }) => backendId !== first!.backendId);
     if (other >= 0) throw otherBackend(other);
     const place = await placeOfBackend(this.database, tenant.id, first!.backendId);
-    return { place, buckets: buckets.map(({ bucketId, mode }) => ({ bucketId, mode })) };
+    return { place, buckets: buckets.map(({ backendId: _, ...bucket }) => bucket) };
   }
 
   private async read(call: AdminCall, id: string): Promise<ListedAccess> {

@@ -48,7 +48,7 @@ export class HostsController {
     const change = new Change(call, {
       action: 'host.create',
       after: { ...body, chapUser: chap?.user ?? null },
-      fields: { 'chap.user': 'chap/user' },
+      fields: { 'chap.user': 'chap/user', iqns: 'iqns' },
     });
     const request = { ...body, wwpns: [], nqns: [], networks: [], ...(chap ? { chap } : {}) };
     await change.carryOut(() => this.blockStorage.hosts.add({ tenantId, observer: change }, request));
@@ -69,8 +69,10 @@ export class HostsController {
       // Initiators and account, by its time: publications need not count, with any it is refused.
       return row && { ...row, view: shown(row) };
     };
+    const found = await this.database.withTenant(tenantId, tx => readHost(tx, tenantId, host));
+    if (!found) throw notFound(call);
     const change = new Change(call, { action: 'host.delete', read });
-    await change.carryOut(() => this.blockStorage.hosts.delete({ tenantId, observer: change }, host));
+    await change.carryOut(() => this.blockStorage.hosts.delete({ tenantId, observer: change }, found.uuid));
   }
 }
 

@@ -77,9 +77,9 @@ export class ProtectionController {
       return row && { ...versionedPolicy(row), view: row };
     };
     const change = new Change(call, { action: 'performance-policy.change', read, after: call.body });
-    const { description = found.description, config } = call.body;
-    const wanted = { description, config: asText(config ?? found.config) };
-    await change.carryOut(() => policies.edit(name, wanted, change));
+    const { description, config } = call.body;
+    const changes = { description, config: config && asText(config) };
+    await change.carryOut(() => policies.edit(name, changes, change));
     return this.answerPolicy(call, name);
   }
 

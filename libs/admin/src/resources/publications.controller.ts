@@ -58,9 +58,10 @@ export class PublicationsController {
     const caller = change.caller(volume);
     let chap: PublicationView['chap'];
     await change.carryOut(async () => {
-      const request = { host: host.id, accessProtocol: 'iscsi' } as const;
+      const request = { host: host.uuid, accessProtocol: 'iscsi' } as const;
       const submitted = await this.blockStorage.publications.publish(caller, volume.id, request);
-      chap = submitted.value.chap;
+      // A driver's node alone is told the password that its driver gave it.
+      if (host.byPerson) chap = submitted.value.chap;
       return submitted;
     });
     // Drivers find what is so already; a person is told.
@@ -82,8 +83,8 @@ export class PublicationsController {
     };
     const change = new Change(call, { action: 'publication.delete', read, joins: true });
     const caller = change.caller(publication);
-    const { volumeId, hostId } = publication;
-    await change.carryOut(() => this.blockStorage.publications.unpublish(caller, volumeId, hostId));
+    const { volumeId, hostUuid } = publication;
+    await change.carryOut(() => this.blockStorage.publications.unpublish(caller, volumeId, hostUuid));
   }
 
   private async read(call: AdminCall, id: string): Promise<ListedPublication> {

@@ -68,6 +68,7 @@ import { Search1797210000803 } from '#platform/migrations/0088-search';
 import { NamedSignatures1797210001001 } from '#platform/migrations/0089-named-signatures';
 import { RepeatedJoins1797210001200 } from '#platform/migrations/0090-repeated-joins';
 import { OneOrderOfNames1797210001510 } from '#platform/migrations/0099-one-order-of-names';
+import { HostsOfPeople1797210001600 } from '#platform/migrations/0100-hosts-of-people';
 import type { Migration } from '#platform/migrations/locks';
 
 /** In their order. */
@@ -142,4 +143,5 @@ export const MIGRATIONS = [
   NamedSignatures1797210001001,
   RepeatedJoins1797210001200,
   OneOrderOfNames1797210001510,
+  HostsOfPeople1797210001600,
 ] satisfies readonly (new () => Migration)[];

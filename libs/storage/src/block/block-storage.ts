@@ -21,7 +21,7 @@ export interface BlockStorage {
 export interface HostCalls {
   /** Upsert by uuid, atomic. Changed initiators or CHAP are applied to all its publications before it answers (I4). */
   put(caller: BlockCaller, request: HostRequest): Promise<HostView>;
-  /** A new one, with initiators that no host of its name need have; never one that is there. */
+  /** A new one; an initiator that a host of the tenant has already: `already_exists`, field `iqns`. */
   add(caller: TenantCaller, request: Omit<HostRequest, 'uuid'>): Promise<HostView>;
   get(caller: BlockCaller, hostId: string): Promise<HostView>;
   list(caller: BlockCaller, filter: { uuid?: string }): Promise<HostView[]>;

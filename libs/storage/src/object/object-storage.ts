@@ -34,11 +34,14 @@ export interface BucketCalls {
 export interface AccessCalls {
   /** Finds or creates; the account and its key are the same on every repeat. */
   grant(caller: EndpointCaller, request: GrantRequest): Promise<Submitted<AccessView>>;
-  /** As `grant`, for who came in by no endpoint. Neither answers for what the other one granted: `already_exists`. */
+  /**
+   * As `grant`, for who came in by no endpoint. Neither answers for what the other one granted, nor for a bucket that was
+   * made anew since: `already_exists`.
+   */
   issue(caller: PlacedCaller, request: GrantRequest): Promise<Submitted<AccessView>>;
   /** The key that an issued access has now. One that was granted to a driver: `failed_precondition`. */
-  reveal(place: ObjectPlace, name: string): Promise<AccessView>;
-  /** An unknown account is not an error. bucketIds absent: the whole account. */
+  reveal(place: ObjectPlace, access: { id: string; name: string }): Promise<AccessView>;
+  /** An unknown account is not an error, nor is one that was issued to a person: it keeps what it has. bucketIds absent: the whole account. */
   revoke(caller: EndpointCaller, accountId: string, bucketIds?: readonly string[]): Promise<Submitted<void>>;
   /** As `revoke` of the whole account, for who came in by no endpoint. */
   remove(caller: Caller, accountId: string): Promise<Submitted<void>>;
@@ -62,7 +65,8 @@ export interface BucketView {
 export interface GrantRequest {
   name: string;
   protocol: ObjectProtocol;
-  buckets: readonly { bucketId: string; mode: AccessMode }[];
+  /** By their names. `id`: only that one. */
+  buckets: readonly { bucketId: string; mode: AccessMode; id?: string }[];
   rotation?: Rotation;
   expiry?: Expiry;
   /** Absent: it has a key. */

@@ -6,6 +6,7 @@ import { isUuid, uuidv7 } from '#platform/uuid';
 import { type Actor, type AuditEntry, auditWrite } from '#tenancy/audit-log/audit-log';
 import { showLoginName } from '#tenancy/credentials/login-name';
 import { hashOfToken, newToken } from '#tenancy/credentials/secret-tokens';
+import { isLaunchers } from '#tenancy/tokens/launcher-token';
 import type {
   TokenCheck,
   TokenDirectory,
@@ -34,19 +35,25 @@ const CREATE = sql(
 );
 const LOCK = sql(
   'api_token_lock',
-  `SELECT ${COLUMNS}, a.user_id AS "userId" FROM trivet.admin_token a
+  `SELECT ${COLUMNS}, a.user_id AS "userId", coalesce(a.expires_at <= now(), false) AS ended FROM trivet.admin_token a
      JOIN trivet.tenant_user u ON u.tenant_id = a.tenant_id AND u.id = a.user_id
     WHERE a.tenant_id = $1 AND a.id = $2 AND a.kind = 'token' FOR UPDATE OF a`,
 );
 const USER_STATE = sql(
   'api_token_user_state',
-  'SELECT state FROM trivet.tenant_user WHERE tenant_id = $1 AND id = $2 FOR SHARE',
+  'SELECT state, role FROM trivet.tenant_user WHERE tenant_id = $1 AND id = $2 FOR SHARE',
 );
-/** What is called $4, if it lives; one that has ended goes. */
-const FORMER = sql(
-  'api_token_former',
+const LIVING = sql(
+  'api_token_living',
+  `SELECT FROM trivet.admin_token
+    WHERE tenant_id = $1 AND user_id = $2 AND kind = 'token' AND name = $3 AND coalesce(expires_at > now(), true)`,
+);
+/** Those called $3 beside $5, if they have ended; with $4 also those that live. */
+const CLEAR = sql(
+  'api_token_clear',
   `DELETE FROM trivet.admin_token
-    WHERE tenant_id = $1 AND user_id = $2 AND kind = 'token' AND name = $3 AND ($4 OR expires_at <= now()) RETURNING id`,
+    WHERE tenant_id = $1 AND user_id = $2 AND kind = 'token' AND name = ANY ($3::text[]) AND ($4 OR expires_at <= now())
+      AND id <> $5 RETURNING id, name`,
 );
 const RETIRE = sql(
   'api_token_retire',
@@ -113,32 +120,33 @@ export class ApiTokens implements TokenDirectory {
     const made = await this.database
       .withTenant(tenant.id, async tx => {
         ended.length = 0;
-        const { userId, ...before } = await lockedToken(tx, tenant, id);
+        const { userId, ended: hasEnded, ...before } = await lockedToken(tx, tenant, id);
         check(userId, before.role);
-        const resource = `token ${before.name}`;
-        if (before.name.endsWith(FORMER_NAME))
-          throw new StorageError('failed_precondition', `${resource} was rotated already: rotate the one after it`);
-        const [owner] = await tx.query<{ state: string }>(USER_STATE, [tenant.id, userId]);
+        const name = before.name.endsWith(FORMER_NAME) ? before.name.slice(0, -FORMER_NAME.length) : before.name;
+        const refuse = refuser(`token ${before.name}`);
+        if (hasEnded) throw refuse('has ended: make another one');
+        if (isLaunchers(tenant, before))
+          throw refuse('is of the commands on this host: `trivet migrate` makes another');
+        // The one after it may have gone to somebody who did not hear the answer: once that is revoked, this one is rotated.
+        if (name !== before.name && (await tx.query(LIVING, [tenant.id, userId, name])).length > 0)
+          throw refuse(`was rotated already: rotate ${name}, or revoke that one first`);
+        const [owner] = await tx.query<{ state: string; role: Role }>(USER_STATE, [tenant.id, userId]);
         if (owner?.state !== 'active') throw new StorageError('failed_precondition', `user ${before.user} is disabled`);
-        const former = `${before.name}${FORMER_NAME}`;
-        const gone = await tx.query<{ id: string }>(FORMER, [tenant.id, userId, former, graceMs === 0]);
+        if (exceeds(before.role, owner.role))
+          throw refuse(`is ${before.role} and its user ${owner.role} by now: make one that has no more rights`);
+        const former = `${name}${FORMER_NAME}`;
+        const cleared = [tenant.id, userId, [name, former], graceMs === 0 && name === before.name, id];
+        const gone = await tx.query<{ id: string; name: string }>(CLEAR, cleared);
         if (graceMs === 0) {
           await tx.query(REVOKE, [tenant.id, id]);
           ended.push(id, ...gone.map(row => row.id));
         } else await tx.query(RETIRE, [tenant.id, id, former, graceMs]);
         const lifeMs = before.expiresAt === null ? null : before.expiresAt.getTime() - before.createdAt.getTime();
-        const values = [
-          tenant.id,
-          uuidv7(),
-          userId,
-          before.name,
-          before.role,
-          hashOfToken(token),
-          expiresInMs ?? lifeMs,
-        ];
+        const values = [tenant.id, uuidv7(), userId, name, before.role, hashOfToken(token), expiresInMs ?? lifeMs];
         const [row] = await tx.query<TokenView>(CREATE, values);
         const after = withLogin(tenant, row!);
-        await tx.commit(auditWrite(actor, entry('rotate', tenant, after, withLogin(tenant, before), after)));
+        const noted = { ...after, graceMs, ended: gone };
+        await tx.commit(auditWrite(actor, entry('rotate', tenant, after, withLogin(tenant, before), noted)));
         return after;
       })
       .catch(error => {
@@ -155,7 +163,7 @@ export class ApiTokens implements TokenDirectory {
 
   async revoke(actor: Actor, tenant: TenantRef, id: string, check: TokenCheck = () => {}): Promise<void> {
     await this.database.withTenant(tenant.id, async tx => {
-      const { userId, ...token } = await lockedToken(tx, tenant, id);
+      const { userId, ended: _, ...token } = await lockedToken(tx, tenant, id);
       check(userId, token.role);
       const gone = withLogin(tenant, token);
       await tx.commit([REVOKE, [tenant.id, id]], auditWrite(actor, entry('revoke', tenant, gone, gone, undefined)));
@@ -164,11 +172,18 @@ export class ApiTokens implements TokenDirectory {
   }
 }
 
-async function lockedToken(tx: Tx, tenant: TenantRef, id: string): Promise<TokenView & { userId: string }> {
-  const [row] = isUuid(id) ? await tx.query<TokenView & { userId: string }>(LOCK, [tenant.id, id]) : [];
+interface LockedToken extends TokenView {
+  userId: string;
+  ended: boolean;
+}
+
+async function lockedToken(tx: Tx, tenant: TenantRef, id: string): Promise<LockedToken> {
+  const [row] = isUuid(id) ? await tx.query<LockedToken>(LOCK, [tenant.id, id]) : [];
   if (!row) throw new StorageError('not_found', 'there is no such token', { resource: 'token' });
   return row;
 }
+
+const refuser = (token: string) => (why: string) => new StorageError('failed_precondition', `${token} ${why}`);
 
 /** Behind the name of one that was rotated; no name that people choose has it. */
 const FORMER_NAME = ' (former)';

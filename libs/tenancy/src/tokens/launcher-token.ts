@@ -8,6 +8,10 @@ import { BY_MIGRATE, FIRST_ADMIN } from '#tenancy/users/first-user';
 /** Of the API token that commands on the appliance's own host use. */
 const LAUNCHER_TOKEN = 'launcher';
 
+/** Whether it is that one: its secret is in the credentials file, which `migrate` alone writes. */
+export const isLaunchers = (tenant: { name: string }, token: { name: string; user: string }): boolean =>
+  tenant.name === FIRST_ADMIN.tenant && token.user === FIRST_ADMIN.name && token.name === LAUNCHER_TOKEN;
+
 /**
  * An API token of the first administrator for the credentials file of a home: `known` if it still opens everything, else a
  * new one in place of the last. Undefined when there is no such administrator any more. Works as the owner role, for

@@ -44,7 +44,8 @@ export interface TokenDirectory {
   create(actor: Actor, tenant: TenantRef, request: TokenRequest): Promise<TokenView & { token: string }>;
   /**
    * Another token of the same name, user and role; the former is called `NAME (former)` until it ends. While there is one, only a
-   * rotation without grace is accepted, which ends both: `failed_precondition`. `check` as of `revoke`.
+   * rotation without grace is accepted, which ends both: `failed_precondition`. So are a former one while the one after it
+   * lives, one that has ended, one that may more than its user by now, and the launcher's. `check` as of `revoke`.
    */
   rotate(
     actor: Actor,

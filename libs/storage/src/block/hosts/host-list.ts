@@ -20,6 +20,7 @@ export interface ListedHost {
   nqns: string[];
   networks: string[];
   chapUser: string | null;
+  byPerson: boolean;
   publications: number;
   createdAt: Date;
   updatedAt: Date;
@@ -28,6 +29,7 @@ export interface ListedHost {
 }
 
 const SELECT = `SELECT h.tenant_id AS "tenantId", h.id, h.uuid, h.name, h.iqns, h.wwpns, h.nqns, h.networks, h.chap_user AS "chapUser",
+    h.by_person AS "byPerson",
     (SELECT count(*)::int FROM trivet.publication p WHERE p.tenant_id = h.tenant_id AND p.host_id = h.id) AS publications,
     h.created_at AS "createdAt", h.updated_at AS "updatedAt", h.updated_at::text AS version
   FROM trivet.host h`;

@@ -14,12 +14,14 @@ export interface HostRow {
   chapUser: string | null;
   accessProtocol: string | null;
   virtualDomain: string | null;
+  /** A person made it known, and no driver changes it. */
+  byPerson: boolean;
   /** Sealed CHAP password. */
   sealed: Buffer | null;
 }
 
 const COLUMNS = `h.id, h.uuid, h.name, h.iqns, h.wwpns, h.nqns, h.networks, h.chap_user AS "chapUser",
-  h.access_protocol AS "accessProtocol", h.virtual_domain AS "virtualDomain",
+  h.access_protocol AS "accessProtocol", h.virtual_domain AS "virtualDomain", h.by_person AS "byPerson",
   (SELECT s.sealed FROM trivet.secret s
     WHERE s.tenant_id = h.tenant_id AND s.owner_table = 'host' AND s.owner_id = h.id AND s.name = 'chap') AS sealed`;
 
@@ -42,8 +44,9 @@ const SAME_ACCOUNT = sql(
 );
 const INSERT = sql(
   'host_insert',
-  `INSERT INTO trivet.host (tenant_id, id, uuid, name, iqns, wwpns, nqns, networks, chap_user, access_protocol, virtual_domain)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+  `INSERT INTO trivet.host (tenant_id, id, uuid, name, iqns, wwpns, nqns, networks, chap_user, access_protocol, virtual_domain,
+                            by_person)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
    ON CONFLICT (tenant_id, uuid) DO NOTHING RETURNING id`,
 );
 const UPDATE = sql(
@@ -85,9 +88,15 @@ const optional = (request: HostRequest) => [
 ];
 
 /** False: another call was faster. */
-export async function insertHost(tx: Tx, tenantId: string, id: string, request: HostRequest): Promise<boolean> {
+export async function insertHost(
+  tx: Tx,
+  tenantId: string,
+  { id, byPerson }: Pick<HostRow, 'id' | 'byPerson'>,
+  request: HostRequest,
+): Promise<boolean> {
   const { uuid, name, iqns, wwpns, nqns, networks } = request;
-  const rows = await tx.query(INSERT, [tenantId, id, uuid, name, iqns, wwpns, nqns, networks, ...optional(request)]);
+  const values = [tenantId, id, uuid, name, iqns, wwpns, nqns, networks, ...optional(request), byPerson];
+  const rows = await tx.query(INSERT, values);
   return rows.length === 1;
 }
 

@@ -19,6 +19,7 @@ import {
   putChap,
   updateHost,
 } from '#storage/block/hosts/host-store';
+import { requireInitiatorsOfNoHost, requireInitiatorsOfNoPerson } from '#storage/block/hosts/initiator-rules';
 
 /** Every target of the host says something else now than what was applied. */
 const STALE = sql(
@@ -46,7 +47,8 @@ export class Hosts {
     const id = await this.parts.database.withTenant(tenantId, async tx => {
       const known = await lockHost(tx, tenantId, request.uuid);
       if (known) return this.replace(tx, caller, known, request);
-      const made = await this.insert(tx, caller, request);
+      await requireInitiatorsOfNoPerson(tx, tenantId, request);
+      const made = await this.insert(tx, caller, request, false);
       if (made !== undefined) return made;
       return this.replace(tx, caller, (await lockHost(tx, tenantId, request.uuid))!, request);
     });
@@ -57,7 +59,10 @@ export class Hosts {
 
   async add({ tenantId, observer }: TenantCaller, wanted: Omit<HostRequest, 'uuid'>): Promise<HostView> {
     const request = { ...wanted, uuid: uuidv7() };
-    const id = await this.parts.database.withTenant(tenantId, tx => this.insert(tx, { tenantId, observer }, request));
+    const id = await this.parts.database.withTenant(tenantId, async tx => {
+      await requireInitiatorsOfNoHost(tx, tenantId, request);
+      return this.insert(tx, { tenantId, observer }, request, true);
+    });
     return hostView({ ...rowOf(request), id: id! });
   }
 
@@ -66,10 +71,11 @@ export class Hosts {
     tx: Tx,
     { tenantId, observer }: TenantCaller,
     request: HostRequest,
+    byPerson: boolean,
   ): Promise<string | undefined> {
     await requireOwnAccount(tx, tenantId, request, this.passwordOf(tenantId));
     const id = uuidv7();
-    if (!(await insertHost(tx, tenantId, id, request))) return undefined;
+    if (!(await insertHost(tx, tenantId, { id, byPerson }, request))) return undefined;
     await putChap(tx, tenantId, id, this.sealed(tenantId, id, request));
     const after = hostView({ ...rowOf(request), id });
     await tx.commit(...noting(observer, { kind: 'host.create', resourceId: id, resourceName: request.name, after }));
@@ -86,13 +92,15 @@ export class Hosts {
     const sameAccount =
       known.chapUser === (request.chap?.user ?? null) && passwordOf(known) === (request.chap?.password ?? null);
     const sameInitiators = sameSet(known.iqns, request.iqns);
+    const [before, after] = [hostView(known), hostView({ ...rowOf(request), id: known.id })];
+    if (sameAccount && isDeepStrictEqual(before, after)) return known.id;
+    if (known.byPerson) throw isOfPerson(known);
+    if (!sameInitiators) await requireInitiatorsOfNoPerson(tx, tenantId, request);
     if (!sameAccount) {
       await requireOwnAccount(tx, tenantId, request, passwordOf);
       await requireFittingChap(tx, tenantId, known, request.chap);
       await putChap(tx, tenantId, known.id, this.sealed(tenantId, known.id, request));
     }
-    const [before, after] = [hostView(known), hostView({ ...rowOf(request), id: known.id })];
-    if (sameAccount && isDeepStrictEqual(before, after)) return known.id;
     await updateHost(tx, tenantId, known.id, request);
     if (!sameAccount || !sameInitiators) await tx.query(STALE, [tenantId, known.id]);
     const seen = { before, after: sameAccount ? after : { ...after, changed: 'its CHAP account' } };
@@ -145,6 +153,11 @@ export class Hosts {
   }
 }
 
+const isOfPerson = ({ name }: HostRow): StorageError =>
+  new StorageError('already_exists', `host ${name} was made known by a person, and no driver changes it`, {
+    field: 'uuid',
+  });
+
 const hostNotFound = (id: string) => new StorageError('not_found', `Host with id ${id} not found.`);
 
 const rowOf = (request: HostRequest): Omit<HostRow, 'id'> => ({
@@ -157,6 +170,7 @@ const rowOf = (request: HostRequest): Omit<HostRow, 'id'> => ({
   chapUser: request.chap?.user ?? null,
   accessProtocol: request.accessProtocol ?? null,
   virtualDomain: request.virtualDomain ?? null,
+  byPerson: false,
   sealed: null,
 });
 

@@ -39,7 +39,7 @@ const READ = sql(
 );
 const LOCK = sql(
   'policy_lock',
-  'SELECT shipped FROM trivet.performance_policy WHERE tenant_id = $1 AND name = $2 FOR UPDATE',
+  'SELECT description, config, shipped FROM trivet.performance_policy WHERE tenant_id = $1 AND name = $2 FOR UPDATE',
 );
 const EDIT = sql(
   'policy_edit',
@@ -63,22 +63,23 @@ export class PerformancePolicies {
     return row;
   }
 
-  /** For volumes that are made from now on; others stay as they are. Shipped: `failed_precondition`. */
+  /** For volumes that are made from now on; others stay as they are, as does what is not given. Shipped: `failed_precondition`. */
   async edit(
     name: string,
-    { description, config }: { description: string; config: Readonly<Record<string, string>> },
+    changes: { description?: string | undefined; config?: Readonly<Record<string, string>> | undefined },
     observer?: ChangeObserver,
   ): Promise<void> {
-    for (const [key, value] of Object.entries(config)) requireSetting(key, value);
+    for (const [key, value] of Object.entries(changes.config ?? {})) requireSetting(key, value);
     const resource = `performance policy ${name}`;
     await this.database.withTenant(this.tenantId, async tx => {
-      const [policy] = await tx.query<{ shipped: boolean }>(LOCK, [this.tenantId, name]);
+      const [policy] = await tx.query<Omit<PolicyView, 'name'>>(LOCK, [this.tenantId, name]);
       await observer?.before?.(tx);
       if (!policy) throw new StorageError('not_found', `there is no ${resource}`, { resource });
       if (policy.shipped)
         throw new StorageError('failed_precondition', `${resource} is shipped and stays: make one of your own`, {
           resource,
         });
+      const { description = policy.description, config = policy.config } = changes;
       await tx.query(EDIT, [this.tenantId, name, description, JSON.stringify(config)]);
       await tx.commit(...this.noting(observer, 'change', name));
     });

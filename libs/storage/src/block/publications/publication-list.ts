@@ -7,6 +7,7 @@ export interface ListedPublication {
   volumeId: string;
   volumeName: string;
   hostId: string;
+  hostUuid: string;
   hostName: string;
   backendId: string;
   backendKind: string;
@@ -25,7 +26,7 @@ interface Row extends ListedPublication {
   daemon: number | null;
 }
 
-const SELECT = `SELECT p.id, p.volume_id AS "volumeId", v.name AS "volumeName", p.host_id AS "hostId", h.name AS "hostName",
+const SELECT = `SELECT p.id, p.volume_id AS "volumeId", v.name AS "volumeName", p.host_id AS "hostId", h.uuid AS "hostUuid", h.name AS "hostName",
     v.backend_id AS "backendId", b.kind AS "backendKind", p.access_protocol AS "accessProtocol", p.state,
     v.target ->> 'name' AS "targetName", (v.target ->> 'daemon')::int AS daemon, v.serial_number AS "serialNumber", v.pool,
     coalesce(pool.portals, '{}') AS portals, coalesce(pool.portal_sets, '[]') AS "portalSets", p.created_at AS "createdAt"

@@ -4,6 +4,7 @@ import { requireSuccess, type Submitted, shownAfter } from '#operations/acceptin
 import { encodeSealed } from '#platform/crypto/secrets';
 import type { Tx } from '#platform/database/database';
 import { invalid, StorageError } from '#platform/errors';
+import { createLogger } from '#platform/logging/log';
 import { uuidv7 } from '#platform/uuid';
 import {
   type AccessOwner,
@@ -39,6 +40,8 @@ import {
   fingerprint,
 } from '#storage/shared/desired-state';
 
+const log = createLogger('accesses');
+
 export class Accesses implements AccessCalls {
   constructor(private readonly parts: ObjectDependencies) {}
 
@@ -58,10 +61,10 @@ export class Accesses implements AccessCalls {
     return this.accept(caller, place, request, desired, { found: await find(), find });
   }
 
-  async reveal(place: ObjectPlace, name: string): Promise<AccessView> {
+  async reveal(place: ObjectPlace, { id, name }: { id: string; name: string }): Promise<AccessView> {
     const resource = `access ${name}`;
     const found = await findAccessAt(this.parts.database, place, name);
-    if (!found?.id) throw new StorageError('not_found', `there is no ${resource}`, { resource });
+    if (found?.id !== id) throw new StorageError('not_found', `there is no ${resource}`, { resource });
     if (!found.desired.issued)
       throw new StorageError(
         'failed_precondition',
@@ -70,7 +73,7 @@ export class Accesses implements AccessCalls {
       );
     if (found.state !== 'ready')
       throw new StorageError('aborted', `${resource} is being granted or revoked; try again`, { resource });
-    return this.view(place, found.desired, { ...found, id: found.id });
+    return this.view(place, found.desired, { ...found, id });
   }
 
   private desired({ backendKind }: ObjectPlace, request: GrantRequest): DesiredAccess {
@@ -128,7 +131,8 @@ export class Accesses implements AccessCalls {
       const known = row && living(row);
       if (known) return known;
 
-      const grants = await this.resolve(tx, place, kind, desired, row?.id);
+      const grants = await this.resolve(tx, place, kind, desired, { accessId: row?.id, asked: request.buckets });
+      if (row && desired.issued) await requireSameBuckets(tx, place, row, grants);
       const bucketIds = grants.map(grant => grant.bucketId);
       const id = row?.id ?? uuidv7();
       if (row) await setAccessState(tx, place, id, 'granting', operationId);
@@ -171,8 +175,14 @@ export class Accesses implements AccessCalls {
   }
 
   revoke(caller: EndpointCaller, accountId: string, bucketNames?: readonly string[]): Promise<Submitted<void>> {
-    const first = async (tx: Tx) => requireServing(await servesAccesses(tx, caller.endpoint));
-    return this.take(caller, accountId, bucketNames, first);
+    return this.take(caller, accountId, bucketNames, {
+      first: async tx => requireServing(await servesAccesses(tx, caller.endpoint)),
+      passesOver: row => {
+        if (row.desired.issued)
+          log.warn({ access: row.name, account: accountId }, 'a driver may not revoke what was issued to a person');
+        return row.desired.issued === true;
+      },
+    });
   }
 
   remove(caller: Caller, accountId: string): Promise<Submitted<void>> {
@@ -222,13 +232,13 @@ export class Accesses implements AccessCalls {
     caller: Caller,
     accountId: string,
     bucketNames?: readonly string[],
-    first?: (tx: Tx) => Promise<void>,
+    asker: { first?(tx: Tx): Promise<void>; passesOver?(row: AccessRow): boolean } = {},
   ): Promise<Submitted<void>> {
     const { value: again, operation } = await this.parts.operations.submit<'again' | undefined>(
       caller,
       async (tx, begin, operationId) => {
         const row = await lockAccount(tx, caller, accountId);
-        if (!row) return { value: undefined };
+        if (!row || asker.passesOver?.(row)) return { value: undefined };
         if (row.state === 'revoking') return { value: undefined, join: row.activeOperation ?? undefined };
         const buckets = await grantedBuckets(tx, caller, row.id);
         const kept = bucketNames ? row.desired.buckets.filter(({ bucketId }) => !bucketNames.includes(bucketId)) : [];
@@ -247,10 +257,10 @@ export class Accesses implements AccessCalls {
         else await begin(narrowAccess, { ...subject, request: { resources, leaving: [...bucketNames!] } });
         return { value: undefined };
       },
-      first,
+      asker.first,
     );
     requireSuccess(operation, `account ${accountId}`, { accepted: again === undefined });
-    return again ? this.take(caller, accountId, bucketNames, first) : { value: undefined, operation };
+    return again ? this.take(caller, accountId, bucketNames, asker) : { value: undefined, operation };
   }
 
   /** All-or-nothing: every bucket exists and its policy has room, or nothing is accepted. */
@@ -259,7 +269,7 @@ export class Accesses implements AccessCalls {
     place: ObjectPlace,
     kind: ObjectBackendKind,
     desired: DesiredAccess,
-    accessId: string | undefined,
+    { accessId, asked }: { accessId: string | undefined; asked: GrantRequest['buckets'] },
   ) {
     const rows = await resolveBuckets(
       tx,
@@ -281,6 +291,12 @@ export class Accesses implements AccessCalls {
           `bucket ${name} is not known here: create it, or register an existing one with \`trivet bucket import\``,
           { resource: `bucket ${name}` },
         );
+      const wanted = asked.find(bucket => bucket.bucketId === name)?.id;
+      if (wanted !== undefined && wanted !== bucketId)
+        throw new StorageError('not_found', `bucket ${name} is another one by now: look it up again`, {
+          resource: `bucket ${name}`,
+          field: 'buckets',
+        });
       return { bucketId, name, mode };
     });
     // What it lost stays denied, beside what it has.
@@ -315,6 +331,23 @@ export class Accesses implements AccessCalls {
     const credentials = openCredentials(this.parts.secrets, place.tenantId, access.id, access.sealed);
     return { accountId: access.accountId, buckets, credentials };
   }
+}
+
+/** A bucket that was made anew under the name of another one is not opened by a key that somebody had for that. */
+async function requireSameBuckets(
+  tx: Tx,
+  owner: AccessOwner,
+  { id, name }: AccessRow,
+  grants: readonly { bucketId: string; name: string }[],
+): Promise<void> {
+  const had = await grantedBuckets(tx, owner, id);
+  const other = grants.find(({ bucketId }) => !had.some(bucket => bucket.id === bucketId && !bucket.revoked));
+  if (other)
+    throw new StorageError(
+      'already_exists',
+      `access ${name} was issued for another bucket ${other.name}, which is gone: revoke it first, or take another name`,
+      { resource: `access ${name}`, field: 'name' },
+    );
 }
 
 /** Of the policies of the buckets, for one more each. */
