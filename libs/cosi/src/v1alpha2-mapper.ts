@@ -75,7 +75,7 @@ export function toGrantRequest(request: GrantBucketAccessRequest, endpoint: Endp
   const known = [...LIFE_PARAMETERS, SERVICE_ACCOUNT_NAMESPACE];
   const unknown = Object.keys(request.parameters).find(key => !known.includes(key));
   if (unknown !== undefined) throw invalid(field(unknown), `unknown parameter, an access has ${known.join(', ')}`);
-  const serviceAccount = authentication(request, endpoint);
+  const serviceAccount = authentication(request, endpoint, protocol);
   return {
     name: request.accountName,
     protocol,
@@ -101,6 +101,7 @@ export const GRANT_FIELDS: GrantRequest['fields'] = {
 function authentication(
   { authenticationType, serviceAccountName, parameters }: GrantBucketAccessRequest,
   endpoint: Endpoint,
+  protocol: ObjectProtocol,
 ): ServiceAccount | undefined {
   const number = authenticationType?.type ?? 0;
   checkSize('service_account_name', serviceAccountName, MAX_NAME);
@@ -114,6 +115,8 @@ function authentication(
       if (serviceAccountName === '') throw invalid('service_account_name', 'required with SERVICE_ACCOUNT');
       if (!endpoint.accessPoint.serviceAccounts)
         throw invalid('authentication_type', 'SERVICE_ACCOUNT is not supported by this backend, use KEY');
+      if (endpoint.accessPoint.serviceAccounts.protocol !== protocol)
+        throw invalid('protocol', 'a service account comes in without a key by another protocol of this backend');
       return serviceAccountOf(serviceAccountName, 'service_account_name', parameters);
     case 0:
       throw invalid('authentication_type', 'required, must not be UNKNOWN');

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { ApplianceIdentity, BackendCredentials, ObjectBackendKind } from '#backends/object-backend';
 import { checkS3BucketName } from '#backends/s3/bucket-name';
+import { roleDoor } from '#backends/s3/iam-roles';
 import {
   parseS3Config,
   parseS3Credentials,
@@ -30,7 +31,7 @@ export const s3Kind: ObjectBackendKind<S3Config> = {
     endpoint: config.publicEndpoint ?? placesOf(config).s3,
     region: config.region,
     addressing: config.addressing,
-    serviceAccounts: config.oidcProvider !== undefined,
+    serviceAccounts: config.oidcProvider === undefined ? undefined : roleDoor(config.oidcProvider, config),
   }),
   registration: {
     config: s3Config,

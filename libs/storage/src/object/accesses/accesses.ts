@@ -23,7 +23,7 @@ import {
 } from '#storage/object/accesses/access-store';
 import { NO_KEY } from '#storage/object/accesses/access-work';
 import { grantAccess } from '#storage/object/accesses/grant-access';
-import { beginRotation, readKeys } from '#storage/object/accesses/key-changes';
+import { beginRotation, type KeyState, readKeys } from '#storage/object/accesses/key-changes';
 import { narrowAccess } from '#storage/object/accesses/narrow-access';
 import { revokeAccess } from '#storage/object/accesses/revoke-access';
 import { supported, view } from '#storage/object/buckets/buckets';
@@ -190,8 +190,16 @@ export class Accesses implements AccessCalls {
       if (!row) throw new StorageError('not_found', `there is no ${resource}`, { resource });
       if (row.state !== 'ready')
         throw new StorageError('aborted', `${resource} is being granted or revoked; try again`, { resource });
+      if (row.desired.serviceAccount)
+        throw new StorageError('failed_precondition', `${resource} is of a service account, which has no key`, {
+          resource,
+        });
       const keys = await readKeys(tx, caller.tenantId, row.id);
-      if (keys.operation !== null) return { value: undefined, join: keys.operation };
+      if (keys.operation !== null) {
+        // Who asks for another grace would hear that it has what it asked for.
+        if (keys.operationGrace === graceSeconds) return { value: undefined, join: keys.operation };
+        throw otherChange(resource, keys);
+      }
       if (keys.formerUntil !== null && !keys.formerEnds && graceSeconds > 0)
         throw new StorageError(
           'failed_precondition',
@@ -204,10 +212,6 @@ export class Accesses implements AccessCalls {
           `what ${resource} opens has ended at ${keys.ended.toISOString()}: there is nothing to change until the access is granted again`,
           { resource },
         );
-      if (row.desired.serviceAccount)
-        throw new StorageError('failed_precondition', `${resource} is of a service account, which has no key`, {
-          resource,
-        });
       const kind = this.parts.kindOf(keys.backendKind);
       if (kind.traits?.signs && graceSeconds > 0) await requireRoomBeside(tx, caller, kind, row);
       const { tenantId, backendId } = caller;
@@ -316,6 +320,15 @@ export class Accesses implements AccessCalls {
     return { accountId: access.accountId, buckets, credentials };
   }
 }
+
+const otherChange = (resource: string, { operation, operationGrace }: KeyState): StorageError =>
+  new StorageError(
+    'aborted',
+    operationGrace === null
+      ? `the former key of ${resource} is being ended by operation ${operation}; try again when that is over`
+      : `the key of ${resource} is being changed with a grace of ${operationGrace} seconds by operation ${operation}; try again when that is over`,
+    { resource },
+  );
 
 /** Of the policies of the buckets, for one more each. */
 async function requireRoom(
