@@ -178,12 +178,16 @@ export function toGrantReply(view: AccessView, protocol: ObjectProtocol): GrantB
 
 /** One key of an access to GCS opens it by either protocol. What is empty is as good as absent on the wire, and its protocol is not. */
 function credentialsOf(
-  { credentials: { accessKeyId, secretAccessKey, token, expiresAt = '' } }: AccessView,
+  { credentials: { accessKeyId, secretAccessKey, token, expiresAt = '' }, as, buckets }: AccessView,
   protocol: ObjectProtocol,
 ): GrantBucketAccessReply['credentials'] {
   if (token !== undefined) return { azure: { accessToken: token, expiryTimestamp: expiresAt } };
   if (protocol !== 'gcs') return { s3: { accessKeyId, accessSecretKey: secretAccessKey } };
-  return { gcs: { accessId: accessKeyId, accessSecret: secretAccessKey, privateKeyName: '', serviceAccount: '' } };
+  // Sidecars want both of a service account, which has no key: its name in full stands where those of keys begin.
+  const project = buckets[0]?.accessPoint.project;
+  const named = as && { privateKeyName: `projects/${project}/serviceAccounts/${as}`, serviceAccount: as };
+  const key = { accessId: accessKeyId, accessSecret: secretAccessKey };
+  return { gcs: { ...key, ...(named || { privateKeyName: '', serviceAccount: '' }) } };
 }
 
 function bucketInfo(protocol: ObjectProtocol, bucketId: string, accessPoint: ObjectAccessPoint): BucketInfo {

@@ -310,14 +310,18 @@ export class Accesses implements AccessCalls {
     access: { id: string; accountId: string; sealed: Buffer | null },
   ): AccessView {
     const buckets = desired.buckets.map(({ bucketId }) => view(place, bucketId, [desired.protocol]));
-    if (desired.serviceAccount) return { accountId: access.accountId, buckets, credentials: NO_KEY };
+    const { accountId } = access;
+    if (desired.serviceAccount) {
+      const as = place.accessPoint.serviceAccounts?.nameOf(accountId) ?? accountId;
+      return { accountId, buckets, credentials: NO_KEY, as };
+    }
     if (!access.sealed)
       throw new StorageError(
         'failed_precondition',
         'its stored credentials are gone: revoke this access and grant it again',
       );
     const credentials = openCredentials(this.parts.secrets, place.tenantId, access.id, access.sealed);
-    return { accountId: access.accountId, buckets, credentials };
+    return { accountId, buckets, credentials };
   }
 }
 
