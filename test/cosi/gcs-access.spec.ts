@@ -167,7 +167,10 @@ describe('COSI on Google Cloud Storage', () => {
       expect(store.project.may(account.email, store.project.bucket(bucket), 'storage.objects.create')).toBe(true);
       const another = await ask(wish('keyless', bucket, { service_account_name: 'another' }));
       expect(another).toMatchObject({ code: 'ALREADY_EXISTS' });
-      const revoked = await client.call('r1', 'DriverRevokeBucketAccess', { account_id, buckets: [{ bucket_id: bucket }] });
+      const revoked = await client.call('r1', 'DriverRevokeBucketAccess', {
+        account_id,
+        buckets: [{ bucket_id: bucket }],
+      });
       expect(revoked, revoked.message).toMatchObject({ code: 'OK' });
       expect(store.project.accounts.has(account.email)).toBe(false);
       expect(await store.grants(bucket)).toEqual([]);

@@ -182,7 +182,10 @@ describe('a bucket of Google Cloud Storage', () => {
     expect(account.policy.bindings).toEqual([theirs, ours]);
     expect(project.keysOf(account.email)).toEqual([]);
     // A second way in by the same role, and one under a condition, go.
-    write(account, { version: 3, bindings: [theirs, ours, { ...ours, condition: { title: 'x', expression: 'true' } }] });
+    write(account, {
+      version: 3,
+      bindings: [theirs, ours, { ...ours, condition: { title: 'x', expression: 'true' } }],
+    });
     expect(await keyless.holdsPrincipal(principal, none())).toBe(false);
     await keyless.putPrincipal(principal, none());
     expect(account.policy.bindings).toEqual([theirs, ours]);

@@ -109,7 +109,8 @@ export async function openGcsHarness(kept: object = {}): Promise<GcsHarness> {
     },
     trustOf: async uid => {
       const bound = accountOf(uid)?.policy.bindings.find(({ role }) => role === ROLE);
-      const [, namespace, name] = /subject\/system:serviceaccount:([^:]*):(.*)$/.exec(bound?.members.join() ?? '') ?? [];
+      const [, namespace, name] =
+        /subject\/system:serviceaccount:([^:]*):(.*)$/.exec(bound?.members.join() ?? '') ?? [];
       return namespace === undefined ? undefined : { namespace, name: name! };
     },
     seedTrust: async (uid, { namespace, name }) => {

@@ -38,7 +38,10 @@ export const gcsConfig = z
       }),
     workloadIdentityPool: z
       .string()
-      .regex(POOL, 'expected projects/NUMBER/locations/global/workloadIdentityPools/POOL, or PROJECT.svc.id.goog of GKE')
+      .regex(
+        POOL,
+        'expected projects/NUMBER/locations/global/workloadIdentityPools/POOL, or PROJECT.svc.id.goog of GKE',
+      )
       .optional()
       .meta({
         title: 'Workload identity pool',

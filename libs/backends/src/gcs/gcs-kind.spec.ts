@@ -80,20 +80,27 @@ describe('the kind gcs', () => {
     expect(memberOf(pool, account)).toBe(
       `principal://iam.googleapis.com/${pool}/subject/system:serviceaccount:shop:uploader`,
     );
-    expect(memberOf('my-project.svc.id.goog', account)).toBe(
-      'serviceAccount:my-project.svc.id.goog[shop/uploader]',
-    );
+    expect(memberOf('my-project.svc.id.goog', account)).toBe('serviceAccount:my-project.svc.id.goog[shop/uploader]');
     expect(() => memberOf(pool, { ...account, name: 'n'.repeat(120) })).toThrow(/longer than 127/);
     const config = { project: 'my-project' };
     for (const right of [pool, 'my-project.svc.id.goog'])
       expect(gcsKind.parseConfig({ ...config, workloadIdentityPool: right })).toMatchObject({
         workloadIdentityPool: right,
       });
-    for (const wrong of ['cluster-one', `${pool}/subject/x`, `${pool}/*`, 'projects/p/locations/global/workloadIdentityPools/one'])
-      expect(() => gcsKind.parseConfig({ ...config, workloadIdentityPool: wrong }), wrong).toThrow(/workloadIdentityPool/);
+    for (const wrong of [
+      'cluster-one',
+      `${pool}/subject/x`,
+      `${pool}/*`,
+      'projects/p/locations/global/workloadIdentityPools/one',
+    ])
+      expect(() => gcsKind.parseConfig({ ...config, workloadIdentityPool: wrong }), wrong).toThrow(
+        /workloadIdentityPool/,
+      );
     const { serviceAccounts } = gcsKind.accessPoint(gcsKind.parseConfig({ ...config, workloadIdentityPool: pool }));
     expect(serviceAccounts?.protocol).toBe('gcs');
-    expect(serviceAccounts?.nameOf('trivet-sa-one')).toMatch(/^trivet-[0-9a-f]{23}@my-project\.iam\.gserviceaccount\.com$/);
+    expect(serviceAccounts?.nameOf('trivet-sa-one')).toMatch(
+      /^trivet-[0-9a-f]{23}@my-project\.iam\.gserviceaccount\.com$/,
+    );
   });
 
   it('takes a key of a service account alone: other files name addresses to call and programs to run', () => {

@@ -127,7 +127,10 @@ export class ServiceAccounts {
 
   async #ensure(uid: string, signal: LeaseSignal): Promise<void> {
     const path = pathOf('projects', this.#project, 'serviceAccounts');
-    const body = { accountId: this.emailOf(uid).split('@')[0], serviceAccount: { displayName: uid, description: this.#markOf(uid) } };
+    const body = {
+      accountId: this.emailOf(uid).split('@')[0],
+      serviceAccount: { displayName: uid, description: this.#markOf(uid) },
+    };
     try {
       await this.api.change('POST', 'serviceAccounts.create', { place: 'iam', path, body }, signal);
     } catch (error) {
