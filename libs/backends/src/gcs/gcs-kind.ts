@@ -43,7 +43,7 @@ export const gcsKind: ObjectBackendKind<GcsConfig> = {
       iamEndpoint,
       resourceManagerEndpoint,
     }),
-    capabilities: () => ({
+    capabilities: ({ workloadIdentityPool }) => ({
       protocols: ['s3', 'gcs'],
       versioning: true,
       objectLock: false,
@@ -51,6 +51,7 @@ export const gcsKind: ObjectBackendKind<GcsConfig> = {
       tenantQuota: false,
       accessesPerBucket: MAX_MEMBERS,
       encryption: true,
+      serviceAccounts: workloadIdentityPool !== undefined,
     }),
     // Names of buckets are everybody's there; labels, titles and accounts tell the tenants apart.
     share: config => config,

@@ -41,13 +41,14 @@ export const s3Kind: ObjectBackendKind<S3Config> = {
       const { s3, iam, sts } = placesOf(config);
       return { endpoint: s3, iamEndpoint: iam, ...(config.roleArn === undefined ? {} : { stsEndpoint: sts }) };
     },
-    capabilities: () => ({
+    capabilities: ({ oidcProvider }) => ({
       protocols: ['s3'],
       versioning: true,
       objectLock: true,
       bucketQuota: false,
       tenantQuota: false,
       encryption: true,
+      serviceAccounts: oidcProvider !== undefined,
     }),
     // Names of buckets are everybody's there; users of each tenant have a path of their own.
     share: (config, { applianceId, tenant }) => ({
