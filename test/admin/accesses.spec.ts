@@ -75,6 +75,29 @@ describe('an access by the admin API', () => {
     expect((await house.call(house.beta.admin, 'GET', `/tenants/beta/accesses/${found.id}`)).status).toBe(404);
   });
 
+  it('of a service account says whose, and until when another one lasts', async () => {
+    const { value } = await grant('keyless');
+    await grant('ending');
+    const account = { namespace: 'shop', name: 'uploader' };
+    await house.query(
+      `UPDATE trivet.access SET desired = desired || jsonb_build_object('authentication', 'service_account', 'serviceAccount', $1::jsonb)
+        WHERE name = 'keyless'`,
+      [JSON.stringify(account)],
+    );
+    await house.query(`UPDATE trivet.access SET expires_at = '2030-01-02T03:04:05Z' WHERE name = 'ending'`);
+    const [keyless] = await list({ authentication: 'service_account' });
+    // This kind has no other name for it.
+    expect(keyless).toMatchObject({ name: 'keyless', serviceAccount: { ...account, as: value.accountId } });
+    expect(keyless.expiresAt).toBeNull();
+    const [ending] = await list({ authentication: 'key', search: 'ending' });
+    expect(ending).toMatchObject({ serviceAccount: null, expiresAt: '2030-01-02T03:04:05.000Z' });
+    expect(await list({ authentication: 'key', search: 'keyless' })).toEqual([]);
+    const body = { reason: 'a test', graceSeconds: 0 };
+    const refused = await house.call(house.acme.admin, 'POST', `${accesses}/${keyless.id}/rotate`, { body });
+    expect(refused).toMatchObject({ status: 409, body: { code: 'failed_precondition' } });
+    expect(refused.body.detail).toContain('is of a service account, which has no key');
+  });
+
   describe('is issued', () => {
     let bucket: string;
     const issue = (body: object, who = house.acme.admin, headers: Record<string, string> = {}) =>
@@ -310,6 +333,29 @@ describe('an access by the admin API', () => {
       expect(keysAt(accountId)).toEqual([(await grant('twice')).value.credentials.accessKeyId]);
     });
 
+    it('is not changed by what only ends the former one', async () => {
+      const { id, accountId } = await given('retiring');
+      await rotate(id, { graceSeconds: 3_600 });
+      const fake = house.appliance.fake!;
+      const method = 'putPrincipal';
+      fake.addFault({ method, resource: accountId, mode: 'fail-before', error: 'unavailable', count: 1_000 });
+      await house.query('UPDATE trivet.access SET former_until = now() WHERE id = $1', [id]);
+      await until('the former is being ended', async () => (await show(id)).operation !== null);
+      const before = (await grant('retiring')).value.credentials;
+      for (const graceSeconds of [0, 3_600]) {
+        const refused = await rotate(id, { graceSeconds });
+        expect(refused).toMatchObject({ status: 409, body: { code: 'aborted' } });
+        expect(refused.body.detail).toContain('the former key of account');
+      }
+      fake.clearFaults();
+      await until('that is over', async () => (await show(id)).operation === null);
+      expect((await rotate(id, { graceSeconds: 0 })).status).toBe(200);
+      const after = (await grant('retiring')).value.credentials;
+      expect(after.accessKeyId).not.toBe(before.accessKeyId);
+      await until('one is left', async () => keysAt(accountId).length === 1);
+      expect(keysAt(accountId)).toEqual([after.accessKeyId]);
+    });
+
     it('keeps both when it is healed meanwhile, and loses both when it is revoked', async () => {
       const { id, accountId } = await given('healed');
       await rotate(id, {});
@@ -342,6 +388,9 @@ describe('an access by the admin API', () => {
       expect([first.status, second.status]).toEqual([202, 202]);
       expect(operationOf(second)).toBe(operationOf(first));
       expect((await show(id)).operation).toBe(operationOf(first));
+      const otherwise = await rotate(id, { graceSeconds: 0 });
+      expect(otherwise).toMatchObject({ status: 409, body: { code: 'aborted' } });
+      expect(otherwise.body.detail).toContain(`with a grace of 86400 seconds by operation ${operationOf(first)}`);
       // Grant does not wait for it.
       expect((await grant('middle')).value.accountId).toBe(accountId);
       fake.clearFaults();

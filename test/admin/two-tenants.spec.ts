@@ -208,6 +208,7 @@ describe('what is read', () => {
     'confirm',
     'rule',
     'severity',
+    'authentication',
   ]);
 
   it.each(named(reads.filter(({ query }) => query)))(

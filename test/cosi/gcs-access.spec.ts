@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CosiClient, Reply } from '#test/cosi/client';
 import { createRequest, grantRequest, type Mode, revokeRequest } from '#test/cosi/conformance/context';
 import { v1alpha1Grant } from '#test/cosi/sidecar-checks';
-import { type GcsHarness, gcsKeysOf, openGcsHarness } from '#test/object-backend/gcs-harness';
+import { type GcsHarness, gcsKeysOf, openGcsHarness, POOL } from '#test/object-backend/gcs-harness';
 import { TestAppliance } from '#test/support/appliance';
 
 /** v1alpha2 in its first and last revision. */
@@ -19,7 +19,7 @@ describe('COSI on Google Cloud Storage', () => {
   const secrets: string[] = [];
 
   beforeAll(async () => {
-    store = await openGcsHarness();
+    store = await openGcsHarness({ workloadIdentityPool: POOL });
     appliance = await TestAppliance.start({ backend: 'gcs', store: store.parts });
     client = appliance.client();
   });
@@ -132,6 +132,72 @@ describe('COSI on Google Cloud Storage', () => {
     const { accessKeyID, accessSecretKey } = granted.reply.credentials.s3.secrets;
     const holder = store.clientFor({ accessKeyId: accessKeyID, secretAccessKey: accessSecretKey });
     await holder.send(new PutObjectCommand({ Bucket: name, Key: 'mine', Body: 'x' }));
+  });
+
+  describe('without a key', () => {
+    const wish = (name: string, bucket: string, more: object = {}) => ({
+      ...grantRequest('r1', name, [[bucket, 'READ_WRITE']]),
+      protocol: GCS,
+      authentication_type: { type: 'SERVICE_ACCOUNT' },
+      service_account_name: 'uploader',
+      parameters: { serviceAccountNamespace: 'shop' },
+      ...more,
+    });
+    const ask = (request: object) => client.call('r1', 'DriverGrantBucketAccess', request);
+
+    it('lets a service account of the cluster in as one of Google’s, and tells no secret', async () => {
+      const bucket = newName();
+      await create(bucket);
+      const granted = await ask(wish('keyless', bucket));
+      expect(granted, granted.message).toMatchObject({ code: 'OK' });
+      const { account_id, credentials } = granted.reply;
+      expect(account_id).toMatch(/^trivet-sa-[0-9a-f-]{36}$/);
+      const account = [...store.project.accounts.values()].find(({ displayName }) => displayName === account_id)!;
+      expect(credentials).toEqual({
+        gcs: {
+          access_id: '',
+          access_secret: '',
+          private_key_name: `projects/${store.project.id}/serviceAccounts/${account.email}`,
+          service_account: account.email,
+        },
+      });
+      expect((await ask(wish('keyless', bucket))).reply).toEqual(granted.reply);
+      expect(await store.trustOf!(account_id)).toEqual({ namespace: 'shop', name: 'uploader' });
+      expect(store.project.keysOf(account.email)).toEqual([]);
+      expect(store.project.may(account.email, store.project.bucket(bucket), 'storage.objects.create')).toBe(true);
+      const another = await ask(wish('keyless', bucket, { service_account_name: 'another' }));
+      expect(another).toMatchObject({ code: 'ALREADY_EXISTS' });
+      const revoked = await client.call('r1', 'DriverRevokeBucketAccess', {
+        account_id,
+        buckets: [{ bucket_id: bucket }],
+      });
+      expect(revoked, revoked.message).toMatchObject({ code: 'OK' });
+      expect(store.project.accounts.has(account.email)).toBe(false);
+      expect(await store.grants(bucket)).toEqual([]);
+    });
+
+    it('is refused where no token of Google’s would be taken, or Google takes no such name', async () => {
+      const bucket = newName();
+      await create(bucket);
+      const accounts = [...store.project.accounts.keys()];
+      for (const [more, named] of [
+        [{ protocol: { type: 'S3' } }, 'protocol'],
+        [{ parameters: {} }, 'serviceAccountNamespace'],
+        [{ service_account_name: 'n'.repeat(120) }, 'longer than 127'],
+      ] as const)
+        expect(await ask(wish('refused', bucket, more))).toMatchObject({
+          code: 'INVALID_ARGUMENT',
+          message: expect.stringContaining(named),
+        });
+      const old = await client.call('v1alpha1', 'DriverGrantBucketAccess', {
+        bucket_id: bucket,
+        name: 'refused',
+        authentication_type: 'IAM',
+        parameters: { serviceAccountNamespace: 'shop', serviceAccountName: 'uploader' },
+      });
+      expect(old).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining('use Key') });
+      expect([...store.project.accounts.keys()]).toEqual(accounts);
+    });
   });
 
   it('says what Google has not, and makes nothing', async () => {

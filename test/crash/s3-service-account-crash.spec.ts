@@ -50,7 +50,6 @@ describe.skipIf(!parts)('s3 with service accounts', () =>
       'access.grant': ['putPrincipal', 'putGrants'],
       'access.revoke': ['putGrants', 'removePrincipal'],
     },
-    showsGrants: false,
     writeAs: async (store, _, Bucket) => {
       const { endpoint, ...keys } = parts!;
       const sts = new STSClient({ endpoint, region: 'us-east-1', credentials: keys });

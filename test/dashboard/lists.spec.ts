@@ -74,7 +74,7 @@ describe.skipIf(!chromiumPath())('ways through the page', () => {
       [`${at}/hosts`, ['search', 'sort']],
       [`${at}/publications`, ['volume', 'host']],
       [`${at}/buckets`, ['search', 'state', 'backend', 'condition', 'sort']],
-      [`${at}/accesses`, ['search', 'bucket', 'sort']],
+      [`${at}/accesses`, ['search', 'bucket', 'authentication', 'sort']],
       [`${at}/tokens`, ['user']],
     ])('are in the address of %s, for whoever gets the link', async (path, names) => {
       const { page } = visitor;
@@ -318,4 +318,4 @@ describe.skipIf(!chromiumPath())('ways through the page', () => {
 
 /** Looked for by name, with the id in the address. */
 const PICKED: ReadonlySet<string> = new Set(['volume', 'host', 'bucket']);
-const CHOSEN: ReadonlySet<string> = new Set(['state', 'stuck', 'condition', 'sort']);
+const CHOSEN: ReadonlySet<string> = new Set(['state', 'stuck', 'condition', 'authentication', 'sort']);

@@ -4,9 +4,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { describeObjectBackend } from '#backends/conformance/object-backend.conformance';
 import { failsWith, none, plain } from '#backends/conformance/object-world';
 import { Refusal } from '#test/fakes/gcs/gcs-project';
-import { type GcsHarness, openGcsHarness } from '#test/object-backend/gcs-harness';
+import { type GcsHarness, openGcsHarness, POOL } from '#test/object-backend/gcs-harness';
 
-describeObjectBackend('gcs', openGcsHarness, {
+describeObjectBackend('gcs', () => openGcsHarness({ workloadIdentityPool: POOL }), {
+  serviceAccounts: true,
   marksAtOnce: true,
   noQuotas: true,
   issuesKeys: true,
@@ -152,6 +153,47 @@ describe('a bucket of Google Cloud Storage', () => {
     await failsWith(gcs.backend.putPrincipal(principal, none()), 'already_exists');
     await failsWith(gcs.backend.removePrincipal(uid, none()), 'already_exists');
     expect(gcs.project.accounts.has(made.email)).toBe(true);
+  });
+
+  it('keeps who else may use an account, writes nothing over it, and waits for one that is not known yet', async () => {
+    const { backend, project } = gcs;
+    const keyless = gcs.opened({ workloadIdentityPool: POOL });
+    const uid = `trivet-sa-${randomUUID()}`;
+    const trusts = { namespace: 'shop', name: 'uploader' };
+    const principal = { uid, accessKeyId: '', secretAccessKey: '', displayName: 'one', trusts };
+    const found = project.account.bind(project);
+    project.account = () => found('nobody');
+    await failsWith(keyless.putPrincipal(principal, none()), 'aborted');
+    project.account = found;
+    const account = [...project.accounts.values()].find(({ displayName }) => displayName === uid)!;
+    const theirs = { role: 'roles/iam.serviceAccountViewer', members: ['user:auditor@example.net'] };
+    const write = project.setAccountPolicy.bind(project);
+    project.setAccountPolicy = (at, given) => {
+      project.setAccountPolicy = write;
+      write(at, { version: 1, bindings: [theirs] });
+      write(at, given);
+    };
+    await failsWith(keyless.putPrincipal(principal, none()), 'aborted');
+    expect(account.policy.bindings).toEqual([theirs]);
+    project.createKey(account.email);
+    await keyless.putPrincipal(principal, none());
+    const member = `principal://iam.googleapis.com/${POOL}/subject/system:serviceaccount:shop:uploader`;
+    const ours = { role: 'roles/iam.workloadIdentityUser', members: [member] };
+    expect(account.policy.bindings).toEqual([theirs, ours]);
+    expect(project.keysOf(account.email)).toEqual([]);
+    // A second way in by the same role, and one under a condition, go.
+    write(account, {
+      version: 3,
+      bindings: [theirs, ours, { ...ours, condition: { title: 'x', expression: 'true' } }],
+    });
+    expect(await keyless.holdsPrincipal(principal, none())).toBe(false);
+    await keyless.putPrincipal(principal, none());
+    expect(account.policy.bindings).toEqual([theirs, ours]);
+    const long = { ...principal, uid: `${uid}x`, trusts: { namespace: 'shop', name: 'n'.repeat(120) } };
+    await failsWith(keyless.putPrincipal(long, none()), 'invalid_argument');
+    expect([...project.accounts.values()].filter(({ displayName }) => displayName === long.uid)).toEqual([]);
+    await backend.removePrincipal(uid, none());
+    keyless.close();
   });
 
   it('loses what was begun to be uploaded when it is emptied', async () => {

@@ -28,12 +28,15 @@ const MODES: Readonly<Record<string, AccessMode>> = {
   'roles/storage.objectCreator': 'write_only',
 };
 
-export async function openGcsHarness(): Promise<GcsHarness> {
+const ROLE = 'roles/iam.workloadIdentityUser';
+export const POOL = 'projects/123456789012/locations/global/workloadIdentityPools/cluster-one';
+
+export async function openGcsHarness(kept: object = {}): Promise<GcsHarness> {
   const server = await GcsServer.start();
   const { project, endpoint, keyFile } = server;
   const places = (at: string) => ({ endpoint: at, iamEndpoint: at, resourceManagerEndpoint: at });
   const parts: GcsParts = {
-    config: { project: project.id, location: 'europe-west3', ...places(endpoint) },
+    config: { project: project.id, location: 'europe-west3', ...places(endpoint), ...kept },
     credentials: { serviceAccountKey: keyFile },
   };
   const other = await GcsServer.start();
@@ -104,6 +107,17 @@ export async function openGcsHarness(): Promise<GcsHarness> {
           .map(({ accessId, secret }) => ({ accessKeyId: accessId, secretAccessKey: secret }))
       );
     },
+    trustOf: async uid => {
+      const bound = accountOf(uid)?.policy.bindings.find(({ role }) => role === ROLE);
+      const [, namespace, name] =
+        /subject\/system:serviceaccount:([^:]*):(.*)$/.exec(bound?.members.join() ?? '') ?? [];
+      return namespace === undefined ? undefined : { namespace, name: name! };
+    },
+    seedTrust: async (uid, { namespace, name }) => {
+      const members = [`principal://iam.googleapis.com/${POOL}/subject/system:serviceaccount:${namespace}:${name}`];
+      project.setAccountPolicy(accountOf(uid)!, { bindings: [{ role: ROLE, members }] });
+    },
+    withKeysAlone: open('default', { workloadIdentityPool: undefined }),
     seedKey: async uid => void project.createKey(accountOf(uid)!.email),
     grants: async name =>
       bindingsOf(name).flatMap(({ role, members }) =>

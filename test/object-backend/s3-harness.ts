@@ -26,6 +26,7 @@ import { TAG_PREFIX } from '#backends/s3/bucket-tags';
 import { errorCode } from '#backends/s3/errors';
 import { s3Kind } from '#backends/s3/s3-kind';
 import { rightsDocument } from '#backends/s3/user-rights';
+import { S3Roles, textOf } from '#test/object-backend/s3-roles';
 import { type Parts, parts } from '#test/support/parts';
 
 export type S3Parts = NonNullable<Parts['moto']>;
@@ -46,17 +47,17 @@ export interface S3Harness extends ObjectBackendHarness {
 
 /** Files that run at the same time share the store. */
 function goneMeanwhile(error: unknown): [] {
-  if (errorCode(error) !== 'NoSuchEntity') throw error;
+  if (!/^NoSuchEntity/.test(errorCode(error))) throw error;
   return [];
 }
 
 const MODES = ['read_write', 'read_only', 'write_only', 'revoked'] as const;
 
-export async function openS3Harness({ endpoint, ...keys }: S3Parts): Promise<S3Harness> {
+export async function openS3Harness({ endpoint, ...keys }: S3Parts, further: object = {}): Promise<S3Harness> {
   const run = randomUUID().slice(0, 8);
   const prefix = `parts-${run}-`;
   const open = (tenantId: string, config: object = {}, credentials: Record<string, string> = keys) =>
-    s3Kind.open(s3Kind.parseConfig({ endpoint, ...config }), credentials, {
+    s3Kind.open(s3Kind.parseConfig({ endpoint, ...further, ...config }), credentials, {
       applianceId: `appliance-${run}`,
       tenantId,
     });
@@ -71,6 +72,7 @@ export async function openS3Harness({ endpoint, ...keys }: S3Parts): Promise<S3H
     });
   const admin = clientFor(keys);
   const iam = new IAMClient({ ...options, credentials: keys });
+  const roles = new S3Roles(iam);
   const foreign = new Set<string>();
   const unjudged = async <T>(work: () => Promise<T>): Promise<T> => {
     const judge = (count: string) => fetch(`${endpoint}/moto-api/reset-auth`, { method: 'POST', body: count });
@@ -88,7 +90,7 @@ export async function openS3Harness({ endpoint, ...keys }: S3Parts): Promise<S3H
     const { PolicyNames = [] } = await iam.send(new ListUserPoliciesCommand({ UserName: uid }));
     const read = async (PolicyName: string) => {
       const { PolicyDocument = '' } = await iam.send(new GetUserPolicyCommand({ UserName: uid, PolicyName }));
-      return PolicyDocument.startsWith('%') ? decodeURIComponent(PolicyDocument) : PolicyDocument;
+      return textOf(PolicyDocument);
     };
     return Promise.all(PolicyNames.map(read));
   };
@@ -99,6 +101,7 @@ export async function openS3Harness({ endpoint, ...keys }: S3Parts): Promise<S3H
     backend,
     otherTenant: open('other'),
     unreachable: open('default', { endpoint: 'http://127.0.0.1:1' }),
+    withKeysAlone: open('default', { oidcProvider: undefined }),
     refused: open('default', {}, { accessKeyId: 'AKIANOBODY0000000000', secretAccessKey: 'nothing' }),
     prefix,
     admin,
@@ -154,10 +157,15 @@ export async function openS3Harness({ endpoint, ...keys }: S3Parts): Promise<S3H
       }
     },
     seedKey: async UserName => void (await iam.send(new CreateAccessKeyCommand({ UserName }))),
+    trustOf: uid => roles.trustOf(uid),
+    seedTrust: (uid, account) => roles.seedTrust(uid, account),
     grants: async name => {
       const found: Grant[] = [];
-      for (const uid of await users())
-        for (const policy of await policiesOf(uid).catch(goneMeanwhile)) {
+      for (const [uid, read] of [
+        ...(await users()).map(uid => [uid, policiesOf] as const),
+        ...(await roles.names()).map(uid => [uid, (role: string) => roles.policiesOf(role)] as const),
+      ])
+        for (const policy of await read(uid).catch(goneMeanwhile)) {
           if (!policy.includes(`"arn:aws:s3:::${name}"`)) continue;
           const mode = MODES.find(one => rightsDocument(name, one) === JSON.stringify(JSON.parse(policy)));
           if (!mode) throw new Error(`a policy of ${uid} says ${policy}`);

@@ -277,8 +277,16 @@ export interface ObjectAccessPoint {
   storageAccount?: string;
   /** Of Google alone. */
   project?: string;
-  /** Workloads may come in as service accounts of their cluster (`Principal.trusts`). */
-  serviceAccounts?: boolean;
+  /** Absent: nobody comes in without a key. */
+  serviceAccounts?: KeylessDoor;
+}
+
+/** How workloads come in as service accounts of their cluster (`Principal.trusts`). */
+export interface KeylessDoor {
+  /** The one that needs no key. */
+  protocol: ObjectProtocol;
+  /** What the store calls the principal in full: as that a workload comes in. */
+  nameOf(uid: string): string;
 }
 
 /**

@@ -2,13 +2,13 @@
 import type { ObjectBackendKind } from '#backends/object-backend';
 import { StorageError } from '#platform/errors';
 
-/** The least that each kind is configured by; what it can do follows from its kind alone. */
+/** The least that each kind is configured by, and what it may be given to do more; what it can do follows from that. */
 const CONFIGS: Readonly<Record<string, object>> = {
   rgw: { endpoint: 'http://store', region: 'default' },
-  s3: { endpoint: 'http://store' },
+  s3: { endpoint: 'http://store', oidcProvider: 'arn:aws:iam::123456789012:oidc-provider/issuer' },
   azure: { account: 'store', endpoint: 'http://store' },
   garage: { adminEndpoint: 'http://store', endpoint: 'http://store' },
-  gcs: { project: 'project' },
+  gcs: { project: 'project', workloadIdentityPool: 'project.svc.id.goog' },
 };
 
 const TITLES: Readonly<Record<string, string>> = {
@@ -21,6 +21,7 @@ const TITLES: Readonly<Record<string, string>> = {
   accessesPerBucket: 'Accesses of a bucket, at most',
   bucketsPerAccess: 'Buckets of an access, at most',
   writeOnly: '`WRITE_ONLY`',
+  serviceAccounts: 'Service accounts, without a key',
 };
 /** Of a kind that does not say. */
 const OTHERWISE: Readonly<Record<string, unknown>> = { writeOnly: true };

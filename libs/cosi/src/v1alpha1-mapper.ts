@@ -84,7 +84,7 @@ function authentication(
       refuseServiceAccount(parameters);
       return undefined;
     case AUTHENTICATION_NUMBERS.IAM: {
-      if (!endpoint.accessPoint.serviceAccounts)
+      if (endpoint.accessPoint.serviceAccounts?.protocol !== protocolOf(endpoint))
         throw invalid('authentication_type', 'IAM is not supported by this backend, use Key');
       const name = parameters[SERVICE_ACCOUNT_NAME];
       if (name === undefined)

@@ -75,7 +75,7 @@ export function toGrantRequest(request: GrantBucketAccessRequest, endpoint: Endp
   const known = [...LIFE_PARAMETERS, SERVICE_ACCOUNT_NAMESPACE];
   const unknown = Object.keys(request.parameters).find(key => !known.includes(key));
   if (unknown !== undefined) throw invalid(field(unknown), `unknown parameter, an access has ${known.join(', ')}`);
-  const serviceAccount = authentication(request, endpoint);
+  const serviceAccount = authentication(request, endpoint, protocol);
   return {
     name: request.accountName,
     protocol,
@@ -101,6 +101,7 @@ export const GRANT_FIELDS: GrantRequest['fields'] = {
 function authentication(
   { authenticationType, serviceAccountName, parameters }: GrantBucketAccessRequest,
   endpoint: Endpoint,
+  protocol: ObjectProtocol,
 ): ServiceAccount | undefined {
   const number = authenticationType?.type ?? 0;
   checkSize('service_account_name', serviceAccountName, MAX_NAME);
@@ -114,6 +115,8 @@ function authentication(
       if (serviceAccountName === '') throw invalid('service_account_name', 'required with SERVICE_ACCOUNT');
       if (!endpoint.accessPoint.serviceAccounts)
         throw invalid('authentication_type', 'SERVICE_ACCOUNT is not supported by this backend, use KEY');
+      if (endpoint.accessPoint.serviceAccounts.protocol !== protocol)
+        throw invalid('protocol', 'a service account comes in without a key by another protocol of this backend');
       return serviceAccountOf(serviceAccountName, 'service_account_name', parameters);
     case 0:
       throw invalid('authentication_type', 'required, must not be UNKNOWN');
@@ -175,12 +178,16 @@ export function toGrantReply(view: AccessView, protocol: ObjectProtocol): GrantB
 
 /** One key of an access to GCS opens it by either protocol. What is empty is as good as absent on the wire, and its protocol is not. */
 function credentialsOf(
-  { credentials: { accessKeyId, secretAccessKey, token, expiresAt = '' } }: AccessView,
+  { credentials: { accessKeyId, secretAccessKey, token, expiresAt = '' }, as, buckets }: AccessView,
   protocol: ObjectProtocol,
 ): GrantBucketAccessReply['credentials'] {
   if (token !== undefined) return { azure: { accessToken: token, expiryTimestamp: expiresAt } };
   if (protocol !== 'gcs') return { s3: { accessKeyId, accessSecretKey: secretAccessKey } };
-  return { gcs: { accessId: accessKeyId, accessSecret: secretAccessKey, privateKeyName: '', serviceAccount: '' } };
+  // Sidecars want both of a service account, which has no key: its name in full stands where those of keys begin.
+  const project = buckets[0]?.accessPoint.project;
+  const named = as && { privateKeyName: `projects/${project}/serviceAccounts/${as}`, serviceAccount: as };
+  const key = { accessId: accessKeyId, accessSecret: secretAccessKey };
+  return { gcs: { ...key, ...(named || { privateKeyName: '', serviceAccount: '' }) } };
 }
 
 function bucketInfo(protocol: ObjectProtocol, bucketId: string, accessPoint: ObjectAccessPoint): BucketInfo {

@@ -10,6 +10,12 @@ export interface Binding {
   condition?: { title: string; expression: string };
 }
 
+interface Policy {
+  etag: string;
+  version: number;
+  bindings: Binding[];
+}
+
 export interface Generation {
   generation: string;
   body: Buffer;
@@ -29,7 +35,7 @@ export interface Bucket {
   iamConfiguration: object;
   softDeletePolicy: object;
   encryption: object | undefined;
-  policy: { etag: string; version: number; bindings: Binding[] };
+  policy: Policy;
   objects: Map<string, Generation[]>;
   uploads: Map<string, string>;
 }
@@ -38,6 +44,7 @@ export interface Account {
   email: string;
   displayName: string;
   description: string;
+  policy: Policy;
 }
 
 export interface HmacKey {
@@ -60,6 +67,9 @@ export class Refusal extends Error {
 
 const NAME = /^[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]$/;
 const LABEL = /^[a-z0-9_-]{0,63}$/;
+/** Of who may act as an account: of a pool, of GKE, or anybody with an address. */
+const MEMBER =
+  /^(principal:\/\/iam\.googleapis\.com\/projects\/\d+\/locations\/global\/workloadIdentityPools\/[a-z0-9-]+\/subject\/[^/]{1,127}|serviceAccount:[a-z0-9-]+\.svc\.id\.goog\[[a-z0-9-]+\/[a-z0-9.-]+\]|(user|serviceAccount):[^@]+@.+)$/;
 const MOST_KEYS = 10;
 const MOST_ACCOUNTS = 100;
 
@@ -204,9 +214,33 @@ export class GcsProject {
       );
     if (this.accounts.size >= MOST_ACCOUNTS)
       throw new Refusal(429, 'RESOURCE_EXHAUSTED', 'Maximum number of service accounts on project reached.');
-    const account = { email, displayName, description };
+    const policy = { etag: 'ACAB', version: 1, bindings: [] };
+    const account = { email, displayName, description, policy };
     this.accounts.set(email, account);
     return account;
+  }
+
+  account(email: string): Account {
+    const account = this.accounts.get(email);
+    if (!account) throw new Refusal(404, 'NOT_FOUND', 'Unknown service account');
+    return account;
+  }
+
+  /** Who may act as the account. */
+  setAccountPolicy(account: Account, given: { etag?: string; version?: number; bindings?: Binding[] }): void {
+    const { etag, version = 1, bindings = [] } = given;
+    if (etag !== undefined && etag !== account.policy.etag)
+      throw new Refusal(
+        409,
+        'ABORTED',
+        'There were concurrent policy changes. Please retry the whole read-modify-write with exponential backoff.',
+      );
+    for (const { members, condition } of bindings) {
+      if (condition && version !== 3) throw new Refusal(400, 'INVALID_ARGUMENT', 'Conditions need policy version 3.');
+      const wrong = members.find(member => !MEMBER.test(member));
+      if (wrong) throw new Refusal(400, 'INVALID_ARGUMENT', `Invalid principal ${wrong}`);
+    }
+    account.policy = { etag: this.#newEtag(), version, bindings: structuredClone(bindings) };
   }
 
   /** Bindings keep a deleted account, under a name that nobody has. */

@@ -175,10 +175,23 @@ const shownAccount = (project: GcsProject, { email, displayName, description }: 
   description,
 });
 
-export function answerIam(project: GcsProject, { method, parts, body }: JsonRequest): Answer {
-  const [, id, , email] = parts;
+/** One that says nothing has no bindings, and who asks for less than version 3 hears of no conditions. */
+function shownPolicy({ policy: { etag, version, bindings } }: Account, isWhole: boolean): object {
+  const shown = isWhole ? bindings : bindings.filter(({ condition }) => !condition);
+  return { etag, version, ...(shown.length === 0 ? {} : { bindings: shown }) };
+}
+
+export function answerIam(project: GcsProject, { method, parts, query, body }: JsonRequest): Answer {
+  const [, id, , named] = parts;
+  const [email, verb] = named?.split(':') ?? [];
   if (id !== project.id) throw new Refusal(403, 'PERMISSION_DENIED', 'another project');
   const may = (right: string) => requireRight(project, right);
+  if (verb !== undefined) {
+    may(`iam.serviceAccounts.${verb}`);
+    const account = project.account(email!);
+    if (verb === 'setIamPolicy') project.setAccountPolicy(account, body.policy);
+    return shownPolicy(account, verb === 'setIamPolicy' || query.get('options.requestedPolicyVersion') === '3');
+  }
   if (method === 'POST') {
     may('iam.serviceAccounts.create');
     return shownAccount(project, project.createAccount(body.accountId, body.serviceAccount));
@@ -190,9 +203,7 @@ export function answerIam(project: GcsProject, { method, parts, body }: JsonRequ
     project.deleteAccount(email);
     return {};
   }
-  const account = project.accounts.get(email);
-  if (!account) throw new Refusal(404, 'NOT_FOUND', 'Unknown service account');
-  return shownAccount(project, account);
+  return shownAccount(project, project.account(email));
 }
 
 export const answerResources = (project: GcsProject, { body }: JsonRequest): Answer => ({

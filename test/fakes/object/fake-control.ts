@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Grant, Principal } from '#backends/object-backend';
+import type { Grant, Principal, ServiceAccount } from '#backends/object-backend';
 import type { ErrorKind } from '#platform/errors';
 import type { FaultMode } from '#test/fakes/object/fake-faults';
 import { type BucketRow, deliverLateEffect } from '#test/fakes/object/fake-object-backend';
@@ -56,6 +56,20 @@ export class FakeControl {
     return this.#state
       .all<{ uid: string; display_name: string }>('SELECT uid, display_name FROM principals ORDER BY uid')
       .map(({ uid, display_name }) => ({ uid, displayName: display_name, keys: this.keys(uid) }));
+  }
+
+  /** Who comes in as the principal without a key. */
+  trustOf(uid: string): ServiceAccount | undefined {
+    const trusts = this.#state.get<{ trusts: string | null }>(
+      'SELECT trusts FROM principals WHERE uid = ?',
+      uid,
+    )?.trusts;
+    return trusts ? (JSON.parse(trusts) as ServiceAccount) : undefined;
+  }
+
+  /** As if an administrator had let somebody else in. */
+  seedTrust(uid: string, account: ServiceAccount): void {
+    this.#state.run('UPDATE principals SET trusts = ? WHERE uid = ?', JSON.stringify(account), uid);
   }
 
   keys(uid: string): { accessKeyId: string; secretAccessKey: string }[] {

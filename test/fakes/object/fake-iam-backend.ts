@@ -20,6 +20,13 @@ import { isKnown, look, modesInForce } from '#test/fakes/object/fake-rights';
 
 export const FAKE_IAM_TRAITS: StoreTraits = { issuesKeys: true, rightsOfPrincipals: true, late: true };
 
+/** As it is kept: who comes in without a key. */
+function trustOf({ trusts }: Principal): string | null {
+  if (!trusts) return null;
+  const { namespace, name } = trusts;
+  return JSON.stringify({ namespace, name });
+}
+
 const policyOf = ({ name, incarnation }: GrantTarget): string => incarnation ?? `name ${name}`;
 
 export class FakeIamBackend extends FakeObjectBackend {
@@ -29,8 +36,14 @@ export class FakeIamBackend extends FakeObjectBackend {
 
   override putPrincipal(principal: Principal, signal: LeaseSignal): Promise<void> {
     const { uid, displayName } = principal;
-    const keys = givenKeys(principal).map(({ accessKeyId }) => accessKeyId);
-    const plan = () => done({ type: 'putUser', uid, displayName, keys });
+    const trusts = trustOf(principal);
+    const keys = trusts === null ? givenKeys(principal).map(({ accessKeyId }) => accessKeyId) : [];
+    const plan = () => {
+      const found = this.#find(uid);
+      if (found && found.owner !== this.owner)
+        throw new StorageError('already_exists', `principal ${uid} was not made by this appliance`);
+      return done({ type: 'putUser', uid, owner: this.owner, displayName, keys, trusts });
+    };
     return this.call({ method: 'putPrincipal', resource: uid, signal, plan });
   }
 
@@ -39,6 +52,8 @@ export class FakeIamBackend extends FakeObjectBackend {
     const given = givenKeys(principal).map(key => key.accessKeyId);
     const plan = () => {
       const keys = this.state.all<{ id: string }>('SELECT access_key_id AS id FROM keys WHERE uid = ?', uid);
+      const trusts = trustOf(principal);
+      if (trusts !== null) return answer(this.#find(uid)?.trusts === trusts && keys.length === 0);
       return answer(keys.some(({ id }) => id === accessKeyId) && keys.every(({ id }) => given.includes(id)));
     };
     return this.call({ method: 'holdsPrincipal', resource: uid, signal, plan });
@@ -132,8 +147,11 @@ export class FakeIamBackend extends FakeObjectBackend {
     throw missing(bucket.name);
   }
 
+  #find(uid: string): { trusts: string | null; owner: string } | undefined {
+    return this.state.get('SELECT trusts, owner FROM principals WHERE uid = ?', uid);
+  }
+
   #require(uid: string): void {
-    if (!this.state.get('SELECT uid FROM principals WHERE uid = ?', uid))
-      throw new StorageError('not_found', `principal ${uid} does not exist`);
+    if (!this.#find(uid)) throw new StorageError('not_found', `principal ${uid} does not exist`);
   }
 }

@@ -5,7 +5,15 @@ import { changed } from '#test/fakes/object/fake-rights';
 import type { FakeState } from '#test/fakes/object/fake-state';
 
 export type IamEffect =
-  | { type: 'putUser'; uid: string; displayName: string; keys: readonly string[] }
+  /** `trusts`: who comes in as it without a key, as JSON. */
+  | {
+      type: 'putUser';
+      uid: string;
+      owner: string;
+      displayName: string;
+      keys: readonly string[];
+      trusts: string | null;
+    }
   | { type: 'issueKey'; uid: string; accessKeyId: string; secretAccessKey: string }
   | { type: 'removeKeys'; uid: string }
   | { type: 'removeUser'; uid: string }
@@ -22,11 +30,14 @@ function applyToUser(state: FakeState, effect: Exclude<IamEffect, { type: 'putRi
   const { uid } = effect;
   switch (effect.type) {
     case 'putUser': {
-      const made = 'INSERT INTO principals (uid, display_name) VALUES (?, ?) ON CONFLICT DO NOTHING';
-      if (state.run(made, uid, effect.displayName) > 0) return 'created';
-      const { keys } = effect;
+      const { displayName, keys, trusts, owner } = effect;
+      const made =
+        'INSERT INTO principals (uid, display_name, trusts, owner) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING';
+      if (state.run(made, uid, displayName, trusts, owner) > 0) return 'created';
       const others = 'DELETE FROM keys WHERE uid = ?1 AND access_key_id NOT IN (SELECT value FROM json_each(?2))';
-      return outcome('changed', keys.includes('') ? 0 : state.run(others, uid, JSON.stringify(keys)));
+      const taken = keys.includes('') ? 0 : state.run(others, uid, JSON.stringify(keys));
+      const put = 'UPDATE principals SET trusts = ?2 WHERE uid = ?1 AND trusts IS NOT ?2';
+      return outcome('changed', taken + state.run(put, uid, trusts));
     }
     case 'issueKey': {
       const issued = 'INSERT INTO keys (access_key_id, uid, secret) VALUES (?, ?, ?) ON CONFLICT DO NOTHING';

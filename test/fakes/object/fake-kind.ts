@@ -55,6 +55,10 @@ export const fakeIamKind: ObjectBackendKind<FakeConfig> = {
   rightsBytes,
   maxRightsBytes: MAX_RIGHTS_BYTES,
   traits: FAKE_IAM_TRAITS,
+  accessPoint: config => ({
+    ...fakeKind.accessPoint(config),
+    serviceAccounts: { protocol: 's3', nameOf: uid => `fake:role/${uid}` },
+  }),
   open: (parsed: FakeConfig, _credentials: BackendCredentials, owner: ApplianceIdentity) =>
     new FakeIamBackend(parsed, owner, 0),
 };

@@ -63,7 +63,7 @@ interface Call<T> {
 
 export class FakeObjectBackend implements ObjectBackend {
   protected readonly state: FakeState;
-  readonly #owner: string;
+  protected readonly owner: string;
   readonly #late = new Set<NodeJS.Timeout>();
   readonly #inFlight = new InFlight();
 
@@ -73,7 +73,7 @@ export class FakeObjectBackend implements ObjectBackend {
     private readonly maxPolicyBytes: number,
   ) {
     this.state = FakeState.open(config.file);
-    this.#owner = applianceTag(owner);
+    this.owner = applianceTag(owner);
   }
 
   health(signal: AbortSignal): Promise<void> {
@@ -98,9 +98,9 @@ export class FakeObjectBackend implements ObjectBackend {
   createBucket(bucket: BucketRef, _spec: BucketSpec, signal: LeaseSignal): Promise<void> {
     return this.bucketCall('createBucket', bucket, signal, () => {
       const row = this.#row(bucket.name);
-      if (row && row.owner !== this.#owner)
+      if (row && row.owner !== this.owner)
         throw new StorageError('already_exists', `bucket ${bucket.name} exists and belongs to somebody else`);
-      return done({ type: 'createBucket', name: bucket.name, owner: this.#owner });
+      return done({ type: 'createBucket', name: bucket.name, owner: this.owner });
     });
   }
 
@@ -112,7 +112,7 @@ export class FakeObjectBackend implements ObjectBackend {
       return done({
         type: 'configureBucket',
         name: bucket.name,
-        appliance: this.#owner,
+        appliance: this.owner,
         incarnation: bucket.incarnation,
         spec,
       });
@@ -269,19 +269,19 @@ export class FakeObjectBackend implements ObjectBackend {
   limitTenant(bytes: bigint | undefined, signal: LeaseSignal): Promise<void> {
     const effect: FakeEffect = {
       type: 'limitTenant',
-      owner: this.#owner,
+      owner: this.owner,
       bytes: bytes === undefined ? null : `${bytes}`,
     };
-    return this.call({ method: 'limitTenant', resource: this.#owner, signal, plan: () => done(effect) });
+    return this.call({ method: 'limitTenant', resource: this.owner, signal, plan: () => done(effect) });
   }
 
   forgetTenant(signal: LeaseSignal): Promise<void> {
     const plan = () => {
-      if (this.state.get('SELECT name FROM buckets WHERE owner = ?', this.#owner))
+      if (this.state.get('SELECT name FROM buckets WHERE owner = ?', this.owner))
         throw new StorageError('failed_precondition', 'the tenant has buckets still');
-      return done({ type: 'limitTenant', owner: this.#owner, bytes: null });
+      return done({ type: 'limitTenant', owner: this.owner, bytes: null });
     };
-    return this.call({ method: 'forgetTenant', resource: this.#owner, signal, plan });
+    return this.call({ method: 'forgetTenant', resource: this.owner, signal, plan });
   }
 
   close(): void {
@@ -365,9 +365,9 @@ export class FakeObjectBackend implements ObjectBackend {
     const row = this.#row(name);
     if (!row) return { state: 'absent' };
     const { appliance, incarnation, identity } = row;
-    if (row.owner !== this.#owner) return { state: 'foreign', byTrivet: appliance !== null, identity };
+    if (row.owner !== this.owner) return { state: 'foreign', byTrivet: appliance !== null, identity };
     if (appliance === null || incarnation === null) return { state: 'untagged', empty: row.objects === 0, identity };
-    return appliance === this.#owner ? { state: 'ours', incarnation } : { state: 'foreign', byTrivet: true, identity };
+    return appliance === this.owner ? { state: 'ours', incarnation } : { state: 'foreign', byTrivet: true, identity };
   }
 
   protected isThis(found: BucketInspection, bucket: BucketRef): boolean {

@@ -9,7 +9,7 @@ CREATE TABLE IF NOT EXISTS buckets (
   name TEXT PRIMARY KEY, owner TEXT NOT NULL, appliance TEXT, incarnation TEXT, spec TEXT,
   configured INTEGER NOT NULL DEFAULT 0, objects INTEGER NOT NULL DEFAULT 0, locked_key TEXT,
   identity TEXT NOT NULL DEFAULT (lower(hex(randomblob(8))))) STRICT;
-CREATE TABLE IF NOT EXISTS principals (uid TEXT PRIMARY KEY, display_name TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS principals (uid TEXT PRIMARY KEY, display_name TEXT NOT NULL, trusts TEXT, owner TEXT) STRICT;
 CREATE TABLE IF NOT EXISTS keys (access_key_id TEXT PRIMARY KEY, uid TEXT NOT NULL, secret TEXT NOT NULL) STRICT;
 CREATE INDEX IF NOT EXISTS keys_uid ON keys (uid);
 CREATE TABLE IF NOT EXISTS grants (

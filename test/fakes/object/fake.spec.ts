@@ -57,6 +57,8 @@ for (const [name, kind, kept] of places) {
       },
       seedKey: async uid => control.seedKey(uid),
       principalKeys: async uid => control.principals().find(p => p.uid === uid)?.keys,
+      trustOf: async uid => control.trustOf(uid),
+      seedTrust: async (uid, account) => control.seedTrust(uid, account),
       grants: async name => control.grants(name),
       close: async () => {
         for (const part of [
@@ -72,5 +74,9 @@ for (const [name, kind, kept] of places) {
       },
     };
   };
-  describeObjectBackend(name, setup, kind === fakeIamKind ? { issuesKeys: true, namesAlone: true } : {});
+  describeObjectBackend(
+    name,
+    setup,
+    kind === fakeIamKind ? { issuesKeys: true, namesAlone: true, serviceAccounts: true } : {},
+  );
 }

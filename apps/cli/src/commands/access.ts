@@ -23,7 +23,10 @@ export const ACCESS = noun('access', 'who was granted access to buckets', [
   listing('accounts with what they may reach', '--tenant acme', {
     route: accessRoutes.list,
     most: 1_000,
-    filters: { search: text('text', 'part of the name') },
+    filters: {
+      search: text('text', 'part of the name'),
+      authentication: choice('how', ['key', 'service_account'], 'only those with a key, or without one'),
+    },
     none: 'nobody has access: trivet access issue NAME --bucket BUCKET=read_only, or a COSI client asks for it',
     columns: {
       NAME: row => row.name,
@@ -32,6 +35,8 @@ export const ACCESS = noun('access', 'who was granted access to buckets', [
       BUCKETS: row => row.grants.map(grantText).join(', '),
       'FORMER KEY UNTIL': row => row.formerKeyUntil ?? '',
       'KEY CHANGES': row => row.rotatesAt ?? '',
+      'ENDS BY ITSELF': row => row.expiresAt ?? '',
+      'SERVICE ACCOUNT': row => accountText(row) ?? '',
       ID: row => row.id,
     },
   }),
@@ -44,12 +49,12 @@ export const ACCESS = noun('access', 'who was granted access to buckets', [
           ['name', reply.name],
           ['id', reply.id],
           ['account', reply.accountId],
-          ['key', reply.issued ? 'trivet access key shows it' : 'with the driver that it was granted to'],
+          ['key', keyText(reply)],
           ['state', reply.stale ? `${reply.state}, stale: the next Grant heals it` : reply.state],
           ['backend', reply.backend],
           ...reply.grants.map((grant, at) => [at === 0 ? 'buckets' : '', grantText(grant)] as const),
-          ['former key', reply.formerKeyUntil === null ? 'none' : `is let in until ${reply.formerKeyUntil}`],
-          ['key changes', reply.rotatesAt ?? 'when somebody asks for it'],
+          ...(reply.serviceAccount === null ? changesOf(reply) : []),
+          ['ends by itself', reply.expiresAt ?? 'never'],
           ['operation', reply.operation],
           ['granted', reply.createdAt],
         ]),
@@ -174,5 +179,20 @@ function rotationOf(afterSeconds: number | undefined, grace: number | undefined)
     : { afterSeconds, graceSeconds: grace ?? Math.min(DAY, Math.floor(afterSeconds / 2)) };
 }
 
-const grantText = ({ bucket, mode }: ReplyOf<typeof accessRoutes.get>['grants'][number]): string =>
-  `${bucket} (${mode.replaceAll('_', ' ')})`;
+type Access = ReplyOf<typeof accessRoutes.get>;
+
+const accountText = ({ serviceAccount }: Access): string | undefined =>
+  serviceAccount === null ? undefined : `${serviceAccount.namespace}/${serviceAccount.name}`;
+
+function keyText(access: Access): string {
+  const account = accountText(access);
+  if (account !== undefined) return `none: service account ${account} comes in as ${access.serviceAccount?.as}`;
+  return access.issued ? 'trivet access key shows it' : 'with the driver that it was granted to';
+}
+
+const changesOf = ({ formerKeyUntil, rotatesAt }: Access): readonly (readonly [string, string])[] => [
+  ['former key', formerKeyUntil === null ? 'none' : `is let in until ${formerKeyUntil}`],
+  ['key changes', rotatesAt ?? 'when somebody asks for it'],
+];
+
+const grantText = ({ bucket, mode }: Access['grants'][number]): string => `${bucket} (${mode.replaceAll('_', ' ')})`;

@@ -24,6 +24,14 @@ const fields: readonly FilterField[] = [
   { name: 'search', label: 'Name', placeholder: 'part of it' },
   { name: 'bucket', label: 'Bucket', pick: 'buckets' },
   {
+    name: 'authentication',
+    label: 'Comes in',
+    options: [
+      ['key', 'by a key'],
+      ['service_account', 'as a service account'],
+    ],
+  },
+  {
     name: 'sort',
     label: 'Order',
     unset: 'by name',
@@ -50,6 +58,30 @@ export function AccessesPage() {
     </Page>
   );
 }
+
+function comesIn({ serviceAccount, issued }: Access): string {
+  if (serviceAccount) {
+    const { namespace, name, as } = serviceAccount;
+    return `without a key: service account ${namespace}/${name}, as ${as}`;
+  }
+  return issued ? 'by a key that was issued to a person or a program' : 'by a key, which a driver has';
+}
+
+/** Of the key that it has. */
+const keyFacts = ({ formerKeyUntil, rotatesAt }: Access) =>
+  [
+    [
+      'Former key',
+      formerKeyUntil === null ? (
+        'none'
+      ) : (
+        <span key="former">
+          ends <Ago at={formerKeyUntil} />
+        </span>
+      ),
+    ],
+    ['Key changes', rotatesAt === null ? 'when asked for' : <Ago key="rotates" at={rotatesAt} />],
+  ] as const;
 
 const Grants = ({ grants }: { grants: Access['grants'] }) => (
   <ul className="plain-list">
@@ -153,20 +185,22 @@ export function AccessPage() {
                 }}
               />
             )}
-            <Act
-              label="Change key"
-              title={`Change the key of ${data.name}`}
-              explain="The next Grant, or Show key, answers another key. The store lets in the one that it has now for a day; then it ends."
-              reason="required"
-              done="The key is being changed"
-              run={async (_, reason) => {
-                await call('POST', '/tenants/{tenant}/accesses/{access}/rotate', {
-                  params: { tenant, access },
-                  body: { reason: reason ?? '' },
-                });
-                return undefined;
-              }}
-            />
+            {!data.serviceAccount && (
+              <Act
+                label="Change key"
+                title={`Change the key of ${data.name}`}
+                explain="The next Grant, or Show key, answers another key. The store lets in the one that it has now for a day; then it ends."
+                reason="required"
+                done="The key is being changed"
+                run={async (_, reason) => {
+                  await call('POST', '/tenants/{tenant}/accesses/{access}/rotate', {
+                    params: { tenant, access },
+                    body: { reason: reason ?? '' },
+                  });
+                  return undefined;
+                }}
+              />
+            )}
             <Act
               danger
               label="Revoke"
@@ -201,23 +235,11 @@ export function AccessPage() {
                 facts={[
                   ['State', <StateBadge key="state" state={found.state} />],
                   ['Account', found.accountId],
-                  ['Issued to', found.issued ? 'a person or a program' : 'a driver, which has its key'],
+                  ['Comes in', comesIn(found)],
                   ['Backend', <BackendLink key="backend" tenant={tenant} backend={found.backend} />],
                   ['Buckets', <Grants key="grants" grants={found.grants} />],
-                  [
-                    'Former key',
-                    found.formerKeyUntil === null ? (
-                      'none'
-                    ) : (
-                      <span key="former">
-                        ends <Ago at={found.formerKeyUntil} />
-                      </span>
-                    ),
-                  ],
-                  [
-                    'Key changes',
-                    found.rotatesAt === null ? 'when asked for' : <Ago key="rotates" at={found.rotatesAt} />,
-                  ],
+                  ...(found.serviceAccount ? [] : keyFacts(found)),
+                  ['Ends by itself', found.expiresAt === null ? 'never' : <Ago key="ends" at={found.expiresAt} />],
                   ['Operation', <UnderWay key="operation" operation={found.operation} />],
                   ['Granted', <Ago key="made" at={found.createdAt} />],
                   ['Changed', <Ago key="changed" at={found.updatedAt} />],

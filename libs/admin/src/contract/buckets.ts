@@ -94,6 +94,19 @@ export const access = z
     rotatesAt: time
       .nullable()
       .meta({ description: 'When its key is changed by itself; null: when somebody asks for it' }),
+    expiresAt: time.nullable().meta({
+      description: 'When what it opens ends by itself, unless a Grant moves that on; null: when it is revoked',
+    }),
+    serviceAccount: z
+      .object({
+        namespace: z.string().meta({ description: 'Of the cluster' }),
+        name: z.string().meta({ description: 'The account’s in it' }),
+        as: z
+          .string()
+          .meta({ description: 'What the store calls that as which it comes in, such as the ARN of a role' }),
+      })
+      .nullable()
+      .meta({ description: 'It has no key: whoever is this service account of a cluster comes in; null: it has one' }),
     operation: id.nullable().meta({ description: 'That is under way; null for none' }),
     createdAt: time,
     updatedAt: time,
@@ -235,7 +248,16 @@ export const accessRoutes = {
     summary: 'Accounts that were granted access to buckets; never their keys',
     access: read,
     params: ofTenant,
-    query: z.strictObject({ ...paging, sort, bucket: id.optional(), search: partOfName }),
+    query: z.strictObject({
+      ...paging,
+      sort,
+      bucket: id.optional(),
+      authentication: z
+        .enum(['key', 'service_account'])
+        .optional()
+        .meta({ description: 'Only those with a key, or only those of service accounts, which have none' }),
+      search: partOfName,
+    }),
     status: 200,
     reply: pageOf(access),
     examples: [{ name: 'all', params: { tenant: '{tenant}' } }],

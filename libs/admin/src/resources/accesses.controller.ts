@@ -176,6 +176,8 @@ const shown = (row: ListedAccess) => ({
   grants: row.grants,
   formerKeyUntil: row.formerUntil?.toISOString() ?? null,
   rotatesAt: row.rotateAt?.toISOString() ?? null,
+  expiresAt: row.expiresAt?.toISOString() ?? null,
+  serviceAccount: row.serviceAccount,
   operation: row.activeOperation ?? row.keyOperation,
   createdAt: row.createdAt.toISOString(),
   updatedAt: row.updatedAt.toISOString(),

@@ -3,6 +3,7 @@
  * a harness through which the suite looks at the store by other means than the port.
  */
 import { describe } from 'vitest';
+import { describeAccounts } from '#backends/conformance/object-accounts.conformance';
 import { describeBorder } from '#backends/conformance/object-border.conformance';
 import { describeBuckets } from '#backends/conformance/object-buckets.conformance';
 import { describeGrants } from '#backends/conformance/object-grants.conformance';
@@ -17,7 +18,7 @@ export function describeObjectBackend(
   describe(`object backend: ${name}`, () => {
     const world = new ObjectWorld(traits);
     world.begin(setup);
-    for (const describePart of [describeBorder, describeBuckets, describePrincipals, describeGrants])
+    for (const describePart of [describeBorder, describeBuckets, describePrincipals, describeAccounts, describeGrants])
       describePart(world);
   });
 }

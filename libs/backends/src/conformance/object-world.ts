@@ -1,7 +1,15 @@
 /** What the conformance suite of object stores works with: the harness that an adapter brings, and what is made on the way. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
-import type { BucketRef, BucketSpec, Grant, ObjectBackend, Principal } from '#backends/object-backend';
+import {
+  type BucketRef,
+  type BucketSpec,
+  type Grant,
+  KEYLESS,
+  type ObjectBackend,
+  type Principal,
+  type ServiceAccount,
+} from '#backends/object-backend';
 import { parseS3BucketParameters } from '#backends/s3/bucket-parameters';
 import type { ErrorKind } from '#platform/errors';
 import { unleased } from '#platform/lease-signal';
@@ -33,6 +41,12 @@ export interface ObjectBackendHarness {
   principalKeys(uid: string): Promise<{ accessKeyId: string; secretAccessKey: string }[] | undefined>;
   /** Another key of the principal, where keys are issued: made by somebody else. */
   seedKey?(uid: string): Promise<void>;
+  /** Where service accounts come in: who may as the principal, by the store's own view; undefined: nobody, or there is none. */
+  trustOf?(uid: string): Promise<ServiceAccount | undefined>;
+  /** Somebody else lets another one in. */
+  seedTrust?(uid: string, account: ServiceAccount): Promise<void>;
+  /** The same store by a configuration that lets none in. */
+  withKeysAlone?: ObjectBackend;
   /** By the store's own view. */
   grants(name: string): Promise<Grant[]>;
   close(): Promise<void>;
@@ -61,6 +75,8 @@ export interface SuiteTraits {
   issuesKeys?: boolean;
   /** Keys are issued, and rights stand at buckets, where nobody is named who does not exist: who is revoked has none. */
   rightsAtBuckets?: boolean;
+  /** Service accounts of a cluster come in without a key. */
+  serviceAccounts?: boolean;
 }
 
 export const none = () => unleased(AbortSignal.timeout(60_000));
@@ -108,6 +124,13 @@ export class ObjectWorld {
     }
     const id = randomUUID().replaceAll('-', '').toUpperCase();
     return { uid, accessKeyId: id.slice(0, 20), secretAccessKey: `${id}secret`, displayName: 'conformance' };
+  };
+
+  /** One that a service account comes in as. */
+  readonly newKeyless = (trusts: ServiceAccount): Principal => {
+    const uid = `${KEYLESS}${randomUUID()}`;
+    this.#uids.push(uid);
+    return { uid, accessKeyId: '', secretAccessKey: '', displayName: 'conformance', trusts };
   };
 
   readonly make = async (parameters: Record<string, string> = {}): Promise<BucketRef> => {

@@ -28,6 +28,12 @@ export const NEEDED_RIGHTS = [
   'iam.serviceAccounts.delete',
   'iam.serviceAccounts.get',
 ];
+const OF_SERVICE_ACCOUNTS = ['iam.serviceAccounts.getIamPolicy', 'iam.serviceAccounts.setIamPolicy'];
+
+const neededRights = ({ workloadIdentityPool }: GcsConfig): string[] => [
+  ...NEEDED_RIGHTS,
+  ...(workloadIdentityPool === undefined ? [] : OF_SERVICE_ACCOUNTS),
+];
 
 const anything = z.looseObject({});
 const held = z.looseObject({ permissions: z.array(z.string()).default([]) });
@@ -47,13 +53,14 @@ export async function diagnoseGcs(api: GcsApi, config: GcsConfig, signal: AbortS
     }),
     await check('rights', 'ask for our rights', resourceManagerEndpoint, async () => {
       const path = `${pathOf('projects', project)}:testIamPermissions`;
-      const body = { permissions: NEEDED_RIGHTS };
+      const needed = neededRights(config);
+      const body = { permissions: needed };
       const { permissions } = held.parse(
         JSON.parse(await api.text('POST', { place: 'resources', path, body }, signal)),
       );
-      const missing = NEEDED_RIGHTS.filter(right => !permissions.includes(right));
+      const missing = needed.filter(right => !permissions.includes(right));
       if (missing.length > 0) throw lacking(`in project ${project}`, missing);
-      return `all ${NEEDED_RIGHTS.length} rights that are needed in ${project}`;
+      return `all ${needed.length} rights that are needed in ${project}`;
     }),
   ];
 }

@@ -80,7 +80,7 @@ export class GcsApi {
     );
   }
 
-  /** Without effect: GET, and the one question that is a POST. */
+  /** Without effect: GET, and the two questions that are a POST. */
   async text(method: 'GET' | 'POST', asked: Asked, signal: AbortSignal): Promise<string> {
     return this.#send(method, asked, await this.auth.headers(signal), signal);
   }

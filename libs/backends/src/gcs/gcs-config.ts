@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { POOL } from '#backends/gcs/pool-names';
 import type { BackendCredentials } from '#backends/object-backend';
 import { StorageError } from '#platform/errors';
 
@@ -34,6 +35,18 @@ export const gcsConfig = z
         title: 'Soft delete',
         description:
           'Days for which the store keeps, and bills, what was deleted: 0, or 7 to 90. As the project has it when absent',
+      }),
+    workloadIdentityPool: z
+      .string()
+      .regex(
+        POOL,
+        'expected projects/NUMBER/locations/global/workloadIdentityPools/POOL, or PROJECT.svc.id.goog of GKE',
+      )
+      .optional()
+      .meta({
+        title: 'Workload identity pool',
+        description: 'Of one cluster: workloads come in by their service accounts, without a key',
+        examples: ['projects/123456789012/locations/global/workloadIdentityPools/cluster-one'],
       }),
     endpoint: address('https://storage.googleapis.com')
       .default('https://storage.googleapis.com')

@@ -9,6 +9,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { gcsCredentials } from '#backends/gcs/gcs-config';
 import { gcsKind } from '#backends/gcs/gcs-kind';
 import { GoogleAuth } from '#backends/gcs/google-auth';
+import { memberOf } from '#backends/gcs/workload-identity';
 
 const { privateKey } = generateKeyPairSync('rsa', {
   modulusLength: 2048,
@@ -71,6 +72,35 @@ describe('the kind gcs', () => {
     });
     for (const wrong of [{}, { project: 'UPPER' }, { project: 'my-project', softDeleteDays: 3 }])
       expect(() => gcsKind.parseConfig(wrong)).toThrow(/configuration of the gcs backend/);
+  });
+
+  it('lets service accounts of a cluster in by its pool, under names that Google and GKE give them', () => {
+    const pool = 'projects/123456789012/locations/global/workloadIdentityPools/cluster-one';
+    const account = { namespace: 'shop', name: 'uploader' };
+    expect(memberOf(pool, account)).toBe(
+      `principal://iam.googleapis.com/${pool}/subject/system:serviceaccount:shop:uploader`,
+    );
+    expect(memberOf('my-project.svc.id.goog', account)).toBe('serviceAccount:my-project.svc.id.goog[shop/uploader]');
+    expect(() => memberOf(pool, { ...account, name: 'n'.repeat(120) })).toThrow(/longer than 127/);
+    const config = { project: 'my-project' };
+    for (const right of [pool, 'my-project.svc.id.goog'])
+      expect(gcsKind.parseConfig({ ...config, workloadIdentityPool: right })).toMatchObject({
+        workloadIdentityPool: right,
+      });
+    for (const wrong of [
+      'cluster-one',
+      `${pool}/subject/x`,
+      `${pool}/*`,
+      'projects/p/locations/global/workloadIdentityPools/one',
+    ])
+      expect(() => gcsKind.parseConfig({ ...config, workloadIdentityPool: wrong }), wrong).toThrow(
+        /workloadIdentityPool/,
+      );
+    const { serviceAccounts } = gcsKind.accessPoint(gcsKind.parseConfig({ ...config, workloadIdentityPool: pool }));
+    expect(serviceAccounts?.protocol).toBe('gcs');
+    expect(serviceAccounts?.nameOf('trivet-sa-one')).toMatch(
+      /^trivet-[0-9a-f]{23}@my-project\.iam\.gserviceaccount\.com$/,
+    );
   });
 
   it('takes a key of a service account alone: other files name addresses to call and programs to run', () => {

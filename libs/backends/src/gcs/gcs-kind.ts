@@ -8,6 +8,7 @@ import {
 } from '#backends/gcs/gcs-config';
 import { GCS_TRAITS, GcsObjectBackend } from '#backends/gcs/gcs-object-backend';
 import { checkGcsBucketName, parseGcsBucketParameters } from '#backends/gcs/gcs-parameters';
+import { keylessEmail } from '#backends/gcs/service-accounts';
 import type { ApplianceIdentity, BackendCredentials, ObjectBackendKind } from '#backends/object-backend';
 
 /**
@@ -24,11 +25,14 @@ export const gcsKind: ObjectBackendKind<GcsConfig> = {
   policyUnit: 'members of a policy',
   traits: GCS_TRAITS,
   parseConfig: parseGcsConfig,
-  accessPoint: ({ endpoint, publicEndpoint, project }) => ({
+  accessPoint: ({ endpoint, publicEndpoint, project, workloadIdentityPool }) => ({
     endpoint: publicEndpoint ?? endpoint,
     region: 'auto',
     addressing: 'path',
     project,
+    // By a token of Google's, which S3 does not know.
+    serviceAccounts:
+      workloadIdentityPool === undefined ? undefined : { protocol: 'gcs', nameOf: uid => keylessEmail(project, uid) },
   }),
   registration: {
     config: gcsConfig,
@@ -39,7 +43,7 @@ export const gcsKind: ObjectBackendKind<GcsConfig> = {
       iamEndpoint,
       resourceManagerEndpoint,
     }),
-    capabilities: () => ({
+    capabilities: ({ workloadIdentityPool }) => ({
       protocols: ['s3', 'gcs'],
       versioning: true,
       objectLock: false,
@@ -47,6 +51,7 @@ export const gcsKind: ObjectBackendKind<GcsConfig> = {
       tenantQuota: false,
       accessesPerBucket: MAX_MEMBERS,
       encryption: true,
+      serviceAccounts: workloadIdentityPool !== undefined,
     }),
     // Names of buckets are everybody's there; labels, titles and accounts tell the tenants apart.
     share: config => config,

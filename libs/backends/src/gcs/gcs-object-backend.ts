@@ -2,8 +2,9 @@
  * Google Cloud Storage behind the object port (ADR 59).
  *
  * A bucket has its labels, which say whose it is, from its first moment. An access is a service account with an HMAC key, which
- * Google makes and shows once; its rights are bindings of ours in the bucket's IAM policy. Google answers a change before it holds
- * everywhere, so grant and revocation ask as the holder, over the XML API, until it does.
+ * Google makes and shows once, or that a service account of a cluster comes in as; its rights are bindings of ours in the bucket's
+ * IAM policy. Google answers a change before it holds everywhere, so grant and revocation ask as the holder of a key, over the XML
+ * API, until it does.
  */
 
 import { z } from 'zod';
@@ -66,7 +67,7 @@ export class GcsObjectBackend implements ObjectBackend {
   ) {
     this.#digest = ownerDigest(identity);
     this.#api = new GcsApi(config, new GoogleAuth(credentials, config.project));
-    this.#accounts = new ServiceAccounts(this.#api, config.project, this.#digest);
+    this.#accounts = new ServiceAccounts(this.#api, config, this.#digest);
     // Who asks for all buckets must name a project. Of a key that is none, several codes are known.
     this.#probe = {
       unknown: new Set(['InvalidAccessKeyId', 'InvalidSecurity', 'SignatureDoesNotMatch']),

@@ -2,7 +2,7 @@
  * Principals without a key: IAM roles below the same path as users, which a service account of a cluster assumes with the token that
  * the cluster gives it. The role trusts that one account of that one cluster, and has the same inline policies as a user.
  */
-import type { ServiceAccount } from '#backends/object-backend';
+import type { KeylessDoor, ServiceAccount } from '#backends/object-backend';
 import { iamLibrary } from '#backends/s3/aws-sdk';
 import { APPLIANCE_TAG } from '#backends/s3/bucket-tags';
 import { errorCode } from '#backends/s3/errors';
@@ -11,6 +11,12 @@ import { sameDocument } from '#backends/s3/policy-document';
 import type { S3Config } from '#backends/s3/s3-config';
 import { StorageError } from '#platform/errors';
 import type { LeaseSignal } from '#platform/lease-signal';
+
+/** Roles are in the account of the provider, below the path of users. */
+export function roleDoor(provider: string, { userPath }: S3Config): KeylessDoor {
+  const [, partition, , , account] = provider.split(':');
+  return { protocol: 's3', nameOf: uid => `arn:${partition}:iam::${account}:role${userPath}${uid}` };
+}
 
 /** Undefined: this backend has no provider of identities. */
 export function trustDocument(
@@ -57,7 +63,11 @@ export async function putRole(
     if (errorCode(error) !== 'EntityAlreadyExists') throw error;
   }
   const found = await roleOf(iam, uid, signal);
-  if (!found?.Tags?.some(({ Key, Value }) => Key === APPLIANCE_TAG && Value === appliance))
+  if (!found)
+    throw new StorageError('aborted', `IAM role ${uid} is being deleted, or not known everywhere yet`, {
+      resource: `principal ${uid}`,
+    });
+  if (!found.Tags?.some(({ Key, Value }) => Key === APPLIANCE_TAG && Value === appliance))
     throw new StorageError('already_exists', `IAM role ${uid} was not made by this appliance`, {
       resource: `principal ${uid}`,
     });

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { ApplianceIdentity, BackendCredentials, ObjectBackendKind } from '#backends/object-backend';
 import { checkS3BucketName } from '#backends/s3/bucket-name';
+import { roleDoor } from '#backends/s3/iam-roles';
 import {
   parseS3Config,
   parseS3Credentials,
@@ -30,7 +31,7 @@ export const s3Kind: ObjectBackendKind<S3Config> = {
     endpoint: config.publicEndpoint ?? placesOf(config).s3,
     region: config.region,
     addressing: config.addressing,
-    serviceAccounts: config.oidcProvider !== undefined,
+    serviceAccounts: config.oidcProvider === undefined ? undefined : roleDoor(config.oidcProvider, config),
   }),
   registration: {
     config: s3Config,
@@ -40,13 +41,14 @@ export const s3Kind: ObjectBackendKind<S3Config> = {
       const { s3, iam, sts } = placesOf(config);
       return { endpoint: s3, iamEndpoint: iam, ...(config.roleArn === undefined ? {} : { stsEndpoint: sts }) };
     },
-    capabilities: () => ({
+    capabilities: ({ oidcProvider }) => ({
       protocols: ['s3'],
       versioning: true,
       objectLock: true,
       bucketQuota: false,
       tenantQuota: false,
       encryption: true,
+      serviceAccounts: oidcProvider !== undefined,
     }),
     // Names of buckets are everybody's there; users of each tenant have a path of their own.
     share: (config, { applianceId, tenant }) => ({

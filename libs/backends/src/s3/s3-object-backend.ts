@@ -2,8 +2,9 @@
  * S3 with the IAM API behind the object port (ADR 55).
  *
  * Buckets are made by whoever Trivet is in the account, and known by their tags. An access is an IAM user with one key, which IAM
- * makes and shows once, or a role that a service account of a cluster assumes, and its rights are inline policies of that. So they do not end with a bucket, and are taken away
- * when it goes. IAM answers a change before all of S3 goes by it, so grant and revocation ask as the holder until it does.
+ * makes and shows once, or a role that a service account of a cluster assumes, and its rights are inline policies of that. So they
+ * do not end with a bucket, and are taken away when it goes. IAM answers a change before all of S3 goes by it, so grant and
+ * revocation ask as the holder until it does; of a role there is nobody to ask as.
  */
 import {
   DeleteBucketCommand,

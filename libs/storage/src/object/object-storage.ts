@@ -80,4 +80,6 @@ export interface AccessView {
   buckets: readonly BucketView[];
   /** Empty where a service account comes in without a key. */
   credentials: { accessKeyId: string; secretAccessKey: string; token?: string; expiresAt?: string };
+  /** As what that comes in, in the store's words. */
+  as?: string;
 }

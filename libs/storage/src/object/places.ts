@@ -69,3 +69,9 @@ const opened = ({ tenantId, backendId, backendKind, config, kind }: Known): Buck
   kind,
   accessPoint: kind.accessPoint(kind.parseConfig(config)),
 });
+
+/** What a store calls a principal without a key, by the backend's row; undefined: the backend lets none in any more. */
+export function nameAtStore(backendKind: string, config: unknown, accountId: string): string | undefined {
+  const kind = objectBackendKinds().find(known => known.kind === backendKind);
+  return kind?.accessPoint(kind.parseConfig(config)).serviceAccounts?.nameOf(accountId);
+}

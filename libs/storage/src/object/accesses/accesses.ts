@@ -24,7 +24,7 @@ import {
 } from '#storage/object/accesses/access-store';
 import { NO_KEY } from '#storage/object/accesses/access-work';
 import { grantAccess } from '#storage/object/accesses/grant-access';
-import { beginRotation, readKeys } from '#storage/object/accesses/key-changes';
+import { beginRotation, type KeyState, readKeys } from '#storage/object/accesses/key-changes';
 import { narrowAccess } from '#storage/object/accesses/narrow-access';
 import { revokeAccess } from '#storage/object/accesses/revoke-access';
 import { supported, view } from '#storage/object/buckets/buckets';
@@ -200,8 +200,16 @@ export class Accesses implements AccessCalls {
       if (!row) throw new StorageError('not_found', `there is no ${resource}`, { resource });
       if (row.state !== 'ready')
         throw new StorageError('aborted', `${resource} is being granted or revoked; try again`, { resource });
+      if (row.desired.serviceAccount)
+        throw new StorageError('failed_precondition', `${resource} is of a service account, which has no key`, {
+          resource,
+        });
       const keys = await readKeys(tx, caller.tenantId, row.id);
-      if (keys.operation !== null) return { value: undefined, join: keys.operation };
+      if (keys.operation !== null) {
+        // Who asks for another grace would hear that it has what it asked for.
+        if (keys.operationGrace === graceSeconds) return { value: undefined, join: keys.operation };
+        throw otherChange(resource, keys);
+      }
       if (keys.formerUntil !== null && !keys.formerEnds && graceSeconds > 0)
         throw new StorageError(
           'failed_precondition',
@@ -214,10 +222,6 @@ export class Accesses implements AccessCalls {
           `what ${resource} opens has ended at ${keys.ended.toISOString()}: there is nothing to change until the access is granted again`,
           { resource },
         );
-      if (row.desired.serviceAccount)
-        throw new StorageError('failed_precondition', `${resource} is of a service account, which has no key`, {
-          resource,
-        });
       const kind = this.parts.kindOf(keys.backendKind);
       if (kind.traits?.signs && graceSeconds > 0) await requireRoomBeside(tx, caller, kind, row);
       const { tenantId, backendId } = caller;
@@ -322,14 +326,18 @@ export class Accesses implements AccessCalls {
     access: { id: string; accountId: string; sealed: Buffer | null },
   ): AccessView {
     const buckets = desired.buckets.map(({ bucketId }) => view(place, bucketId, [desired.protocol]));
-    if (desired.serviceAccount) return { accountId: access.accountId, buckets, credentials: NO_KEY };
+    const { accountId } = access;
+    if (desired.serviceAccount) {
+      const as = place.accessPoint.serviceAccounts?.nameOf(accountId) ?? accountId;
+      return { accountId, buckets, credentials: NO_KEY, as };
+    }
     if (!access.sealed)
       throw new StorageError(
         'failed_precondition',
         'its stored credentials are gone: revoke this access and grant it again',
       );
     const credentials = openCredentials(this.parts.secrets, place.tenantId, access.id, access.sealed);
-    return { accountId: access.accountId, buckets, credentials };
+    return { accountId, buckets, credentials };
   }
 }
 
@@ -349,6 +357,15 @@ async function requireSameBuckets(
       { resource: `access ${name}`, field: 'name' },
     );
 }
+
+const otherChange = (resource: string, { operation, operationGrace }: KeyState): StorageError =>
+  new StorageError(
+    'aborted',
+    operationGrace === null
+      ? `the former key of ${resource} is being ended by operation ${operation}; try again when that is over`
+      : `the key of ${resource} is being changed with a grace of ${operationGrace} seconds by operation ${operation}; try again when that is over`,
+    { resource },
+  );
 
 /** Of the policies of the buckets, for one more each. */
 async function requireRoom(

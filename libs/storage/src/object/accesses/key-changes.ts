@@ -9,6 +9,8 @@ import { rotateAccess } from '#storage/object/accesses/rotate-access';
 export interface KeyState {
   /** What changes its keys now. */
   operation: string | null;
+  /** The grace of that, in seconds; null: it ends the former key, and gives no other. */
+  operationGrace: number | null;
   formerUntil: Date | null;
   formerEnds: boolean;
   rotates: boolean;
@@ -19,10 +21,11 @@ export interface KeyState {
 
 const READ = sql(
   'access_read_keys',
-  `SELECT a.key_operation AS operation, a.former_until AS "formerUntil", b.kind AS "backendKind",
+  `SELECT a.key_operation AS operation, (o.request ->> 'graceSeconds')::int AS "operationGrace", a.former_until AS "formerUntil", b.kind AS "backendKind",
           coalesce(a.former_until <= now(), false) AS "formerEnds", coalesce(a.rotate_at <= now(), false) AS rotates,
           CASE WHEN a.expires_at <= now() THEN a.expires_at END AS ended
      FROM trivet.access a JOIN trivet.backend b ON b.tenant_id = a.tenant_id AND b.id = a.backend_id
+     LEFT JOIN trivet.operation o ON o.tenant_id = a.tenant_id AND o.id = a.key_operation
     WHERE a.tenant_id = $1 AND a.id = $2`,
 );
 const BEGIN = sql(
