@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { surroundings } from '../environment.js';
@@ -20,7 +20,7 @@ const sourcesOf = (name: string): string => join(PACKAGE_ROOT, 'test', 'guest', 
 /** Another recipe makes another image. */
 function recipe(): string {
   const hash = createHash('sha256');
-  for (const name of ['build.sh', 'init.sh']) hash.update(readFileSync(sourcesOf(name)));
+  for (const name of readdirSync(sourcesOf('')).sort()) hash.update(readFileSync(sourcesOf(name)));
   return hash.digest('hex').slice(0, 12);
 }
 
