@@ -4,6 +4,7 @@ import type { allTenantsRoutes } from '#admin/contract/all-tenants';
 import type { backendRoutes, endpointRoutes } from '#admin/contract/backends';
 import type { accessRoutes, bucketRoutes } from '#admin/contract/buckets';
 import type { clusterRoutes } from '#admin/contract/clusters';
+import type { firstRunRoutes } from '#admin/contract/first-run';
 import type { operationRoutes, workerRoutes } from '#admin/contract/operations';
 import type { auditRoutes, overviewRoutes } from '#admin/contract/overview';
 import type { poolRoutes } from '#admin/contract/pools';
@@ -23,6 +24,7 @@ export type Route = ValuesOf<
   | typeof overviewRoutes
   | typeof searchRoutes
   | typeof tenantRoutes
+  | typeof firstRunRoutes
   | typeof userRoutes
   | typeof tokenRoutes
   | typeof backendRoutes

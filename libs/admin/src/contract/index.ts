@@ -3,6 +3,7 @@ import { allTenantsRoutes } from '#admin/contract/all-tenants';
 import { backendRoutes, endpointRoutes } from '#admin/contract/backends';
 import { accessRoutes, bucketRoutes } from '#admin/contract/buckets';
 import { clusterRoutes } from '#admin/contract/clusters';
+import { firstRunRoutes } from '#admin/contract/first-run';
 import { metaRoutes } from '#admin/contract/meta';
 import { operationRoutes, workerRoutes } from '#admin/contract/operations';
 import { auditRoutes, eventRoutes, overviewRoutes } from '#admin/contract/overview';
@@ -22,6 +23,7 @@ export const ROUTES: readonly RouteContract[] = [
   overviewRoutes,
   searchRoutes,
   tenantRoutes,
+  firstRunRoutes,
   userRoutes,
   tokenRoutes,
   backendRoutes,
