@@ -13,17 +13,24 @@ import { useNavigationTenant } from '../shell/tenant';
 
 const EVERY_MS = 5_000;
 
-/** What is open between a tenant and its first volume or bucket; nothing once all is done, or when nobody wants to see it. */
+/** What is open between a tenant and its first volume or bucket; nothing of one that has some, or where nobody wants to see it. */
 export function FirstRun() {
   const tenant = useNavigationTenant();
-  const read = useRead('/tenants/{tenant}/first-run', { params: { tenant } }, { every: EVERY_MS });
+  // A login of a driver is no event.
+  const [isShown, setShown] = useState(true);
+  const every = isShown ? EVERY_MS : undefined;
+  // What the appliance itself has is shared with tenants, and is no volume.
+  const enabled = tenant !== 'appliance';
+  const read = useRead('/tenants/{tenant}/first-run', { params: { tenant } }, { every, enabled });
   const found = read.data?.data;
   // Whoever took the last step sees that it was the last one.
   const [begun, setBegun] = useState<string>();
-  if (!found || found.dismissed) return null;
-  if (!found.done && begun !== tenant) setBegun(tenant);
-  if (found.done && begun !== tenant) return null;
-  return <Checklist found={found} />;
+  if (!found) return null;
+  const isEmpty = found.steps.some(({ key, done }) => key === 'first' && !done);
+  if (isEmpty && begun !== tenant) setBegun(tenant);
+  const shows = !found.dismissed && (isEmpty || begun === tenant);
+  if (shows !== isShown) setShown(shows);
+  return shows ? <Checklist found={found} /> : null;
 }
 
 function Checklist({ found }: { found: FirstRunReply }) {

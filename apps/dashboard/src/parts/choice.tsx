@@ -7,6 +7,11 @@ type ChoiceProps = SelectProps & { searchValue: string; onSearchChange: (typed: 
 
 let loaded: ComponentType<SelectProps> | undefined;
 
+/** As the list would show it. */
+const labelOf = ({ data = [], value }: ChoiceProps): string =>
+  data.flatMap(item => (typeof item === 'object' && 'value' in item && item.value === value ? [item.label] : []))[0] ??
+  '';
+
 /** A field that becomes the component library's list of choices when somebody goes there, and takes what is typed until then. */
 export function Choice(props: ChoiceProps) {
   const say = useSay();
@@ -32,7 +37,7 @@ export function Choice(props: ChoiceProps) {
       aria-expanded={false}
       aria-haspopup="listbox"
       autoComplete="off"
-      value={searchValue}
+      value={searchValue || labelOf(props)}
       onFocus={() => setReached(true)}
       onChange={event => onSearchChange(event.currentTarget.value)}
     />

@@ -16,6 +16,8 @@ const FACTS = sql(
             WHERE s.tenant_id = $1 ORDER BY s.expires_at DESC LIMIT 1) AS driver,
           (SELECT name FROM trivet.cluster WHERE tenant_id = $1 AND revoked_at IS NULL AND connectors <> '{}'
             ORDER BY seen_at DESC LIMIT 1) AS cluster,
+          EXISTS (SELECT FROM trivet.audit_entry
+                   WHERE tenant_id = $1 AND action COLLATE "C" = 'bucket.create' AND door = 'cosi') AS sidecar,
           (SELECT name FROM trivet.tenant_user WHERE tenant_id = $1 AND state = 'active' AND role <> 'viewer' AND issuer IS NULL
             ORDER BY name <> 'csp', role = 'admin', name LIMIT 1) AS "user",
           (SELECT name FROM trivet.backend WHERE tenant_id = $1 AND config ? 'pools' ORDER BY created_at, name LIMIT 1) AS block,

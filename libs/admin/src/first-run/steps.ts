@@ -9,6 +9,8 @@ export interface Facts {
   driver: string | null;
   /** One whose connector was heard of. */
   cluster: string | null;
+  /** A bucket was made through a socket of COSI. */
+  sidecar: boolean;
   /** Who may work with volumes, by a password. */
   user: string | null;
   block: string | null;
@@ -69,10 +71,11 @@ function testStep({ name }: Tenant, backends: Backends): Step {
   };
 }
 
-function driverStep({ name }: Tenant, { driver, cluster }: Facts): Step {
+function driverStep({ name }: Tenant, { driver, cluster, sidecar }: Facts): Step {
   const found = [
     driver !== null && `the HPE CSI driver has logged in as ${driver}`,
     cluster !== null && `the connector of cluster ${cluster} was heard of`,
+    sidecar && 'a COSI sidecar has made a bucket',
   ].filter(each => each !== false);
   return {
     key: 'driver',
