@@ -1,4 +1,5 @@
-import { hostRoutes, type PublicationReply, publicationRoutes, volumeRoutes } from '#admin/contract/volumes';
+import { hostRoutes, type PublicationReply, publicationRoutes } from '#admin/contract/hosts';
+import { volumeRoutes } from '#admin/contract/volumes';
 import type { ApiClient } from '../api/api-client.js';
 import { idOf } from '../api/by-name.js';
 import { confirm } from '../api/confirm.js';

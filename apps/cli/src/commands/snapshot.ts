@@ -1,5 +1,6 @@
 import { allTenantsRoutes } from '#admin/contract/all-tenants';
-import { type SnapshotReply, snapshotRoutes, volumeRoutes } from '#admin/contract/volumes';
+import { type SnapshotReply, snapshotRoutes } from '#admin/contract/snapshots';
+import { volumeRoutes } from '#admin/contract/volumes';
 import { isUuid } from '#platform/uuid';
 import type { ApiClient } from '../api/api-client.js';
 import { idOf } from '../api/by-name.js';

@@ -1,5 +1,6 @@
 import { allTenantsRoutes } from '#admin/contract/all-tenants';
-import { publicationRoutes, type VolumeReply, volumeRoutes } from '#admin/contract/volumes';
+import { publicationRoutes } from '#admin/contract/hosts';
+import { type VolumeReply, volumeRoutes } from '#admin/contract/volumes';
 import { invalid } from '#platform/errors';
 import { isUuid } from '#platform/uuid';
 import type { ApiClient } from '../api/api-client.js';
