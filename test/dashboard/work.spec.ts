@@ -148,14 +148,14 @@ describe.skipIf(!chromiumPath())('operations in the page', () => {
       const visitor = await visit(look);
       const { page } = visitor;
       await visitor.logIn(house.acme.admin, `/tenants/acme/volumes/${volume}`);
-      const said = `${words}; it lies in the pool main of the backend local.`;
+      const said = `${words}; it lies in the pool default of the backend local.`;
       const picture = page.getByRole('group', { name: said });
       await picture.waitFor();
       await page.getByText(said, { exact: true }).waitFor();
       expect(await visitor.barriers()).toEqual([]);
       expect(await visitor.overflow()).toBeLessThanOrEqual(0);
       if (look === DESK) {
-        await visitor.enter(picture.getByRole('link', { name: 'Pool main' }));
+        await visitor.enter(picture.getByRole('link', { name: 'Pool default' }));
         await page.getByRole('heading', { name: 'Backend local' }).waitFor();
         await publish(volume, 'node-of-the-way');
       } else {

@@ -78,22 +78,20 @@ export function PathPicture({ columns, said }: { columns: readonly (readonly Pat
 
 function Box({ node: { kind, name, to, x, y } }: { node: Placed }) {
   const letters = [...name];
+  const isLong = letters.length > LETTERS;
   const box = (
     <>
-      <title>{name}</title>
+      {isLong && <title>{`${kind} ${name}`}</title>}
       <rect x={x + 1} y={y + 1} width={BOX.width - 2} height={BOX.height - 2} rx={4} />
-      <text className="path-kind" x={x + 10} y={y + 17}>
-        {kind}
-      </text>
-      <text x={x + 10} y={y + 35}>
-        {letters.length > LETTERS ? `${letters.slice(0, LETTERS - 1).join('')}…` : name}
+      <text>
+        <tspan className="path-kind" x={x + 10} y={y + 17}>
+          {kind}
+        </tspan>{' '}
+        <tspan x={x + 10} y={y + 35}>
+          {isLong ? `${letters.slice(0, LETTERS - 1).join('')}…` : name}
+        </tspan>
       </text>
     </>
   );
-  if (to === undefined) return <g>{box}</g>;
-  return (
-    <Link to={to} aria-label={`${kind} ${name}`}>
-      {box}
-    </Link>
-  );
+  return to === undefined ? <g>{box}</g> : <Link to={to}>{box}</Link>;
 }

@@ -34,7 +34,7 @@ export function Yaml({ text, name }: { text: string; name: string }) {
         </Button>
       </Group>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also for who has no mouse */}
-      <section aria-label={`${name}.yaml`} tabIndex={0}>
+      <section className="yaml" aria-label={`${name}.yaml`} tabIndex={0}>
         <pre className="json">{text}</pre>
       </section>
     </div>

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { backendName, count, id, name, ofTenant, pageOf, paging, reason, time } from '#admin/contract/common';
 import { label } from '#admin/contract/backends';
+import { backendName, count, id, name, ofTenant, pageOf, paging, reason, time } from '#admin/contract/common';
 import { route } from '#admin/contract/route';
 
 export const endpoint = z
