@@ -1,5 +1,6 @@
-import { UsageError } from '../command-line/command.js';
+import { LauncherError } from '../home.js';
 import type { ApiClient } from './api-client.js';
+import { EXIT } from './api-error.js';
 import { type Columns, isTable, printable, showPage, tableLines } from './output.js';
 import { watchChanges } from './watch-changes.js';
 
@@ -15,7 +16,7 @@ interface Listed<T> extends Columns<T> {
 export async function showList<T>(api: ApiClient, read: () => Promise<ListPage<T>>, listed: Listed<T>): Promise<void> {
   const { watch, tenant, ...shown } = listed;
   if (!watch) return showPage(await read(), shown);
-  if (listed.output === 'csv') throw new UsageError('--watch shows a table, or JSON a line; not csv');
+  if (listed.output === 'csv') throw new LauncherError('--watch shows a table, or JSON a line; not csv', EXIT.usage);
   await watchChanges<ListPage<T>>(api, {
     query: tenant === undefined ? {} : { tenant },
     read,

@@ -2,7 +2,7 @@ import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { problemOf } from '../api/problem';
 import { useReadAgain } from '../api/read';
-import { type ActProps, Refused, textOf } from './act';
+import { type ActProps, Refused, textOf } from './act-fields';
 import { ProblemAlert } from './problem-alert';
 import { useSay } from './toasts';
 
