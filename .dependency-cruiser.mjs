@@ -131,6 +131,7 @@ const FOLDERS = {
     ['requests'],
     ['openapi', 'events'],
     ['admin-keys'],
+    ['first-run'],
     ['problems', 'overview'],
     ['contract'],
   ],

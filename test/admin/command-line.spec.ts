@@ -3,10 +3,13 @@ import { CommandLine } from './commands/command-line.js';
 import { describeAlerts } from './commands/describe-alerts.js';
 import { describeAnswers } from './commands/describe-answers.js';
 import { describeBackends } from './commands/describe-backends.js';
+import { describeExample } from './commands/describe-example.js';
+import { describeFirstRun } from './commands/describe-first-run.js';
 import { describeOperations } from './commands/describe-operations.js';
 import { describePurge } from './commands/describe-purge.js';
 import { describeStorageHosts } from './commands/describe-storage-hosts.js';
 import { describeTenants } from './commands/describe-tenants.js';
+import { describeWatch } from './commands/describe-watch.js';
 
 /** One appliance for the commands of all subjects. */
 const line = new CommandLine();
@@ -20,6 +23,9 @@ describeOperations(line);
 describeAnswers(line);
 describeStorageHosts(line);
 describeAlerts(line);
+describeFirstRun(line);
+describeExample(line);
+describeWatch(line);
 
 it('no secret stood in an argument or in the environment of a command', () => {
   const all = [...line.seen].join('\n');

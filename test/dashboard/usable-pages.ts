@@ -43,6 +43,8 @@ export function describeUsablePages(what: string, look: Look): void {
           }
           if (await visitor.page.getByRole('alert').count()) faults.push(`${path} shows an error`);
           faults.push(...(await visitor.page.evaluate<string[]>(TIMES)).map(time => `${path}: ${time}`));
+          const script = await visitor.page.evaluate<number>(SCRIPT_BYTES);
+          if (script >= MOST_SCRIPT_BYTES) faults.push(`${path} has ${script} bytes of script`);
           if (look === DESK) {
             const asked = await askedNames(visitor);
             removals += asked.length;
@@ -76,6 +78,13 @@ async function askedNames({ page }: Visitor): Promise<{ label: string; isSafe: b
   }
   return asked;
 }
+
+/** Of the first view, not packed. */
+const MOST_SCRIPT_BYTES = 300_000;
+
+/** All that came with the page so far. */
+const SCRIPT_BYTES = `performance.getEntriesByType('resource')
+  .filter(({ name }) => name.endsWith('.js')).reduce((sum, { decodedBodySize }) => sum + decodedBodySize, 0)`;
 
 /** Times of the page that are not relative, or do not say the absolute one on hover. */
 const TIMES = String.raw`(() => {

@@ -119,7 +119,7 @@ describe.skipIf(!chromiumPath())('operations in the page', () => {
     await page.getByText('the rights are back').waitFor();
   });
 
-  it('leads from a stuck operation to the keys of its backend, and to its tenant', async () => {
+  it('leads from a stuck operation to the keys of its backend, which three clicks mend, and to its tenant', async () => {
     const visitor = await visit();
     const { page } = visitor;
     const stuck = await makeStuck(house, 'wrong-key');
@@ -128,11 +128,55 @@ describe.skipIf(!chromiumPath())('operations in the page', () => {
     await details.getByRole('link', { name: 'default', exact: true }).click();
     await page.getByRole('heading', { name: 'Tenant default' }).waitFor();
     await page.goBack();
+    await page.evaluate("window.clicks = 0; document.addEventListener('click', () => window.clicks++, true)");
     await details.getByRole('link', { name: 'fake', exact: true }).click();
-    await page.getByRole('heading', { name: 'Backend fake' }).waitFor();
     await page.getByRole('button', { name: 'Change', exact: true }).click();
-    await page.getByRole('dialog', { name: 'Change fake' }).waitFor();
+    const dialog = page.getByRole('dialog', { name: 'Change fake' });
+    // Its keys are fields of this dialog, for each kind that has some.
+    await dialog.getByLabel('Description').fill('with its new key');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await dialog.waitFor({ state: 'hidden' });
+    expect(await page.evaluate('window.clicks')).toBe(3);
   });
+
+  it('draws which hosts reach a volume and where it lies, in links and in words', async () => {
+    const volume = idOf(await makeVolume(house, house.acme, 'on-the-way'));
+    for (const [look, words] of [
+      [DESK, 'No host may reach it'],
+      [PHONE_DARK, 'It is reached by node-of-the-way'],
+    ] as const) {
+      const visitor = await visit(look);
+      const { page } = visitor;
+      await visitor.logIn(house.acme.admin, `/tenants/acme/volumes/${volume}`);
+      const said = `${words}; it lies in the pool default of the backend local.`;
+      const picture = page.getByRole('group', { name: said });
+      await picture.waitFor();
+      await page.getByText(said, { exact: true }).waitFor();
+      expect(await visitor.barriers()).toEqual([]);
+      expect(await visitor.overflow()).toBeLessThanOrEqual(0);
+      if (look === DESK) {
+        await visitor.enter(picture.getByRole('link', { name: 'Pool default' }));
+        await page.getByRole('heading', { name: 'Backend local' }).waitFor();
+        await publish(volume, 'node-of-the-way');
+      } else {
+        await visitor.enter(picture.getByRole('link', { name: 'Host node-of-the-way' }));
+        await page.getByRole('heading', { name: 'node-of-the-way' }).waitFor();
+      }
+    }
+  });
+
+  /** As it stands in the database: nobody exports a volume of this house. */
+  async function publish(volume: string, name: string): Promise<void> {
+    await house.query(
+      `WITH host AS (
+         INSERT INTO trivet.host (tenant_id, id, uuid, name, iqns, wwpns, nqns, networks)
+         VALUES ($1, gen_random_uuid(), $3, $3, ARRAY['iqn.2026-01.example:' || $3], '{}', '{}', '{}') RETURNING id
+       )
+       INSERT INTO trivet.publication (tenant_id, id, volume_id, host_id, access_protocol, state)
+       SELECT $1, gen_random_uuid(), $2, id, 'iscsi', 'applied' FROM host`,
+      [house.acme.id, volume, name],
+    );
+  }
 
   it('leads from what is said of findings to the findings', async () => {
     const message = 'volume orders-db has no image';

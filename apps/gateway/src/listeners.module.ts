@@ -20,6 +20,7 @@ import { EndpointSockets } from './endpoint-sockets.js';
 import { gatewayName } from './gateway-name.js';
 import { DOORS_CALM, GatewayTasks } from './gateway-tasks.js';
 import { certificateOf, interfaceHealth } from './interface-health.js';
+import { publicDoors } from './public-doors.js';
 
 /** grpc.health.v1 and Probe say what /readyz said last; asked so often while it is not ready, and at once when the database goes away. */
 const HEALTH_FOLLOWS_MS = 1_000;
@@ -38,6 +39,7 @@ const HEALTH_FOLLOWS_MS = 1_000;
     provide(SERVED, [CONFIG, EndpointSockets, GatewayTasks], (config, doors, tasks) => ({
       legs: (tenantId?: string) => interfaceHealth(config, doors, tenantId),
       certificate: () => certificateOf(config),
+      doors: () => publicDoors(config),
       tasks: () => tasks.states(),
     })),
     provide(

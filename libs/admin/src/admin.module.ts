@@ -2,6 +2,7 @@ import { type DynamicModule, Module, type ModuleMetadata } from '@nestjs/common'
 import { SERVED } from '#admin/admin-keys';
 import { EventHub } from '#admin/events/event-hub';
 import { EventSource } from '#admin/events/event-source';
+import { FirstRun } from '#admin/first-run/first-run';
 import { AlertsController } from '#admin/operations/alerts.controller';
 import { AuditController } from '#admin/operations/audit.controller';
 import { EventsController } from '#admin/operations/events.controller';
@@ -22,6 +23,7 @@ import { RESOURCE_CONTROLLERS } from '#admin/resources/resource-controllers';
 import { BackendsController } from '#admin/tenants/backends.controller';
 import { ClustersController } from '#admin/tenants/clusters.controller';
 import { EndpointsController } from '#admin/tenants/endpoints.controller';
+import { FirstRunController } from '#admin/tenants/first-run.controller';
 import { SessionController } from '#admin/tenants/session.controller';
 import { TenantEndController } from '#admin/tenants/tenant-end.controller';
 import { TenantsController } from '#admin/tenants/tenants.controller';
@@ -77,6 +79,11 @@ export class AdminModule {
           [Database, WorkerDirectory, Names, SERVED],
           (database, workers, names, served) => new Overview({ database, workers, names, version: VERSION, ...served }),
         ),
+        provide(
+          FirstRun,
+          [Database, Overview, SERVED],
+          (database, overview, { doors }) => new FirstRun(database, overview, doors),
+        ),
         AdminGuard,
         EarlyRefusals,
         CallMetrics,
@@ -87,6 +94,7 @@ export class AdminModule {
         SessionController,
         TenantEndController,
         TenantsController,
+        FirstRunController,
         UsersController,
         TokensController,
         BackendsController,

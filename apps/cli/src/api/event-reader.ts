@@ -18,16 +18,19 @@ const RETRY_MS = [500, 1_000, 2_000, 5_000];
 /**
  * Events as they come, for ever: a connection that breaks is opened again where it ended (Last-Event-ID), which the reader
  * is told (`lost`). Ends with the signal; throws when the API refuses the stream.
+ *
+ * @param began called when a stream is open that resumes nothing: what was read before may be older than its first event
  */
 export async function* readEvents(
   api: ApiClient,
   query: Sent<typeof eventRoutes.stream>['query'],
   signal: AbortSignal,
+  began: () => void = () => {},
 ): AsyncGenerator<Message> {
   let lastId: string | undefined;
   for (let failures = 0; !signal.aborted; failures++) {
     try {
-      for await (const message of oneConnection(api, query, signal, lastId)) {
+      for await (const message of oneConnection(api, query, signal, lastId, began)) {
         failures = 0;
         if (message.type === 'event') lastId = message.id;
         else lastId = undefined;
@@ -50,6 +53,7 @@ async function* oneConnection(
   query: Sent<typeof eventRoutes.stream>['query'],
   signal: AbortSignal,
   lastId: string | undefined,
+  began: () => void,
 ): AsyncGenerator<Exclude<Message, { type: 'lost' }>> {
   const silence = new AbortController();
   const timer = setTimeout(() => silence.abort(), SILENCE_MS);
@@ -57,6 +61,7 @@ async function* oneConnection(
   try {
     const both = AbortSignal.any([signal, silence.signal]);
     const body = await api.stream(eventRoutes.stream, { query }, both, headers);
+    if (lastId === undefined) began();
     for await (const { id, type, data } of parseEvents(body, () => timer.refresh())) {
       if (type === 'reset') yield { type: 'reset' };
       else yield { type: 'event', id, event: JSON.parse(data) as StreamEvent };

@@ -43,6 +43,14 @@ export interface Columns<T> extends Shape {
   columns: Readonly<Record<string, (item: T) => string>>;
 }
 
+/** The table of a list, a line each. */
+export function tableLines<T>(items: readonly T[], { none, columns }: Columns<T>): string[] {
+  if (items.length === 0) return [none];
+  const cells = Object.values(columns);
+  const rows = items.map(item => cells.map(cell => printable(cell(item))));
+  return table(Object.keys(columns), rows).trimEnd().split('\n');
+}
+
 /** A list that comes whole has no `next`. */
 export function showPage<T>(
   page: { items: readonly T[]; next?: string | null },
@@ -54,17 +62,11 @@ export function showPage<T>(
     if (next) process.stderr.write(`trivet: the first ${items.length} alone; --limit gives more\n`);
     return;
   }
-  if (output === 'json' || items.length === 0) {
-    say(output === 'json' ? JSON.stringify(page, null, 2) : none);
+  if (output === 'json') {
+    sayJson(page);
     return;
   }
-  const cells = Object.values(columns);
-  process.stdout.write(
-    table(
-      Object.keys(columns),
-      items.map(item => cells.map(cell => printable(cell(item)))),
-    ),
-  );
+  for (const line of tableLines(items, { none, columns })) say(line);
   if (next) say(`the first ${items.length}; --limit shows more`);
 }
 

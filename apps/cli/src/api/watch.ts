@@ -18,7 +18,7 @@ const ENDED_MS = 15_000;
 const MOST = 40;
 
 /** Until Ctrl-C or SIGTERM, which is no error. */
-function untilInterrupted(): AbortController {
+export function untilInterrupted(): AbortController {
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
   return stop;

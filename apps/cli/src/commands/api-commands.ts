@@ -2,6 +2,7 @@ import type { ReplyOf, RouteContract } from '#admin/contract/route';
 import type { ApiClient } from '../api/api-client.js';
 import { type ApiOptions, inTenant, type TenantOptions, withApi } from '../api/api-command.js';
 import { listed, type Page, type Shape, showOne, showPage } from '../api/output.js';
+import { showList } from '../api/watch-list.js';
 import {
   type Arguments,
   type Command,
@@ -12,7 +13,7 @@ import {
   UsageError,
   type Values,
 } from '../command-line/command.js';
-import { ALL_TENANTS, limit, NAME, OF_TENANT, OUTPUT, OVER_API, reason } from './options.js';
+import { ALL_TENANTS, limit, NAME, OF_TENANT, OUTPUT, OVER_API, reason, WATCH } from './options.js';
 
 type Asking<Args, Opts, Asked, More extends readonly unknown[]> = Omit<Definition<Args, Opts>, 'run'> & {
   run(given: Values<Args> & Values<Opts> & Asked, api: ApiClient, ...more: More): unknown;
@@ -91,38 +92,43 @@ interface Listing<R extends RouteContract, Opts> {
   runOffline?(given: Values<Opts> & TenantOptions & { limit: number }): Promise<{ items: ItemOf<R>[] }>;
 }
 
+type Asked = ApiOptions & Shape & { watch?: boolean; limit?: number };
+
 /** A table for people of what a route lists. */
 export function listing<R extends RouteContract, const Opts extends Options = None>(
   about: string,
   example: string,
   { verb = 'list', route, ofAll, most, none, columns, filters, query, offline, runOffline }: Listing<R, Opts>,
 ): Command {
-  const show = (page: unknown, { json, output }: Shape, shown = columns) =>
-    showPage(page as Page<ItemOf<R>>, { json, output, none, columns: shown });
   const asked = (given: object) => {
     const entries = Object.entries(given).filter(([name]) => Object.hasOwn(filters ?? {}, name));
     const named = Object.fromEntries(entries.map(([name, value]) => [name, String(value)]));
     return query ? query(named) : named;
   };
   const definition = {
-    options: { ...filters, ...(most === undefined ? {} : { limit: limit(most) }), output: OUTPUT },
+    options: { ...filters, ...(most === undefined ? {} : { limit: limit(most) }), output: OUTPUT, watch: WATCH },
     ...(offline && { offline }),
-    run: async (given: ApiOptions & Shape & { limit?: number }, api: ApiClient, tenant?: string) => {
+    run: ({ json, output, watch, ...given }: Asked, api: ApiClient, tenant?: string) => {
       const sent = { query: asked(given), ...(tenant === undefined ? {} : { params: { tenant } }) } as never;
-      const page =
-        most === undefined
+      const read = async () =>
+        (most === undefined
           ? (await api.call(route, sent)).reply
-          : await listed(api, route as never, sent, given.limit!);
-      show(page, given);
+          : await listed(api, route as never, sent, given.limit!)) as Page<ItemOf<R>>;
+      const whose = tenant ?? (sent as { query: { tenant?: string } }).query.tenant;
+      return showList(api, read, { json, output, watch, tenant: whose, none, columns });
     },
-    runOffline: async (given: never) => show(await runOffline!(given), given as Shape),
+    runOffline: async (given: never) => {
+      const { json, output } = given as Asked;
+      showPage(await runOffline!(given), { json, output, none, columns });
+    },
   };
   if (ofAll)
     return ofTenants(verb, about, example, definition.options, async (given, api, tenant) => {
       if (tenant !== undefined) return definition.run(given as never, api, tenant);
-      const { limit: many } = given as unknown as { limit: number };
-      const page = await listed(api, ofAll as never, { query: asked(given) } as never, many);
-      show(page, given, withTenant(columns));
+      const { limit: many, json, output, watch } = given as unknown as Asked & { limit: number };
+      const read = () => listed(api, ofAll as never, { query: asked(given) } as never, many);
+      const shown = { json, output, watch, tenant: undefined, none, columns: withTenant(columns) };
+      return showList<ItemOf<R>>(api, read as never, shown);
     });
   return route.access.scope === 'tenant'
     ? ofTenant(verb, about, example, definition)

@@ -1,4 +1,4 @@
-import { type EndpointReply, endpointRoutes } from '#admin/contract/backends';
+import { type EndpointReply, endpointRoutes } from '#admin/contract/endpoints';
 import { EXIT } from '../api/api-error.js';
 import { facts, showOne } from '../api/output.js';
 import { choice, needed, noun, text, type Values } from '../command-line/command.js';

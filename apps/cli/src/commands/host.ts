@@ -1,6 +1,6 @@
 import { allTenantsRoutes } from '#admin/contract/all-tenants';
+import { hostRoutes } from '#admin/contract/hosts';
 import type { ReplyOf } from '#admin/contract/route';
-import { hostRoutes } from '#admin/contract/volumes';
 import { EXIT } from '../api/api-error.js';
 import { idOf } from '../api/by-name.js';
 import { readGiven } from '../api/given-file.js';

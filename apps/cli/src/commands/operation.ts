@@ -1,11 +1,17 @@
-import { OPERATION_STATES, type OperationReply, operationRoutes } from '#admin/contract/operations';
+import {
+  OPERATION_STATES,
+  type OperationDetailReply,
+  type OperationReply,
+  operationRoutes,
+} from '#admin/contract/operations';
 import type { ApiClient } from '../api/api-client.js';
 import { describeOperation } from '../api/describe-operation.js';
 import { ago, say, sayJson, showOne } from '../api/output.js';
-import { watchAll, watchOne } from '../api/watch.js';
+import { progressLine, watchAll, watchOne } from '../api/watch.js';
+import { type Watched, watchChanges } from '../api/watch-changes.js';
 import { choiceList, flag, many, maybe, needed, noun, one, text } from '../command-line/command.js';
 import { listing, overApi } from './api-commands.js';
-import { reason } from './options.js';
+import { reason, WATCH } from './options.js';
 import { sinceAndUntil } from './times.js';
 
 const ids = many('one or several');
@@ -46,8 +52,11 @@ export const OPERATION = noun('operation', 'the work that Trivet has accepted', 
   }),
   overApi('show', 'its steps, attempts, lease and next retry, and what can be done', EXAMPLE, {
     args: { id: one('as `operation list` shows it') },
-    run: async ({ id, json }, api) => {
-      const { reply } = await api.call(operationRoutes.get, { params: { operation: id } });
+    options: { watch: WATCH },
+    run: async ({ id, watch, json }, api) => {
+      const read = async () => (await api.call(operationRoutes.get, { params: { operation: id } })).reply;
+      if (watch) return watchChanges(api, watchedOperation(id, read, json));
+      const reply = await read();
       showOne(reply, json, () => describeOperation(reply));
     },
   }),
@@ -84,6 +93,22 @@ export const OPERATION = noun('operation', 'the work that Trivet has accepted', 
     }),
   ),
 ]);
+
+/** To its end. */
+const watchedOperation = (
+  operation: string,
+  read: () => Promise<OperationDetailReply>,
+  json: boolean | undefined,
+): Watched<OperationDetailReply> => ({
+  query: { operation },
+  read,
+  lines: reply => describeOperation(reply).split('\n'),
+  changes: (before, now) => {
+    const same = JSON.stringify(before) === JSON.stringify(now);
+    return same ? [] : [json ? JSON.stringify(now) : progressLine(now)];
+  },
+  isOver: ({ finishedAt }) => finishedAt !== null,
+});
 
 interface Given {
   ids: readonly string[];

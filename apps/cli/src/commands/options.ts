@@ -20,6 +20,9 @@ export const OUTPUT = choice(
   'table for people, or json or csv; --json is the second',
 );
 
+/** Of what may change while somebody looks at it. */
+export const WATCH = flag('again whenever it changes, until Ctrl-C; a line a change where that is no terminal');
+
 /** Of a list: instead of `--tenant`. */
 export const ALL_TENANTS = flag('what all tenants have, for administrators of the appliance');
 

@@ -1,12 +1,14 @@
-import { hostRoutes, type PublicationReply, publicationRoutes, volumeRoutes } from '#admin/contract/volumes';
+import { hostRoutes, type PublicationReply, publicationRoutes } from '#admin/contract/hosts';
+import { volumeRoutes } from '#admin/contract/volumes';
 import type { ApiClient } from '../api/api-client.js';
 import { idOf } from '../api/by-name.js';
 import { confirm } from '../api/confirm.js';
 import { operationIn, PATIENCE_S, saidOf } from '../api/goes-on.js';
-import { ago, facts, listed, showOne, showPage } from '../api/output.js';
+import { ago, facts, listed, showOne } from '../api/output.js';
+import { showList } from '../api/watch-list.js';
 import { noun, one, text } from '../command-line/command.js';
 import { ofTenant } from './api-commands.js';
-import { limit, OUTPUT, YES } from './options.js';
+import { limit, OUTPUT, WATCH, YES } from './options.js';
 
 const ID = '0198c0de-0000-7000-8000-000000000000';
 const publication = one('its id, as `publication list` shows it');
@@ -18,14 +20,16 @@ export const PUBLICATION = noun('publication', 'which host may reach which volum
       host: text('host', 'only to this one, by its name or id'),
       limit: limit(1_000),
       output: OUTPUT,
+      watch: WATCH,
     },
     run: async ({ volume, host, limit: most, ...shape }, api, tenant) => {
       const query = {
         volume: volume && (await idOf(api, tenant, volumeRoutes.list, volume, { noun: 'volume' })),
         host: host && (await idOf(api, tenant, hostRoutes.list, host, { noun: 'host' })),
       };
-      showPage(await listed(api, publicationRoutes.list, { params: { tenant }, query }, most), {
+      await showList(api, () => listed(api, publicationRoutes.list, { params: { tenant }, query }, most), {
         ...shape,
+        tenant,
         none: 'nothing is published: trivet publication create VOLUME HOST, or CSP clients publish to their hosts',
         columns: {
           VOLUME: row => row.volume.name,

@@ -1,15 +1,17 @@
 import { allTenantsRoutes } from '#admin/contract/all-tenants';
-import { type SnapshotReply, snapshotRoutes, volumeRoutes } from '#admin/contract/volumes';
+import { type SnapshotReply, snapshotRoutes } from '#admin/contract/snapshots';
+import { volumeRoutes } from '#admin/contract/volumes';
 import { isUuid } from '#platform/uuid';
 import type { ApiClient } from '../api/api-client.js';
 import { idOf } from '../api/by-name.js';
 import { confirm } from '../api/confirm.js';
 import { operationIn, PATIENCE_S, saidOf } from '../api/goes-on.js';
-import { ago, facts, listed, showOne, showPage } from '../api/output.js';
+import { ago, facts, listed, showOne } from '../api/output.js';
+import { showList } from '../api/watch-list.js';
 import { command, flag, initially, noun, one, text, UsageError } from '../command-line/command.js';
 import { humanBytes } from '../human-bytes.js';
 import { ofTenant, ofTenants, withTenant } from './api-commands.js';
-import { limit, OUTPUT, OVER_CSP, YES } from './options.js';
+import { limit, OUTPUT, OVER_CSP, WATCH, YES } from './options.js';
 import { removeOne } from './remove-one.js';
 
 const snapshot = one('its name or id, as `snapshot list` shows it');
@@ -25,21 +27,18 @@ export const SNAPSHOT = noun('snapshot', 'snapshots of volumes', [
       search: text('text', 'part of the name'),
       limit: limit(1_000),
       output: OUTPUT,
+      watch: WATCH,
     },
     async ({ volume, search, limit: most, ...shape }, api, tenant) => {
       const of = volume === undefined ? undefined : await anyVolumeIdOf(api, tenant, volume);
       const query = { search, ...(of === undefined ? {} : { volume: of, sort: 'cut' as const }) };
-      const shown = { ...shape, none: 'no snapshots yet: trivet snapshot create VOLUME NAME' };
-      if (tenant === undefined)
-        showPage(await listed(api, allTenantsRoutes.snapshots, { query }, most), {
-          ...shown,
-          columns: withTenant(COLUMNS),
-        });
-      else
-        showPage(await listed(api, snapshotRoutes.list, { params: { tenant }, query }, most), {
-          ...shown,
-          columns: COLUMNS,
-        });
+      const shown = { ...shape, tenant, none: 'no snapshots yet: trivet snapshot create VOLUME NAME' };
+      if (tenant === undefined) {
+        const read = () => listed(api, allTenantsRoutes.snapshots, { query }, most);
+        return showList(api, read, { ...shown, columns: withTenant(COLUMNS) });
+      }
+      const read = () => listed(api, snapshotRoutes.list, { params: { tenant }, query }, most);
+      return showList(api, read, { ...shown, columns: COLUMNS });
     },
   ),
   ofTenant('show', 'one of them', 'monday --volume data --tenant acme', {

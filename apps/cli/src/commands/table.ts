@@ -8,6 +8,7 @@ import { BUCKET } from './bucket.js';
 import { CLUSTER } from './cluster.js';
 import { BACKUP } from './copies.js';
 import { ENDPOINT } from './endpoint.js';
+import { FIRST_RUN } from './first-run.js';
 import { HOST } from './host.js';
 import { OPERATION } from './operation.js';
 import { POLICY } from './policy.js';
@@ -43,6 +44,7 @@ const STORAGE = [
 ];
 const ADMINISTRATION = [
   TENANT,
+  FIRST_RUN,
   USER,
   TOKEN,
   BACKEND,

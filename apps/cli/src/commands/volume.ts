@@ -1,14 +1,16 @@
 import { allTenantsRoutes } from '#admin/contract/all-tenants';
-import { publicationRoutes, type VolumeReply, volumeRoutes } from '#admin/contract/volumes';
+import { publicationRoutes } from '#admin/contract/hosts';
+import { type VolumeReply, volumeRoutes } from '#admin/contract/volumes';
 import { invalid } from '#platform/errors';
 import { isUuid } from '#platform/uuid';
 import type { ApiClient } from '../api/api-client.js';
 import { ApiError } from '../api/api-error.js';
-import { isTable, listed, say, sayJson, showOne, showPage } from '../api/output.js';
+import { isTable, listed, say, sayJson, showOne } from '../api/output.js';
+import { showList } from '../api/watch-list.js';
 import { choice, command, flag, manyMaybe, needed, noun, one, text } from '../command-line/command.js';
 import { humanBytes } from '../human-bytes.js';
 import { listing, ofTenant, ofTenants, withTenant } from './api-commands.js';
-import { limit, OUTPUT, OVER_CSP } from './options.js';
+import { limit, OUTPUT, OVER_CSP, WATCH } from './options.js';
 import { VOLUME_CHANGES } from './volume-changes.js';
 
 const OF_IMPORT = needed(text('name', 'of the volume; importVolumeName of a StorageClass finds it by this'));
@@ -25,18 +27,23 @@ export const VOLUME = noun('volume', 'block volumes of a tenant', [
       condition: flag('only those with which something is wrong'),
       limit: limit(1_000),
       output: OUTPUT,
+      watch: WATCH,
     },
     async ({ state, backend, search, condition, limit: most, ...shape }, api, tenant) => {
       const query = { state, backend, search, ...(condition ? { condition: 'true' as const } : {}) };
       const none = 'no volumes yet: trivet volume create NAME --size BYTES, or a CSP client makes them';
+      const shown = { ...shape, tenant, none };
       if (tenant === undefined) {
-        const page = await listed(api, allTenantsRoutes.volumes, { query }, most);
-        showPage(page, { ...shape, none, columns: withTenant(columnsOf(row => String(row.publications))) });
-        return;
+        const columns = withTenant(columnsOf(row => String(row.publications)));
+        return showList(api, () => listed(api, allTenantsRoutes.volumes, { query }, most), { ...shown, columns });
       }
-      const page = await listed(api, volumeRoutes.list, { params: { tenant }, query }, most);
-      const hosts = isTable(shape) ? await hostsOf(api, tenant, page.items) : undefined;
-      showPage(page, { ...shape, none, columns: columnsOf(row => hosts?.get(row.id)?.join(' ') ?? '') });
+      let hosts: Awaited<ReturnType<typeof hostsOf>> | undefined;
+      const read = async () => {
+        const page = await listed(api, volumeRoutes.list, { params: { tenant }, query }, most);
+        hosts = isTable(shape) ? await hostsOf(api, tenant, page.items) : undefined;
+        return page;
+      };
+      return showList(api, read, { ...shown, columns: columnsOf(row => hosts?.get(row.id)?.join(' ') ?? '') });
     },
   ),
   ...VOLUME_CHANGES,

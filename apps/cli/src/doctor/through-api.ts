@@ -1,4 +1,5 @@
-import { type BackendReply, backendRoutes, type EndpointReply, endpointRoutes } from '#admin/contract/backends';
+import { type BackendReply, backendRoutes } from '#admin/contract/backends';
+import { type EndpointReply, endpointRoutes } from '#admin/contract/endpoints';
 import { type TaskReply, workerRoutes } from '#admin/contract/operations';
 import { type OverviewReply, overviewRoutes } from '#admin/contract/overview';
 import { type StorageHostReply, storageHostRoutes } from '#admin/contract/storage-hosts';

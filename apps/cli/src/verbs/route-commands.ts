@@ -14,6 +14,7 @@ const OTHERS: Readonly<Record<string, readonly string[]>> = {
   me: ['token create'],
   getOverview: ['doctor'],
   search: ['search'],
+  getFirstRun: ['first-run show', 'first-run manifest'],
   listBackendKinds: ['backend kinds'],
   tryBackend: ['backend create'],
   changeBackend: ['backend change', 'backend cordon', 'backend drain', 'backend uncordon', 'pool thin'],

@@ -1,19 +1,23 @@
 import type { z } from 'zod';
 import type { alertRoutes, receiverRoutes, silenceRoutes } from '#admin/contract/alerts';
 import type { allTenantsRoutes } from '#admin/contract/all-tenants';
-import type { backendRoutes, endpointRoutes } from '#admin/contract/backends';
+import type { backendRoutes } from '#admin/contract/backends';
 import type { accessRoutes, bucketRoutes } from '#admin/contract/buckets';
 import type { clusterRoutes } from '#admin/contract/clusters';
+import type { endpointRoutes } from '#admin/contract/endpoints';
+import type { firstRunRoutes } from '#admin/contract/first-run';
+import type { hostRoutes, publicationRoutes } from '#admin/contract/hosts';
 import type { operationRoutes, workerRoutes } from '#admin/contract/operations';
 import type { auditRoutes, overviewRoutes } from '#admin/contract/overview';
 import type { poolRoutes } from '#admin/contract/pools';
 import type { policyRoutes, protectionRoutes, snapshotSessionRoutes } from '#admin/contract/protection';
 import type { searchRoutes } from '#admin/contract/search';
 import type { sessionRoutes } from '#admin/contract/session';
+import type { snapshotRoutes } from '#admin/contract/snapshots';
 import type { storageHostRoutes } from '#admin/contract/storage-hosts';
 import type { tenantRoutes } from '#admin/contract/tenants';
 import type { tokenRoutes, userRoutes } from '#admin/contract/users';
-import type { hostRoutes, publicationRoutes, snapshotRoutes, volumeRoutes } from '#admin/contract/volumes';
+import type { volumeRoutes } from '#admin/contract/volumes';
 
 type ValuesOf<Group> = Group extends unknown ? Group[keyof Group] : never;
 
@@ -23,6 +27,7 @@ export type Route = ValuesOf<
   | typeof overviewRoutes
   | typeof searchRoutes
   | typeof tenantRoutes
+  | typeof firstRunRoutes
   | typeof userRoutes
   | typeof tokenRoutes
   | typeof backendRoutes

@@ -1,6 +1,6 @@
 import { PasswordInput, Stack, Textarea, TextInput } from '@mantine/core';
 import { useNavigate, useParams } from 'react-router';
-import type { HostReply } from '#admin/contract/volumes';
+import type { HostReply } from '#admin/contract/hosts';
 import { call } from '../api/client';
 import { useMay } from '../api/me';
 import { useRead } from '../api/read';

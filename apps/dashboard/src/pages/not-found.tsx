@@ -1,5 +1,5 @@
 import { Anchor, Button } from '@mantine/core';
-import { Link, useRouteError } from 'react-router';
+import { Link } from 'react-router';
 import { Page } from '../parts/page';
 import { ProblemAlert } from '../parts/problem-alert';
 
@@ -16,8 +16,7 @@ export const NotFoundPage = () => (
 );
 
 /** A defect, or a script of another version that is gone after an upgrade. */
-export function RouteErrorPage() {
-  const error = useRouteError();
+export function FailedPage({ error }: { error: unknown }) {
   return (
     <Page title="This page failed">
       <ProblemAlert error={error} />

@@ -9,6 +9,7 @@ import { Meter, TrendBars } from '../parts/charts';
 import { DataTable } from '../parts/data-table';
 import { Empty, Loaded, Page, Section } from '../parts/page';
 import { StateBadge } from '../parts/state-badge';
+import { FirstRun } from './first-run';
 
 const EVERY_MS = 5_000;
 const LEGS = { cosi: 'Buckets (COSI)', csp: 'Volumes (CSP)', cbt: 'Changed blocks (CBT)' } as const;
@@ -21,6 +22,7 @@ export function OverviewPage() {
         {data => (
           <Stack gap="md">
             <Attention entries={data.attention} />
+            <FirstRun />
             <Work operations={data.operations} />
             <Health data={data} />
             <Capacity pools={data.capacity} />

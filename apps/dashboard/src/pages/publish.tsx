@@ -1,4 +1,4 @@
-import type { PublicationReply } from '#admin/contract/volumes';
+import type { PublicationReply } from '#admin/contract/hosts';
 import { call } from '../api/client';
 import { InputError } from '../api/problem';
 import { Act, textOf } from '../parts/act';

@@ -1,6 +1,6 @@
 import { NativeSelect, Stack, TextInput } from '@mantine/core';
 import { useNavigate, useParams, useSearchParams } from 'react-router';
-import type { SnapshotReply } from '#admin/contract/volumes';
+import type { SnapshotReply } from '#admin/contract/snapshots';
 import { call } from '../api/client';
 import { useMay } from '../api/me';
 import { useRead } from '../api/read';

@@ -1,6 +1,6 @@
 import { TextInput } from '@mantine/core';
 import { useState } from 'react';
-import type { SnapshotReply } from '#admin/contract/volumes';
+import type { SnapshotReply } from '#admin/contract/snapshots';
 import { call } from '../api/client';
 import { useMay } from '../api/me';
 import { InputError } from '../api/problem';

@@ -1,4 +1,4 @@
-import { Button, Group, Modal, NativeSelect, NumberInput, Stack, TextInput } from '@mantine/core';
+import { Group, NativeSelect, NumberInput, Stack, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import type { Role } from '#admin/contract/route';
 import { call } from '../api/client';
@@ -7,10 +7,14 @@ import { useRead } from '../api/read';
 import { Act, textOf } from '../parts/act';
 import { Ago } from '../parts/ago';
 import { Copy } from '../parts/copy';
+import { laterDialog } from '../parts/later-dialog';
 import { COMMON, ListPage } from '../parts/list-page';
 import { Empty } from '../parts/page';
 import { useTenant } from '../shell/tenant';
 import { ROLE_CHOICE } from './users';
+
+/** Its script is here by then: that of the dialog which rotated it. */
+const Rotated = laterDialog(async () => (await import('../parts/act-dialog')).ShownDialog);
 
 const fields = [{ name: 'user', label: 'User' }];
 
@@ -67,19 +71,9 @@ export function TokensPage() {
           },
         ]}
       />
-      <Modal
-        opened={made !== undefined}
-        onClose={() => setMade(undefined)}
-        title="The token was rotated"
-        closeButtonProps={{ 'aria-label': 'Close this dialog' }}
-      >
+      <Rotated opened={made !== undefined} close={() => setMade(undefined)} title="The token was rotated">
         {made && <Shown {...made} />}
-        <Group justify="flex-end">
-          <Button size="sm" onClick={() => setMade(undefined)}>
-            Done
-          </Button>
-        </Group>
-      </Modal>
+      </Rotated>
     </>
   );
 }

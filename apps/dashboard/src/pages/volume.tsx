@@ -13,6 +13,7 @@ import { Growth } from '../parts/growth';
 import { BackendLink, ConditionNotice, To, UnderWay } from '../parts/links';
 import { LinkedOperations } from '../parts/operation-list';
 import { Empty, Facts, Loaded, Page, Section } from '../parts/page';
+import { type PathNode, PathPicture } from '../parts/path-picture';
 import { diskSizeOf, SizeInput } from '../parts/size-input';
 import { StateBadge } from '../parts/state-badge';
 import { useTenant } from '../shell/tenant';
@@ -39,6 +40,7 @@ export function VolumePage() {
           <Stack gap="md">
             <ConditionNotice condition={found.condition} />
             <About tenant={tenant} volume={found} />
+            <Way tenant={tenant} volume={found} />
             <Publications tenant={tenant} volume={found} />
             <Growth tenant={tenant} volume={found.id} />
             <LinkedOperations tenant={tenant} resource={found.id} related />
@@ -92,10 +94,50 @@ const About = ({ tenant, volume }: { tenant: string; volume: VolumeReply }) => (
   </Section>
 );
 
+/** So many hosts are in the picture; all are in the table below it. */
+const MOST_HOSTS = 5;
+
+/** Of the page's table as well, so that it is read once. */
+const usePublications = (tenant: string, volume: string) =>
+  useRead('/tenants/{tenant}/publications', { params: { tenant }, query: { volume, limit: 100 } });
+
+/** Which hosts reach it, and where it lies. */
+function Way({ tenant, volume }: { tenant: string; volume: VolumeReply }) {
+  const items = usePublications(tenant, volume.id).data?.data.items;
+  if (items === undefined) return null;
+  const at = `/tenants/${tenant}`;
+  const backend = `${at}/backends/${encodeURIComponent(volume.backend)}`;
+  const hosts = [...new Map(items.map(({ host }) => [host.id, host])).values()];
+  const shown: PathNode[] = hosts
+    .slice(0, MOST_HOSTS)
+    .map(({ id, name }) => ({ kind: 'Host', name, to: `${at}/hosts/${id}` }));
+  if (hosts.length > MOST_HOSTS)
+    shown.push({
+      kind: 'Hosts',
+      name: `${hosts.length - MOST_HOSTS} more`,
+      to: `${at}/publications?volume=${volume.id}`,
+    });
+  if (hosts.length === 0) shown.push({ kind: 'Host', name: 'none' });
+  const names = shown.map(({ name }) => name).join(', ');
+  const reached = hosts.length === 0 ? 'No host may reach it' : `It is reached by ${names}`;
+  return (
+    <Section title="Where it is">
+      <PathPicture
+        columns={[
+          shown,
+          [{ kind: 'Volume', name: volume.name }],
+          [{ kind: 'Pool', name: volume.pool, to: backend }],
+          [{ kind: 'Backend', name: volume.backend, to: backend }],
+        ]}
+        said={`${reached}; it lies in the pool ${volume.pool} of the backend ${volume.backend}.`}
+      />
+    </Section>
+  );
+}
+
 function Publications({ tenant, volume }: { tenant: string; volume: VolumeReply }) {
   const may = useMay();
-  const query = { volume: volume.id, limit: 100 };
-  const read = useRead('/tenants/{tenant}/publications', { params: { tenant }, query });
+  const read = usePublications(tenant, volume.id);
   return (
     <Section title="Hosts that may reach it">
       {may('admin') && volume.state === 'ready' && <Publish tenant={tenant} volume={volume} />}

@@ -54,44 +54,48 @@ function Picture({ map: { cells, cellSize, bytes, capacity }, what }: { map: Map
   };
   return (
     <div>
-      <svg
-        className="change-map"
-        viewBox={`0 0 ${columns * CELL} ${rows * CELL}`}
+      <div
         role="img"
         aria-label={`Map of the volume from its begin to its end: ${showBytes(bytes)} of ${showBytes(capacity)} ${what}. Arrow keys walk through its ${cells.length} cells.`}
         // biome-ignore lint/a11y/noNoninteractiveTabindex: arrow keys read one cell after the other
         tabIndex={0}
         onKeyDown={walk}
-        onPointerLeave={() => setChosen(undefined)}
-        onPointerMove={event => {
-          const box = event.currentTarget.getBoundingClientRect();
-          const column = Math.floor(((event.clientX - box.left) / box.width) * columns);
-          const row = Math.floor(((event.clientY - box.top) / box.height) * rows);
-          const at = row * columns + column;
-          setChosen(at >= 0 && at < cells.length ? at : undefined);
-        }}
       >
-        {cells.map((share, at) => (
-          <rect
-            // biome-ignore lint/suspicious/noArrayIndexKey: a cell is its place
-            key={at}
-            className={`cell-${levelOf(share)}`}
-            x={(at % columns) * CELL}
-            y={Math.floor(at / columns) * CELL}
-            width={CELL - 1}
-            height={CELL - 1}
-          />
-        ))}
-        {chosen !== undefined && (
-          <rect
-            className="cell-chosen"
-            x={(chosen % columns) * CELL}
-            y={Math.floor(chosen / columns) * CELL}
-            width={CELL - 1}
-            height={CELL - 1}
-          />
-        )}
-      </svg>
+        <svg
+          className="change-map"
+          viewBox={`0 0 ${columns * CELL} ${rows * CELL}`}
+          aria-hidden="true"
+          onPointerLeave={() => setChosen(undefined)}
+          onPointerMove={event => {
+            const box = event.currentTarget.getBoundingClientRect();
+            const column = Math.floor(((event.clientX - box.left) / box.width) * columns);
+            const row = Math.floor(((event.clientY - box.top) / box.height) * rows);
+            const at = row * columns + column;
+            setChosen(at >= 0 && at < cells.length ? at : undefined);
+          }}
+        >
+          {cells.map((share, at) => (
+            <rect
+              // biome-ignore lint/suspicious/noArrayIndexKey: a cell is its place
+              key={at}
+              className={`cell-${levelOf(share)}`}
+              x={(at % columns) * CELL}
+              y={Math.floor(at / columns) * CELL}
+              width={CELL - 1}
+              height={CELL - 1}
+            />
+          ))}
+          {chosen !== undefined && (
+            <rect
+              className="cell-chosen"
+              x={(chosen % columns) * CELL}
+              y={Math.floor(chosen / columns) * CELL}
+              width={CELL - 1}
+              height={CELL - 1}
+            />
+          )}
+        </svg>
+      </div>
       <p className="dimmed" aria-live="polite">
         {chosen === undefined
           ? 'Point at a cell, or walk with the arrow keys.'

@@ -1,8 +1,8 @@
-import { Select } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { useState } from 'react';
 import { useRead } from '../api/read';
 import { useTenant } from '../shell/tenant';
+import { Choice } from './choice';
 
 export type PickList = 'volumes' | 'hosts' | 'buckets';
 
@@ -41,7 +41,7 @@ export function PickFilter({ label, list, value, onChange }: PickProps) {
   const choice = (found.data?.data.items ?? []).map(item => ({ value: item.id, label: item.name }));
   if (name !== undefined && !choice.some(item => item.value === value)) choice.unshift({ value, label: name });
   return (
-    <Select
+    <Choice
       size="xs"
       label={label}
       placeholder="part of its name"

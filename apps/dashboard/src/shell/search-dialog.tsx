@@ -23,17 +23,17 @@ const KINDS: Readonly<Record<Kind, readonly [name: string, path: (item: Item) =>
 
 const SETTLE_MS = 150;
 
-export function SearchDialog({ opened, onClose }: { opened: boolean; onClose: () => void }) {
+export function SearchDialog({ opened, close }: { opened: boolean; close: () => void }) {
   return (
     <Modal
       opened={opened}
-      onClose={onClose}
+      onClose={close}
       title="Search"
       size="lg"
       returnFocus={false}
       closeButtonProps={{ 'aria-label': 'Close' }}
     >
-      <SearchBox onGo={onClose} />
+      <SearchBox onGo={close} />
     </Modal>
   );
 }

@@ -1,41 +1,16 @@
-import { Button, Modal, Text } from '@mantine/core';
-import { useDisclosure, useHotkeys } from '@mantine/hooks';
-import { lazy, Suspense, useEffect, useRef, useState } from 'react';
+import { Button } from '@mantine/core';
+import { useHotkeys } from '@mantine/hooks';
+import { laterDialog, useDialog } from '../parts/later-dialog';
 
-/** Loaded by who searches first. */
-const Dialog = lazy(() =>
-  import('./search-dialog').then(
-    ({ SearchDialog }) => ({ default: SearchDialog }),
-    () => ({ default: NotLoaded }),
-  ),
-);
-
-/** A gateway of another release has other files. */
-function NotLoaded({ opened, onClose }: { opened: boolean; onClose: () => void }) {
-  return (
-    <Modal opened={opened} onClose={onClose} title="Search" closeButtonProps={{ 'aria-label': 'Close' }}>
-      <Text mb="md">The search did not load: the gateway was replaced by another release, or is away.</Text>
-      <Button onClick={() => window.location.reload()}>Load the page anew</Button>
-    </Modal>
-  );
-}
+const Dialog = laterDialog(async () => (await import('./search-dialog')).SearchDialog);
 
 /** The one search: by its button, by / where nobody types, and by Ctrl-K everywhere. */
 export function Search() {
-  const [opened, { open, close }] = useDisclosure(false);
-  const [wanted, want] = useState(false);
-  const from = useRef<Element>(null);
+  const { opened, wanted, open, close } = useDialog();
   const begin = (): void => {
     // Two dialogs would close by one Escape, and one might open beneath the other.
-    if (document.querySelector('[role="dialog"]')) return;
-    from.current = document.activeElement;
-    want(true);
-    open();
+    if (!document.querySelector('[role="dialog"]')) open();
   };
-  // A dialog that is there from its first moment knows of nothing before it.
-  useEffect(() => {
-    if (!opened && from.current instanceof HTMLElement) from.current.focus({ preventScroll: true });
-  }, [opened]);
   useHotkeys([['/', begin]]);
   useHotkeys([['mod+K', begin]], []);
   return (
@@ -46,11 +21,7 @@ export function Search() {
           /
         </span>
       </Button>
-      {wanted && (
-        <Suspense>
-          <Dialog opened={opened} onClose={close} />
-        </Suspense>
-      )}
+      {wanted && <Dialog opened={opened} close={close} />}
     </>
   );
 }

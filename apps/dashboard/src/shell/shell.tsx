@@ -1,8 +1,10 @@
-import { AppShell, Burger, Button, Menu, useMantineColorScheme } from '@mantine/core';
+import { Burger } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { useEffect, useRef } from 'react';
 import { Link, Outlet, useLocation } from 'react-router';
-import { useLogin, useMe } from '../api/me';
+import { FailedPage } from '../pages/not-found';
+import { Caught } from '../parts/caught';
+import { AccountButton } from './account-button';
 import { LiveControl } from './live-control';
 import { Navigation } from './navigation';
 import { Search } from './search';
@@ -30,15 +32,11 @@ export function Shell() {
     return () => document.removeEventListener('keydown', leave);
   }, [opened, close]);
   return (
-    <AppShell
-      header={{ height: 52 }}
-      navbar={{ width: 232, breakpoint: 'sm', collapsed: { mobile: !opened } }}
-      padding="md"
-    >
+    <>
       <a className="skip-link" href="#main">
         Skip to the content
       </a>
-      <AppShell.Header className="app-header">
+      <header className="app-header">
         <div className="header-line">
           <Burger
             ref={burger}
@@ -58,60 +56,18 @@ export function Shell() {
           <span className="header-space" />
           <Search />
           <LiveControl />
-          <AccountMenu />
+          <AccountButton />
         </div>
-      </AppShell.Header>
-      <AppShell.Navbar className="app-navigation">
-        <AppShell.Section grow className="navigation-scroll">
-          <Navigation onGo={close} />
-        </AppShell.Section>
-      </AppShell.Navbar>
-      <AppShell.Main id="main" tabIndex={-1}>
+      </header>
+      <div className={`app-navigation navigation-scroll ${opened ? 'is-opened' : ''}`}>
+        <Navigation onGo={close} />
+      </div>
+      <main id="main" className="app-main" tabIndex={-1}>
         {/* Another path is another page: no dialog of the old one, with what was typed there, lives on in it. */}
-        <Outlet key={pathname} />
-      </AppShell.Main>
-    </AppShell>
-  );
-}
-
-const SCHEMES = [
-  ['auto', 'Colours of the system'],
-  ['light', 'Light'],
-  ['dark', 'Dark'],
-] as const;
-
-function AccountMenu() {
-  const me = useMe();
-  const { logout } = useLogin();
-  const { colorScheme, setColorScheme } = useMantineColorScheme();
-  return (
-    <Menu position="bottom-end" withinPortal>
-      <Menu.Target>
-        <Button variant="default" size="compact-sm" aria-label={`Account ${me.username}`}>
-          <span className="hide-narrow">{me.username}</span>
-          <span aria-hidden="true">&nbsp;☰</span>
-        </Button>
-      </Menu.Target>
-      <Menu.Dropdown>
-        <Menu.Label>
-          {me.username}, {me.role}
-        </Menu.Label>
-        <Menu.Item component={Link} to="/account">
-          Password and account
-        </Menu.Item>
-        <Menu.Item component="a" href="/docs">
-          Reference of the API
-        </Menu.Item>
-        <Menu.Divider />
-        {SCHEMES.map(([scheme, label]) => (
-          <Menu.Item key={scheme} onClick={() => setColorScheme(scheme)}>
-            {colorScheme === scheme ? '✓ ' : ''}
-            {label}
-          </Menu.Item>
-        ))}
-        <Menu.Divider />
-        <Menu.Item onClick={() => void logout()}>Log out</Menu.Item>
-      </Menu.Dropdown>
-    </Menu>
+        <Caught key={pathname} instead={error => <FailedPage error={error} />}>
+          <Outlet />
+        </Caught>
+      </main>
+    </>
   );
 }

@@ -1,7 +1,7 @@
-import { Select } from '@mantine/core';
 import { useState } from 'react';
 import { useLocation, useNavigate } from 'react-router';
 import { useRead } from '../api/read';
+import { Choice } from '../parts/choice';
 
 const SHOWN = 50;
 /** Whose users administer all the others, and whose backends are shared; no list of tenants has it. */
@@ -30,7 +30,7 @@ export function TenantSwitcher({ tenant }: { tenant: string }) {
       .map(({ name, displayName }) => [name, displayName]),
   );
   return (
-    <Select
+    <Choice
       className="tenant-switcher"
       mx="sm"
       mt="md"
@@ -44,7 +44,8 @@ export function TenantSwitcher({ tenant }: { tenant: string }) {
       data={[...new Set([...matching.keys(), tenant])].sort()}
       searchValue={typed}
       onSearchChange={setTyped}
-      onFocus={event => event.currentTarget.select()}
+      // What was typed before the list was there is not to be typed over.
+      onFocus={event => typed === tenant && event.currentTarget.select()}
       filter={({ options }) => options.filter(option => 'value' in option && matching.has(String(option.value)))}
       renderOption={({ option: { value } }) => [value, matching.get(value)].filter(Boolean).join(', ')}
       onChange={name => name !== null && go(name)}

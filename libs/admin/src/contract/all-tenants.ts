@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import { bucket, bucketRoutes } from '#admin/contract/buckets';
 import { pageOf, tenantName } from '#admin/contract/common';
+import { host, hostRoutes } from '#admin/contract/hosts';
 import { route } from '#admin/contract/route';
-import { host, hostRoutes, snapshot, snapshotRoutes, volume, volumeRoutes } from '#admin/contract/volumes';
+import { snapshot, snapshotRoutes } from '#admin/contract/snapshots';
+import { volume, volumeRoutes } from '#admin/contract/volumes';
 
 const access = { scope: 'appliance', role: 'viewer' } as const;
 const tenant = tenantName.meta({ id: 'OfTenant', description: 'Name of the tenant whose it is' });

@@ -1,8 +1,11 @@
 import { alertRoutes, receiverRoutes, silenceRoutes } from '#admin/contract/alerts';
 import { allTenantsRoutes } from '#admin/contract/all-tenants';
-import { backendRoutes, endpointRoutes } from '#admin/contract/backends';
+import { backendRoutes } from '#admin/contract/backends';
 import { accessRoutes, bucketRoutes } from '#admin/contract/buckets';
 import { clusterRoutes } from '#admin/contract/clusters';
+import { endpointRoutes } from '#admin/contract/endpoints';
+import { firstRunRoutes } from '#admin/contract/first-run';
+import { hostRoutes, publicationRoutes } from '#admin/contract/hosts';
 import { metaRoutes } from '#admin/contract/meta';
 import { operationRoutes, workerRoutes } from '#admin/contract/operations';
 import { auditRoutes, eventRoutes, overviewRoutes } from '#admin/contract/overview';
@@ -11,10 +14,11 @@ import { policyRoutes, protectionRoutes, snapshotSessionRoutes } from '#admin/co
 import type { RouteContract } from '#admin/contract/route';
 import { searchRoutes } from '#admin/contract/search';
 import { sessionRoutes } from '#admin/contract/session';
+import { snapshotRoutes } from '#admin/contract/snapshots';
 import { storageHostRoutes } from '#admin/contract/storage-hosts';
 import { tenantRoutes } from '#admin/contract/tenants';
 import { tokenRoutes, userRoutes } from '#admin/contract/users';
-import { hostRoutes, publicationRoutes, snapshotRoutes, volumeRoutes } from '#admin/contract/volumes';
+import { volumeRoutes } from '#admin/contract/volumes';
 
 /** Every route of /api/v1. What is not here is not served, and what is here is. */
 export const ROUTES: readonly RouteContract[] = [
@@ -22,6 +26,7 @@ export const ROUTES: readonly RouteContract[] = [
   overviewRoutes,
   searchRoutes,
   tenantRoutes,
+  firstRunRoutes,
   userRoutes,
   tokenRoutes,
   backendRoutes,

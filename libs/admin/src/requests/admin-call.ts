@@ -12,6 +12,8 @@ import type { TenantView } from '#tenancy/tenants/tenant-directory';
 /** How long a call waits for its operation when it does not say (`Prefer: wait=N`), and at most. Seconds. */
 const WAIT = { usual: 10, longest: 120 };
 
+const LOOPBACK = /^(localhost|127(\.\d+){3}|::1)$/i;
+
 /** One request that has passed the guard: who calls, what was sent in its checked form, and how the answer is headed. */
 export class AdminCall<R extends RouteContract = RouteContract> {
   /** An entry of the audit log was written for it. Every change must have one. */
@@ -44,6 +46,12 @@ export class AdminCall<R extends RouteContract = RouteContract> {
 
   get address(): string {
     return this.request.ip;
+  }
+
+  /** As the caller names this gateway, without a port; undefined where that is of use to nobody but this host. */
+  get host(): string | undefined {
+    const named = this.request.hostname.replace(/^\[|\]$/g, '');
+    return /^[A-Za-z0-9._:-]{1,253}$/.test(named) && !LOOPBACK.test(named) ? named : undefined;
   }
 
   /** It came over TLS. */

@@ -1,6 +1,6 @@
 import { Controller, Inject } from '@nestjs/common';
 import { allTenantsRoutes } from '#admin/contract/all-tenants';
-import { hostRoutes } from '#admin/contract/volumes';
+import { hostRoutes } from '#admin/contract/hosts';
 import { type AdminCall, Call } from '#admin/requests/admin-call';
 import { Change, notFound } from '#admin/requests/change';
 import { OfAllTenants } from '#admin/requests/of-all-tenants';

@@ -1,5 +1,5 @@
 import { Controller, Inject } from '@nestjs/common';
-import { type PublicationReply, publicationRoutes } from '#admin/contract/volumes';
+import { type PublicationReply, publicationRoutes } from '#admin/contract/hosts';
 import { Refusal } from '#admin/problems/problems';
 import { type AdminCall, Call } from '#admin/requests/admin-call';
 import { Change, notFound } from '#admin/requests/change';

@@ -1,6 +1,6 @@
 import { Controller, Inject } from '@nestjs/common';
 import { allTenantsRoutes } from '#admin/contract/all-tenants';
-import { type SnapshotReply, snapshotRoutes } from '#admin/contract/volumes';
+import { type SnapshotReply, snapshotRoutes } from '#admin/contract/snapshots';
 import { Refusal } from '#admin/problems/problems';
 import { type AdminCall, Call } from '#admin/requests/admin-call';
 import { Change, notFound } from '#admin/requests/change';

@@ -1,6 +1,6 @@
 import { Controller, Inject } from '@nestjs/common';
 import { ENDPOINT_SOCKETS } from '#admin/admin-keys';
-import { type EndpointReply, endpointRoutes } from '#admin/contract/backends';
+import { type EndpointReply, endpointRoutes } from '#admin/contract/endpoints';
 import type { ReplyOf } from '#admin/contract/route';
 import { Refusal } from '#admin/problems/problems';
 import { type AdminCall, Call } from '#admin/requests/admin-call';

@@ -1,0 +1,2 @@
+/** A script of its own. */
+export { Select } from '@mantine/core';
