@@ -5,6 +5,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
  * them had the others idle for minutes. Some that wait for leases stand between those that keep a processor busy.
  */
 const LONG = [
+  'systemd/units',
   'compose/appliance',
   'compose/first-start',
   'install/debian-13',

@@ -15,6 +15,7 @@ const TOO_SLOW = [
   'install',
   'launcher',
   'model',
+  'systemd',
   'tracing',
   'upgrade',
 ];

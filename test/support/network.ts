@@ -141,6 +141,11 @@ export class NetworkHost {
     return ['nsenter', '--target', `${this.first}`, '--net', '--pid', '--mount', '--'];
   }
 
+  /** What runs a command on its network, with the processes and mounts of this machine. */
+  get onNetwork(): string[] {
+    return ['nsenter', '--target', `${this.first}`, '--net', '--'];
+  }
+
   run(...command: string[]) {
     const [program, ...args] = [...this.inside, ...command];
     return run(program!, args);
