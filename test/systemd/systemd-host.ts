@@ -60,6 +60,7 @@ export interface HostOptions {
 export class SystemdHost {
   private outer!: ChildProcess;
   private first = 0;
+  private bootedAt = 0;
 
   private constructor(
     private readonly folder: string,
@@ -88,6 +89,7 @@ export class SystemdHost {
   async #powerOn(): Promise<void> {
     const { folder, group, options } = this;
     if (!existsSync(group)) mkdirSync(group);
+    this.bootedAt = Math.floor(Date.now() / 1_000);
     const alone = 'unshare --mount --pid --fork --kill-child --uts --ipc --cgroup';
     const inGroup = ['sh', '-euc', `echo 0 > "$0/cgroup.procs"; exec ${alone} sh "$@"`, group];
     const [program, ...args] = [...options.at.onNetwork, ...inGroup, BOOT, join(folder, 'root'), options.tree];
@@ -151,9 +153,9 @@ export class SystemdHost {
     return this.must(`systemctl show --property=${name} --value ${unit}`);
   }
 
-  /** Whether a unit's journal has this since the boot. */
+  /** Whether a unit's journal has this since the boot, which journald takes for that of this machine. */
   async says(unit: string, words: string): Promise<boolean> {
-    return (await this.must(`journalctl --boot --no-pager --unit ${unit}`)).includes(words);
+    return (await this.must(`journalctl --since=@${this.bootedAt} --no-pager --unit ${unit}`)).includes(words);
   }
 
   /** The status of its /readyz; 0 where nobody answers. */
