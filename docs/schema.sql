@@ -526,6 +526,111 @@ CREATE POLICY owner ON trivet.finding TO trivet_owner USING (true) WITH CHECK (t
 CREATE POLICY tenant ON trivet.finding TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.finding TO trivet_app;
 
+-- ========== What was used ===========================================================================================
+
+-- usage_hour: How much a tenant had in an hour, for forecasts of its limits. An hour without a row was not measured.
+-- Migrations: 0096-usage
+CREATE TABLE trivet.usage_hour (
+  tenant_id uuid NOT NULL,
+  at timestamptz NOT NULL,
+  volumes bigint NOT NULL,
+  volume_bytes numeric NOT NULL,
+  snapshots bigint NOT NULL,
+  buckets bigint NOT NULL,
+  bucket_bytes numeric NOT NULL,
+  CONSTRAINT usage_hour_pkey PRIMARY KEY (tenant_id, at),
+  CONSTRAINT usage_hour_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES trivet.tenant(id) ON DELETE CASCADE
+);
+ALTER TABLE trivet.usage_hour ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY owner ON trivet.usage_hour TO trivet_owner USING (true) WITH CHECK (true);
+CREATE POLICY tenant ON trivet.usage_hour TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
+GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.usage_hour TO trivet_app;
+
+-- usage_part: The same by backend and pool, for charging.
+-- Migrations: 0096-usage
+CREATE TABLE trivet.usage_part (
+  tenant_id uuid NOT NULL,
+  at timestamptz NOT NULL,
+  kind text NOT NULL,
+  backend_id uuid NOT NULL,
+  pool text NOT NULL,
+  backend text NOT NULL,
+  things bigint NOT NULL,
+  provisioned_bytes numeric NOT NULL,
+  stored_bytes numeric NOT NULL,
+  CONSTRAINT usage_part_pkey PRIMARY KEY (tenant_id, at, kind, backend_id, pool),
+  CONSTRAINT usage_part_tenant_id_at_fkey FOREIGN KEY (tenant_id, at) REFERENCES trivet.usage_hour(tenant_id, at) ON DELETE CASCADE,
+  CONSTRAINT usage_part_kind_check CHECK ((kind = ANY (ARRAY['volumes', 'buckets'])))
+);
+ALTER TABLE trivet.usage_part ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY owner ON trivet.usage_part TO trivet_owner USING (true) WITH CHECK (true);
+CREATE POLICY tenant ON trivet.usage_part TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
+GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.usage_part TO trivet_app;
+
+-- volume_day: How much of its pool a volume had at the begin of a day, and since a week before.
+-- Migrations: 0096-usage
+CREATE TABLE trivet.volume_day (
+  tenant_id uuid NOT NULL,
+  volume_id uuid NOT NULL,
+  day date NOT NULL,
+  size_bytes bigint NOT NULL,
+  allocated_bytes bigint NOT NULL,
+  week_growth bigint,
+  CONSTRAINT volume_day_pkey PRIMARY KEY (tenant_id, volume_id, day),
+  CONSTRAINT volume_day_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES trivet.tenant(id) ON DELETE CASCADE
+);
+CREATE INDEX volume_day_growth ON trivet.volume_day (tenant_id, day, week_growth DESC NULLS LAST);
+ALTER TABLE trivet.volume_day ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY owner ON trivet.volume_day TO trivet_owner USING (true) WITH CHECK (true);
+CREATE POLICY tenant ON trivet.volume_day TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
+GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.volume_day TO trivet_app;
+
+-- volume_io: What hosts read and wrote in a minute, one row a daemon, for a day.
+-- Migrations: 0097-volume-io
+CREATE TABLE trivet.volume_io (
+  tenant_id uuid NOT NULL,
+  backend_id uuid NOT NULL,
+  pool text NOT NULL,
+  nth smallint NOT NULL,
+  at timestamptz NOT NULL,
+  seconds real NOT NULL,
+  sums bigint[] NOT NULL,
+  volumes uuid[] NOT NULL,
+  reads bigint[] NOT NULL,
+  writes bigint[] NOT NULL,
+  read_bytes bigint[] NOT NULL,
+  written_bytes bigint[] NOT NULL,
+  CONSTRAINT volume_io_pkey PRIMARY KEY (tenant_id, backend_id, pool, at, nth),
+  CONSTRAINT volume_io_tenant_id_backend_id_fkey FOREIGN KEY (tenant_id, backend_id) REFERENCES trivet.backend(tenant_id, id) ON DELETE CASCADE
+);
+ALTER TABLE trivet.volume_io ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY owner ON trivet.volume_io TO trivet_owner USING (true) WITH CHECK (true);
+CREATE POLICY tenant ON trivet.volume_io TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
+GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.volume_io TO trivet_app;
+
+-- volume_io_hour: The same by hour, as long as usage is kept.
+-- Migrations: 0097-volume-io
+CREATE TABLE trivet.volume_io_hour (
+  tenant_id uuid NOT NULL,
+  backend_id uuid NOT NULL,
+  pool text NOT NULL,
+  nth smallint NOT NULL,
+  at timestamptz NOT NULL,
+  seconds real NOT NULL,
+  sums bigint[] NOT NULL,
+  volumes uuid[] NOT NULL,
+  reads bigint[] NOT NULL,
+  writes bigint[] NOT NULL,
+  read_bytes bigint[] NOT NULL,
+  written_bytes bigint[] NOT NULL,
+  CONSTRAINT volume_io_hour_pkey PRIMARY KEY (tenant_id, backend_id, pool, at, nth),
+  CONSTRAINT volume_io_hour_tenant_id_backend_id_fkey FOREIGN KEY (tenant_id, backend_id) REFERENCES trivet.backend(tenant_id, id) ON DELETE CASCADE
+);
+ALTER TABLE trivet.volume_io_hour ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY owner ON trivet.volume_io_hour TO trivet_owner USING (true) WITH CHECK (true);
+CREATE POLICY tenant ON trivet.volume_io_hour TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
+GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.volume_io_hour TO trivet_app;
+
 -- ========== Alerts and who is told of them ==========================================================================
 
 -- alert: What is wrong, one row a rule and object while it lasts, and then its history.
@@ -4510,6 +4615,20 @@ AS $function$
   SELECT id, name FROM trivet.tenant;
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.tenant_names() TO trivet_app;
+
+-- usage_due: 0096-usage
+-- Tenants whose hour is not measured yet, with that hour.
+CREATE OR REPLACE FUNCTION trivet.usage_due(p_limit integer)
+ RETURNS TABLE(tenant_id uuid, at timestamp with time zone)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  SELECT t.id, h.at FROM trivet.tenant t, date_trunc('hour', now(), 'UTC') AS h (at)
+   WHERE t.kind = 'tenant' AND NOT EXISTS (SELECT FROM trivet.usage_hour u WHERE u.tenant_id = t.id AND u.at = h.at)
+   ORDER BY t.id LIMIT p_limit;
+$function$;
+GRANT EXECUTE ON FUNCTION trivet.usage_due(integer) TO trivet_engine;
 
 -- volume_target_identity: 0011-target-identity
 -- Rule: disk identity. The release before knows the target's id alone, and may still run: what it publishes has the identity that it gives, and

@@ -349,7 +349,7 @@ it('shows how full pools are, and were', async () => {
   await sampler.run(signal);
   await house.query(
     `INSERT INTO trivet.pool_sample (tenant_id, backend_id, pool, at, used_bytes, total_bytes)
-     SELECT $1, $2, 'fine', date_trunc('hour', now()) - n * interval '1 hour', 10 - n, 100 FROM unnest(ARRAY[1, 2, 200]) AS n`,
+     SELECT $1, $2, 'fine', date_trunc('hour', now()) - n * interval '1 hour', 10 - n, 100 FROM unnest(ARRAY[1, 2, 800]) AS n`,
     [acme.id, acme.backends.local],
   );
   const fine = (await glance(acme)).capacity.find(({ pool }) => pool === 'fine')!;

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { RouteContract } from '#admin/contract/route';
 import type { AdminHouse, HouseTenant } from '#test/admin/admin-house';
+import type { TestDatabase } from '#test/support/database';
 import { fillTenant } from '#test/tenancy/fill-tenant';
 
 /** What the parameters of paths, and the placeholders of examples, stand for. */
@@ -85,6 +86,7 @@ export async function thingsOf(house: AdminHouse, { id, name, backends }: HouseT
        FROM trivet.volume WHERE tenant_id = $1 LIMIT 1`,
     [id, randomUUID(), only('binned')],
   );
+  await usageOf(query, id, only('backend'));
   const things: Record<string, string> = { tenant: name, class: 'fast' };
   for (const [parameter, [table, column, where = 'true']] of Object.entries(PARAMETERS)) {
     const [row] = await query<{ value: string }>(
@@ -95,6 +97,32 @@ export async function thingsOf(house: AdminHouse, { id, name, backends }: HouseT
     things[parameter] = row.value;
   }
   return things;
+}
+
+/** What it used this hour, took today, and does now. */
+async function usageOf(query: TestDatabase['query'], id: string, backend: string): Promise<void> {
+  await query(
+    `INSERT INTO trivet.usage_hour (tenant_id, at, volumes, volume_bytes, snapshots, buckets, bucket_bytes)
+     VALUES ($1, date_trunc('hour', now(), 'UTC'), 1, 1, 1, 1, 1)`,
+    [id],
+  );
+  await query(
+    `INSERT INTO trivet.usage_part (tenant_id, at, kind, backend_id, pool, backend, things, provisioned_bytes, stored_bytes)
+     SELECT tenant_id, date_trunc('hour', now(), 'UTC'), kind, backend_id, pool, $2, things, provisioned_bytes, stored_bytes
+       FROM trivet.usage_part WHERE tenant_id = $1`,
+    [id, backend],
+  );
+  await query(
+    `INSERT INTO trivet.volume_day (tenant_id, volume_id, day, size_bytes, allocated_bytes, week_growth)
+     SELECT tenant_id, id, (now() AT TIME ZONE 'UTC')::date, 1, 1, 1 FROM trivet.volume WHERE tenant_id = $1 AND state = 'ready'`,
+    [id],
+  );
+  await query(
+    `INSERT INTO trivet.volume_io (tenant_id, backend_id, pool, nth, at, seconds, sums, volumes, reads, writes, read_bytes, written_bytes)
+     SELECT tenant_id, backend_id, pool, 0, now() + interval '1 minute', 60, '{1,1,1,1}', ARRAY[id], '{1}', '{1}', '{1}', '{1}'
+       FROM trivet.volume WHERE tenant_id = $1 AND state = 'ready'`,
+    [id],
+  );
 }
 
 /** Of the same form, and nobody's. */

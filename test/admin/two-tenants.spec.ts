@@ -209,6 +209,11 @@ describe('what is read', () => {
     'rule',
     'severity',
     'authentication',
+    'month',
+    'days',
+    'by',
+    'step',
+    'hours',
   ]);
 
   it.each(named(reads.filter(({ query }) => query)))(

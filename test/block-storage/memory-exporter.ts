@@ -1,5 +1,13 @@
 import type { ImageRef } from '#backends/block-backend';
-import type { AppliedTarget, DaemonRef, Exporter, ObservedTarget, TargetRef, TargetSpec } from '#backends/exporter';
+import type {
+  AppliedTarget,
+  DaemonRef,
+  Exporter,
+  ObservedTarget,
+  TargetIo,
+  TargetRef,
+  TargetSpec,
+} from '#backends/exporter';
 import { StorageError } from '#platform/errors';
 
 /** Keeps the contract of the port in memory, so that a test sees what the domain asked for. `restart` forgets all. */
@@ -59,6 +67,13 @@ export class MemoryExporter implements Exporter {
       initiators: initiators.map(initiator => initiator.iqn),
       sessions: [],
     }));
+  }
+
+  /** What a test says that hosts did. */
+  io: { seconds: number; targets: TargetIo[] } | undefined;
+
+  async ioSince(): Promise<{ seconds: number; targets: TargetIo[] } | undefined> {
+    return this.io;
   }
 
   async writers(): Promise<readonly number[]> {

@@ -63,7 +63,7 @@ it.each([
     'block-backend.ts',
     'health inspectPools surveyPool inspectImage predictCut listImages pathOf close',
   ],
-  ['Exporter', 'exporter.ts', 'health daemonInstance listTargets writers suspectTargets close'],
+  ['Exporter', 'exporter.ts', 'health daemonInstance listTargets ioSince writers suspectTargets close'],
 ])('asks %s without a lease only for what it reads', (port, file, reading) => {
   expect(unleasedOf(port, file).join(' ')).toBe(reading);
 });

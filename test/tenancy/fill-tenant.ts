@@ -75,6 +75,17 @@ export async function fillTenant(
   return made;
 }
 
+const ioRow = (backend: string) => ({
+  backend_id: backend,
+  pool: 'main',
+  nth: 0,
+  at: HOUR,
+  seconds: 60,
+  sums: [0, 0, 0, 0],
+  ...{ volumes: [], reads: [], writes: [], read_bytes: [], written_bytes: [] },
+});
+const HOUR = new Date(Date.UTC(2026, 0, 1));
+
 /** Hosts, volumes, their users, what protects them, and what administrators did. */
 async function fillBlocks(database: TestDatabase, tenant: string, name: string, backend: string): Promise<void> {
   const made = Array.from({ length: 11 }, () => uuidv7());
@@ -82,6 +93,20 @@ async function fillBlocks(database: TestDatabase, tenant: string, name: string, 
   const rows: Record<string, Record<string, unknown>> = {
     pool: { backend_id: backend, name: 'main', position: 0, uuid: pool, state: 'up' },
     pool_sample: { backend_id: backend, pool: 'main', at: new Date(), used_bytes: 1, total_bytes: 2 },
+    usage_hour: { at: HOUR, volumes: 1, volume_bytes: 1, snapshots: 0, buckets: 0, bucket_bytes: 0 },
+    usage_part: {
+      at: HOUR,
+      kind: 'volumes',
+      backend_id: backend,
+      pool: 'main',
+      backend: name,
+      things: 1,
+      provisioned_bytes: 1,
+      stored_bytes: 1,
+    },
+    volume_io: ioRow(backend),
+    volume_io_hour: ioRow(backend),
+    volume_day: { volume_id: volume, day: HOUR, size_bytes: 1, allocated_bytes: 1 },
     finding: { backend_id: backend, kind: 'orphan_image', subject: 's', message: 'm' },
     host: { id: host, uuid: 'h', name: 'h', iqns: [], wwpns: [], nqns: [], networks: [] },
     volume_group: { id: group, backend_id: backend, name: 'g', description: '', config: {} },

@@ -30,6 +30,8 @@ import { BucketMeter } from '#storage/object/buckets/bucket-meter';
 import { ObjectDriftCheck } from '#storage/object/object-drift';
 import type { BackendDirectory } from '#storage/shared/backend-directory';
 import { forgetGone } from '#storage/shared/forget-gone';
+import { UsageSampler } from '#storage/usage/usage-sampler';
+import { VolumeIoSampler } from '#storage/usage/volume-io-sampler';
 import { AuditRetention } from '#tenancy/audit-log/audit-retention';
 import { forgetAnswers } from '#tenancy/idempotency-keys';
 import { TallyCheck } from '#tenancy/quotas/tally-check';
@@ -83,6 +85,8 @@ export function periodicTasks(parts: TaskParts): PeriodicTask[] {
     new StoreMonitor(database, objects),
     new PoolMonitor(database, blocks, kindOf, host, refuse),
     new PoolSampler(database),
+    new UsageSampler(database, config.TRIVET_USAGE_DAYS),
+    new VolumeIoSampler(database, blocks, config.TRIVET_USAGE_DAYS, host?.name),
     new ExportSupervisor(database, blocks, undefined, host?.name),
     new BlockDriftCheck(database, blocks, config.TRIVET_BLOCK_AUDIT_MS, host?.name),
     new RecycleBin(database, blocks, kindOf, undefined, host?.name),

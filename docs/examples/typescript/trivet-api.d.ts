@@ -351,7 +351,7 @@ export interface paths {
         put?: never;
         /**
          * Make another token in the place of one; one's own, an administrator anybody's
-         * @description The new one has its name, user and role. The former, called `NAME (former)`, works until the grace is over. While there is one, only a rotation without grace is accepted: it ends both.
+         * @description The new one has its name, user and role. The former, called `NAME (former)`, works until the grace is over. While there is one, only a rotation without grace is accepted: it ends both. If its answer is lost, revoke the new one and rotate the former with expiresInDays; without, the next one lives no longer than the former was let in. One that has ended, or may more than its user by now, is refused (409).
          *
          *     Takes the role viewer, in this tenant or over the appliance. To users of other tenants it is 404.
          */
@@ -741,7 +741,7 @@ export interface paths {
         put?: never;
         /**
          * Give a person or a program a key of its own to buckets, as a BucketAccess of a cluster does
-         * @description All buckets are at one backend. `key` is null while the operation goes on (202): readAccessKey shows it then. Drivers are not given what was issued here, nor the other way round.
+         * @description All buckets are at one backend. `key` is null while the operation goes on (202): readAccessKey shows it then. Drivers neither take away what was issued here, nor are not given what was issued here, nor the other way round.
          *
          *     Takes the role admin, in this tenant or over the appliance. To users of other tenants it is 404.
          */
@@ -783,7 +783,7 @@ export interface paths {
         put?: never;
         /**
          * Show the key that an issued access has now; each time has its entry in the audit log
-         * @description After a rotation it is the new one. Of an access that was granted to a driver: 409.
+         * @description After a rotation it is the new one. Of an access that was granted to a driver: 409. It takes no Idempotency-Key.
          *
          *     Takes the role admin, in this tenant or over the appliance. To users of other tenants it is 404.
          */
@@ -991,7 +991,7 @@ export interface paths {
         put?: never;
         /**
          * Publish a volume to a host over iSCSI, as a driver does
-         * @description Both are of the tenant, and the host is known: drivers name theirs, and createHost others. `chap` is the account of the host that the target asks for; null: it has none, or the operation goes on (202).
+         * @description Both are of the tenant, and the host is known: drivers name theirs, and createHost others. `chap` is the account that a host of createHost was made with; null: it has none, the operation goes on (202), or a driver named the host, which has its password.
          *
          *     Takes the role admin, in this tenant or over the appliance. To users of other tenants it is 404.
          */
@@ -1041,7 +1041,7 @@ export interface paths {
         put?: never;
         /**
          * Make a host known that no driver has named, by its initiators
-         * @description Nodes of a driver name themselves. With `chap` its targets ask for that account, which is sealed.
+         * @description Nodes of a driver name themselves. With `chap` its targets ask for that account, which is sealed. An initiator that a host of the tenant has already: 409.
          *
          *     Takes the role admin, in this tenant or over the appliance. To users of other tenants it is 404.
          */
@@ -1218,6 +1218,196 @@ export interface paths {
          * @description Takes the role viewer, in this tenant or over the appliance. To users of other tenants it is 404.
          */
         get: operations["listFindings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tenants/{tenant}/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a tenant used in a month, for charging
+         * @description By backend and pool. Each hour counts what there was at its begin. A deleted tenant is in no report: read its last one before.
+         *
+         *     Takes the role viewer, in this tenant or over the appliance. To users of other tenants it is 404.
+         */
+        get: operations["listUsage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What all tenants used in a month, for charging
+         * @description By backend and pool. Each hour counts what there was at its begin. A deleted tenant is in no report: read its last one before.
+         *
+         *     Takes the role viewer over the appliance.
+         */
+        get: operations["listUsageOfAll"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tenants/{tenant}/forecasts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * When the pools and quotas of a tenant will be used up, and how sure that is
+         * @description Takes the role viewer, in this tenant or over the appliance. To users of other tenants it is 404.
+         */
+        get: operations["listForecasts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/forecasts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * When the pools and quotas of all tenants will be used up, the appliance’s pools included
+         * @description Takes the role viewer over the appliance.
+         */
+        get: operations["listForecastsOfAll"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tenants/{tenant}/volume-growth": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Volumes that took most of their pools in a week, most first
+         * @description Takes the role viewer, in this tenant or over the appliance. To users of other tenants it is 404.
+         */
+        get: operations["listVolumeGrowth"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tenants/{tenant}/busiest-volumes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Volumes by what hosts did with them in the last minute, most first
+         * @description As the daemon counted it that serves the volume to hosts, which tells no latencies. What was not measured is not there: a gap is none of zeros. Of the time around a start of the daemon or the end of a session too little may be said, never too much.
+         *
+         *     Takes the role viewer, in this tenant or over the appliance. To users of other tenants it is 404.
+         */
+        get: operations["listBusiestVolumes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tenants/{tenant}/performance": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What hosts did with all volumes of a tenant, by five minutes or by hour
+         * @description As the daemon counted it that serves the volume to hosts, which tells no latencies. What was not measured is not there: a gap is none of zeros. Of the time around a start of the daemon or the end of a session too little may be said, never too much.
+         *
+         *     Takes the role viewer, in this tenant or over the appliance. To users of other tenants it is 404.
+         */
+        get: operations["getTenantPerformance"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tenants/{tenant}/volumes/{volume}/performance": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What hosts did with a volume, by minute or by hour
+         * @description As the daemon counted it that serves the volume to hosts, which tells no latencies. What was not measured is not there: a gap is none of zeros. Of the time around a start of the daemon or the end of a session too little may be said, never too much.
+         *
+         *     Takes the role viewer, in this tenant or over the appliance. To users of other tenants it is 404.
+         */
+        get: operations["getVolumePerformance"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tenants/{tenant}/volumes/{volume}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Size of a volume, and what it had of its pool, by day, the newest first
+         * @description Takes the role viewer, in this tenant or over the appliance. To users of other tenants it is 404.
+         */
+        get: operations["getVolumeHistory"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1931,6 +2121,17 @@ export interface components {
             formerKeyUntil: components["schemas"]["Time"] | null;
             /** @description When its key is changed by itself; null: when somebody asks for it */
             rotatesAt: components["schemas"]["Time"] | null;
+            /** @description When what it opens ends by itself, unless a Grant moves that on; null: when it is revoked */
+            expiresAt: components["schemas"]["Time"] | null;
+            /** @description It has no key: whoever is this service account of a cluster comes in; null: it has one */
+            serviceAccount: {
+                /** @description Of the cluster */
+                namespace: string;
+                /** @description The account’s in it */
+                name: string;
+                /** @description What the store calls that as which it comes in, such as the ARN of a role */
+                as: string;
+            } | null;
             /** @description That is under way; null for none */
             operation: components["schemas"]["Id"] | null;
             createdAt: components["schemas"]["Time"];
@@ -2380,6 +2581,23 @@ export interface components {
             updatedAt: components["schemas"]["Time"];
             tenant: components["schemas"]["OfTenant"];
         };
+        BusyVolume: {
+            id: components["schemas"]["Id"];
+            /** @description Of the volume */
+            name: string;
+            /** @description In which it lies */
+            pool: string;
+            /** @description When it was measured; of steps of five minutes and hours, when they began */
+            at: components["schemas"]["Time"];
+            /** @description Reads a second, as a mean */
+            readsPerSecond: number;
+            /** @description Writes a second, as a mean */
+            writesPerSecond: number;
+            /** @description Bytes read a second, as a mean */
+            readBytesPerSecond: number;
+            /** @description Bytes written a second, as a mean */
+            writtenBytesPerSecond: number;
+        };
         /**
          * @description Bytes, as decimal text: exact beyond 2^53
          * @example 10737418240
@@ -2570,6 +2788,47 @@ export interface components {
             /** @description The same by the command line */
             command: string;
         };
+        Forecast: {
+            /**
+             * @description Name of a tenant
+             * @example acme
+             */
+            tenant: string;
+            /**
+             * @description What gets full
+             * @enum {string}
+             */
+            kind: "pool" | "quota";
+            /** @description Of the pool; null of a quota */
+            backend: string | null;
+            /** @description Of the pool; of a quota its key, e.g. volume_bytes */
+            name: string;
+            /** @description Bytes, or things of a quota of things, as decimal text */
+            total: components["schemas"]["Bytes"];
+            /** @description Bytes, or things of a quota of things, as decimal text */
+            used: components["schemas"]["Bytes"];
+            /** @description To volumes of all who share the pool; null of a quota */
+            promised: components["schemas"]["Bytes"] | null;
+            /** @description promised by total: above 1 the pool promises more than it has; null of a quota */
+            overcommit: number | null;
+            /** @description Days of the last 28 that the trend is drawn from */
+            samples: number;
+            /** @description null: fewer than five days were measured, and nothing is said. The interval takes days for independent of each other and growth for a straight line. */
+            trend: {
+                /** @description Growth a day, by a straight line through the last sample of each day */
+                perDay: number;
+                /** @description Lower end of the interval that has the growth with 90 % */
+                perDayLow: number;
+                /** @description Upper end of that interval */
+                perDayHigh: number;
+                /** @description If it goes on so; null: never, or not in ten years */
+                daysToFull: number | null;
+                /** @description At the upper end of the interval; null: never, or not in ten years */
+                daysAtLeast: number | null;
+                /** @description At its lower end; null: perhaps never, or not in ten years */
+                daysAtMost: number | null;
+            } | null;
+        };
         Found: {
             /** @description Its id */
             id: string;
@@ -2666,6 +2925,12 @@ export interface components {
              * @description Days for which the store keeps, and bills, what was deleted: 0, or 7 to 90. As the project has it when absent
              */
             softDeleteDays?: 0 | number;
+            /**
+             * Workload identity pool
+             * @description Of one cluster: workloads come in by their service accounts, without a key
+             * @example projects/123456789012/locations/global/workloadIdentityPools/cluster-one
+             */
+            workloadIdentityPool?: string;
             /**
              * Storage endpoint
              * Format: uri
@@ -2785,6 +3050,17 @@ export interface components {
             formerKeyUntil: components["schemas"]["Time"] | null;
             /** @description When its key is changed by itself; null: when somebody asks for it */
             rotatesAt: components["schemas"]["Time"] | null;
+            /** @description When what it opens ends by itself, unless a Grant moves that on; null: when it is revoked */
+            expiresAt: components["schemas"]["Time"] | null;
+            /** @description It has no key: whoever is this service account of a cluster comes in; null: it has one */
+            serviceAccount: {
+                /** @description Of the cluster */
+                namespace: string;
+                /** @description The account’s in it */
+                name: string;
+                /** @description What the store calls that as which it comes in, such as the ARN of a role */
+                as: string;
+            } | null;
             /** @description That is under way; null for none */
             operation: components["schemas"]["Id"] | null;
             createdAt: components["schemas"]["Time"];
@@ -3242,6 +3518,18 @@ export interface components {
                     at: components["schemas"]["Time"];
                 } | null;
             }[];
+        };
+        Performance: {
+            /** @description When it was measured; of steps of five minutes and hours, when they began */
+            at: components["schemas"]["Time"];
+            /** @description Reads a second, as a mean */
+            readsPerSecond: number;
+            /** @description Writes a second, as a mean */
+            writesPerSecond: number;
+            /** @description Bytes read a second, as a mean */
+            readBytesPerSecond: number;
+            /** @description Bytes written a second, as a mean */
+            writtenBytesPerSecond: number;
         };
         PerformancePolicy: {
             /** @description Name, as people and drivers call it */
@@ -4257,6 +4545,48 @@ export interface components {
          * @description RFC 3339
          */
         Time: string;
+        UsagePart: {
+            /**
+             * @description Name of a tenant
+             * @example acme
+             */
+            tenant: string;
+            /**
+             * @description Of UTC
+             * @example 2026-11
+             */
+            month: string;
+            /**
+             * @description What was used
+             * @enum {string}
+             */
+            kind: "volumes" | "buckets";
+            /** @description Name of the backend, as it was then */
+            backend: string;
+            /** @description Of volumes; null of buckets */
+            pool: string | null;
+            /** @description Of the month, as far as it is over */
+            monthHours: number;
+            /** @description Of these, in which usage was measured; the others count nothing */
+            measuredHours: number;
+            /** @description Of these, in which there was something */
+            hours: number;
+            /**
+             * @description Sum over these hours of how many volumes or buckets there were, as decimal text
+             * @example 7730941132800
+             */
+            thingHours: string;
+            /**
+             * @description Sum over these hours of the sizes of volumes, those in the recycle bin included; 0 of buckets, as decimal text
+             * @example 7730941132800
+             */
+            provisionedByteHours: string;
+            /**
+             * @description Sum over these hours of what volumes had of their pool, as the audit of images last saw it, or of what buckets held, as decimal text
+             * @example 7730941132800
+             */
+            storedByteHours: string;
+        };
         User: {
             id: components["schemas"]["Id"];
             /** @description Name, as people and drivers call it */
@@ -4333,6 +4663,35 @@ export interface components {
             operation: components["schemas"]["Id"] | null;
             createdAt: components["schemas"]["Time"];
             updatedAt: components["schemas"]["Time"];
+        };
+        VolumeDay: {
+            /**
+             * @description Of UTC
+             * @example 2026-11-27
+             */
+            day: string;
+            /** @description Of the volume, in bytes as decimal text */
+            size: components["schemas"]["Bytes"];
+            /** @description That its image had of the pool at the begin of the day */
+            allocated: components["schemas"]["Bytes"];
+        };
+        VolumeGrowth: {
+            id: components["schemas"]["Id"];
+            /** @description Of the volume */
+            name: string;
+            /** @description In which it lies */
+            pool: string;
+            /** @description Of the volume, in bytes as decimal text */
+            size: components["schemas"]["Bytes"];
+            /** @description That its image had of the pool at the begin of the day */
+            allocated: components["schemas"]["Bytes"];
+            /** @description More than a week before; of a volume that was made meanwhile, since nothing. Bytes as decimal text */
+            growth: components["schemas"]["Bytes"];
+            /**
+             * @description Of UTC
+             * @example 2026-11-27
+             */
+            day: string;
         };
         VolumeOfTenant: {
             id: components["schemas"]["Id"];
@@ -7311,6 +7670,8 @@ export interface operations {
                 /** @description Order; with - from the end */
                 sort?: "name" | "-name" | "createdAt" | "-createdAt";
                 bucket?: components["schemas"]["Id"];
+                /** @description Only those with a key, or only those of service accounts, which have none */
+                authentication?: "key" | "service_account";
                 /** @description Part of the name */
                 search?: string;
             };
@@ -7495,11 +7856,6 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description Chosen by the caller, a new one for each request: a repeat with it is not carried out twice
-                 * @example 0d1f7a4e-8a3e-4b59-9d34-1f3a3c1c9f11
-                 */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description `csrf` of GET /session; only with the cookie of a login */
                 "X-CSRF-Token"?: components["parameters"]["CsrfToken"];
             };
@@ -8444,7 +8800,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Made */
+            /** @description Done. The secret is shown this once */
             201: {
                 headers: {
                     Location: components["headers"]["Location"];
@@ -9092,6 +9448,372 @@ export interface operations {
                     "application/json": {
                         /** @description All of them */
                         items: components["schemas"]["Finding"][];
+                    };
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    listUsage: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Month of UTC; the one that it is when absent
+                 * @example 2026-10
+                 */
+                month?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Name of a tenant
+                 * @example acme
+                 */
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description All of them */
+                        items: components["schemas"]["UsagePart"][];
+                    };
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    listUsageOfAll: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Month of UTC; the one that it is when absent
+                 * @example 2026-10
+                 */
+                month?: string;
+                /** @description Only those of one tenant */
+                tenant?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description All of them */
+                        items: components["schemas"]["UsagePart"][];
+                    };
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    listForecasts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Name of a tenant
+                 * @example acme
+                 */
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description All of them */
+                        items: components["schemas"]["Forecast"][];
+                    };
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    listForecastsOfAll: {
+        parameters: {
+            query?: {
+                /** @description Only those of one tenant */
+                tenant?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description All of them */
+                        items: components["schemas"]["Forecast"][];
+                    };
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    listVolumeGrowth: {
+        parameters: {
+            query?: {
+                /**
+                 * @description So many at most
+                 * @example 5
+                 */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Name of a tenant
+                 * @example acme
+                 */
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description All of them */
+                        items: components["schemas"]["VolumeGrowth"][];
+                    };
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    listBusiestVolumes: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Commands, or bytes
+                 * @example throughput
+                 */
+                by?: "iops" | "throughput";
+                /** @description So many at most */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Name of a tenant
+                 * @example acme
+                 */
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description All of them */
+                        items: components["schemas"]["BusyVolume"][];
+                    };
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    getTenantPerformance: {
+        parameters: {
+            query?: {
+                /** @description Minutes are kept for a day, hours for as many days as TRIVET_USAGE_DAYS says */
+                step?: "minute" | "hour";
+                /** @description So far back, at most */
+                hours?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Name of a tenant
+                 * @example acme
+                 */
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description All of them */
+                        items: components["schemas"]["Performance"][];
+                    };
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    getVolumePerformance: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Minutes are kept for a day, hours for as many days as TRIVET_USAGE_DAYS says
+                 * @example hour
+                 */
+                step?: "minute" | "hour";
+                /**
+                 * @description So far back, at most
+                 * @example 168
+                 */
+                hours?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Name of a tenant
+                 * @example acme
+                 */
+                tenant: string;
+                /** @example 019a2b7c-4d5e-7f60-8a9b-0c1d2e3f4a5b */
+                volume: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description All of them */
+                        items: components["schemas"]["Performance"][];
+                    };
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    getVolumeHistory: {
+        parameters: {
+            query?: {
+                /** @description So many at most */
+                days?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Name of a tenant
+                 * @example acme
+                 */
+                tenant: string;
+                /** @example 019a2b7c-4d5e-7f60-8a9b-0c1d2e3f4a5b */
+                volume: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description All of them */
+                        items: components["schemas"]["VolumeDay"][];
                     };
                 };
             };

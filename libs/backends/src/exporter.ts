@@ -41,6 +41,12 @@ export interface Exporter {
   /** All targets with their sessions; empty when the daemon does not run. For the audit and the dashboard. */
   listTargets(daemon: DaemonRef, signal: AbortSignal): Promise<ObservedTarget[]>;
 
+  /**
+   * What hosts read and wrote at each target since the last call on this host, whoever made it; targets at which nothing was done are left
+   * out. Undefined: the daemon does not run, or there is nothing to compare with: its first time, or the last was too long ago.
+   */
+  ioSince(daemon: DaemonRef, signal: AbortSignal): Promise<{ seconds: number; targets: TargetIo[] } | undefined>;
+
   /** Processes that write to images of this daemon: stopped for a group's cut (invariant F4). */
   writers(daemon: DaemonRef, signal: AbortSignal): Promise<readonly number[]>;
 
@@ -117,6 +123,15 @@ export interface SuspectTarget {
   iqn: string;
   /** The highest one seen for it: with it, a target that belongs to nobody any more may be removed. */
   fence: string;
+}
+
+/** Commands that ended, and their bytes. */
+export interface TargetIo {
+  tid: number;
+  reads: number;
+  writes: number;
+  readBytes: number;
+  writtenBytes: number;
 }
 
 export interface ObservedTarget {

@@ -61,6 +61,7 @@ const EXPORTER_METHODS = {
   resizeTarget: 'counted',
   removeTarget: 'counted',
   listTargets: 'counted',
+  ioSince: 'counted',
   writers: 'counted',
   suspectTargets: 'counted',
   stopDaemon: 'counted',

@@ -31,6 +31,10 @@ export class NoExporter implements Exporter {
     return [];
   }
 
+  async ioSince(): Promise<undefined> {
+    return undefined;
+  }
+
   async writers(_daemon: DaemonRef): Promise<readonly number[]> {
     return [];
   }

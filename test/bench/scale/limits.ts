@@ -20,6 +20,10 @@ const ENDED = {
 };
 const COMPARED = { limit: 5, because: 'up to 2,500 rows are compared, and a tenant of the smallest appliance has 200' };
 const BOUNDED = { limit: 20, because: 'up to 1,000 rows are gone through, and the smallest appliance has 100' };
+const HOURLY = {
+  limit: 100,
+  because: 'once an hour all volumes are read, in portions of 500; else it is asked whether the hour is measured',
+};
 const SWEPT = {
   limit: 100,
   because: 'a portion is gone through: up to 100 rows of each tenant, or 500 of a pool, however many there are',
@@ -37,6 +41,7 @@ const JUSTIFIED: Readonly<Record<string, { limit: number; because: string }>> = 
   due: ENDED,
   'round of tally-check': COMPARED,
   'round of bucket-usage': ASKED,
+  'round of usage': HOURLY,
   'volumes: with a condition': FEW,
   'round of hidden-snapshots': BOUNDED,
   'round of kept-images': SWEPT,

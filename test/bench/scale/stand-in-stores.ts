@@ -18,6 +18,7 @@ export function standInStores() {
     exporter: {
       ensureDaemon: async () => ({ instance: INSTANCE }),
       suspectTargets: async () => [],
+      ioSince: async () => ({ seconds: 60, targets: [] }),
     },
   };
   const object = { diagnose: async () => [], limitTenant: async () => {}, measureBucket: async () => 0n };

@@ -29,6 +29,7 @@ const EXPORTER_METHODS = {
   resizeTarget: { resource: ofTarget },
   removeTarget: { resource: ofTarget },
   listTargets: { resource: ofDaemon },
+  ioSince: { resource: ofDaemon },
   writers: { resource: ofDaemon },
   suspectTargets: { resource: ofDaemon },
   stopDaemon: { resource: ofDaemon },

@@ -154,6 +154,11 @@ export class FakeExporter implements Exporter {
     });
   }
 
+  /** No host does anything with a volume of its. */
+  async ioSince(): Promise<undefined> {
+    return undefined;
+  }
+
   async writers(daemon: DaemonRef): Promise<readonly number[]> {
     const row = this.state.get<{ writers: string }>(
       'SELECT writers FROM fake_daemon WHERE daemon = ?',

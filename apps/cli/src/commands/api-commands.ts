@@ -126,7 +126,9 @@ export function listing<R extends RouteContract, const Opts extends Options = No
     return ofTenants(verb, about, example, definition.options, async (given, api, tenant) => {
       if (tenant !== undefined) return definition.run(given as never, api, tenant);
       const { limit: many, json, output, watch } = given as unknown as Asked & { limit: number };
-      const read = () => listed(api, ofAll as never, { query: asked(given) } as never, many);
+      const sent = { query: asked(given) } as never;
+      const read = async () =>
+        most === undefined ? (await api.call(ofAll as never, sent)).reply : listed(api, ofAll as never, sent, many);
       const shown = { json, output, watch, tenant: undefined, none, columns: withTenant(columns) };
       return showList<ItemOf<R>>(api, read as never, shown);
     });

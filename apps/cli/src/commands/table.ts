@@ -25,6 +25,7 @@ import { APPLIANCE_STATE } from './state-backup.js';
 import { STORAGE_HOST } from './storage-host.js';
 import { TENANT } from './tenant.js';
 import { TOKEN } from './token.js';
+import { FORECAST, USAGE } from './usage.js';
 import { USER } from './user.js';
 import { VOLUME } from './volume.js';
 
@@ -39,6 +40,8 @@ const STORAGE = [
   PUBLICATION,
   HOST,
   POOL,
+  USAGE,
+  FORECAST,
   PROTECTION,
   POLICY,
 ];

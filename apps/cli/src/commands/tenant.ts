@@ -10,6 +10,7 @@ import { readBytes } from '../read-bytes.js';
 import { table } from '../table.js';
 import { listing, overApi } from './api-commands.js';
 import { LABEL, NAME } from './options.js';
+import { TENANT_PERFORMANCE } from './performance.js';
 
 export const TENANT = noun('tenant', 'who is served: each with users, backends, sockets and quotas of its own', [
   listing('all tenants', '--state suspended', {
@@ -96,6 +97,7 @@ export const TENANT = noun('tenant', 'who is served: each with users, backends, 
     },
     run: ({ name, ...options }, api) => remove(api, name, options),
   }),
+  TENANT_PERFORMANCE,
 ]);
 
 function describe({ name, displayName, state, drain, createdAt, updatedAt }: TenantReply): string {

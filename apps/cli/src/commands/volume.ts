@@ -1,16 +1,19 @@
 import { allTenantsRoutes } from '#admin/contract/all-tenants';
 import { publicationRoutes } from '#admin/contract/hosts';
+import { usageRoutes, type VolumeDay } from '#admin/contract/usage';
 import { type VolumeReply, volumeRoutes } from '#admin/contract/volumes';
 import { invalid } from '#platform/errors';
 import { isUuid } from '#platform/uuid';
 import type { ApiClient } from '../api/api-client.js';
 import { ApiError } from '../api/api-error.js';
-import { isTable, listed, say, sayJson, showOne } from '../api/output.js';
+import { idOf } from '../api/by-name.js';
+import { isTable, listed, say, sayJson, showOne, showPage } from '../api/output.js';
 import { showList } from '../api/watch-list.js';
-import { choice, command, flag, manyMaybe, needed, noun, one, text } from '../command-line/command.js';
+import { choice, command, flag, manyMaybe, needed, noun, one, parsed, text } from '../command-line/command.js';
 import { humanBytes } from '../human-bytes.js';
 import { listing, ofTenant, ofTenants, withTenant } from './api-commands.js';
-import { limit, OUTPUT, OVER_CSP, WATCH } from './options.js';
+import { limit, OUTPUT, OVER_CSP, WATCH, wholeNumber } from './options.js';
+import { VOLUME_PERFORMANCE } from './performance.js';
 import { VOLUME_CHANGES } from './volume-changes.js';
 
 const OF_IMPORT = needed(text('name', 'of the volume; importVolumeName of a StorageClass finds it by this'));
@@ -47,6 +50,7 @@ export const VOLUME = noun('volume', 'block volumes of a tenant', [
     },
   ),
   ...VOLUME_CHANGES,
+  ...VOLUME_PERFORMANCE,
   listing('deleted volumes that can still be restored', '', {
     verb: 'bin',
     route: volumeRoutes.list,
@@ -60,6 +64,35 @@ export const VOLUME = noun('volume', 'block volumes of a tenant', [
       POOL: row => row.pool,
       'KEPT UNTIL': row => row.binnedUntil ?? '',
       ID: row => row.id,
+    },
+  }),
+  listing('those that took most of their pools in a week', '--limit 10 --tenant acme', {
+    verb: 'growth',
+    route: usageRoutes.growth,
+    filters: { limit: limit(20) },
+    none: 'none has grown in a week, or nothing was measured yet',
+    columns: {
+      NAME: row => row.name,
+      GREW: row => humanBytes(row.growth),
+      ALLOCATED: row => humanBytes(row.allocated),
+      SIZE: row => humanBytes(row.size),
+      POOL: row => row.pool,
+      UNTIL: row => row.day,
+    },
+  }),
+  ofTenant('history', 'size of one by day, and what it had of its pool', 'db-1 --days 30 --tenant acme', {
+    args: { volume: one('its name or id') },
+    options: { days: parsed('number', 'so many at most, 400 or fewer', wholeNumber(1, 400)), output: OUTPUT },
+    run: async ({ volume: given, days = 90, ...shape }, api, tenant) => {
+      const volume = await idOf(api, tenant, volumeRoutes.list, given, { noun: 'volume' });
+      const sent = { params: { tenant, volume }, query: { days: String(days) } };
+      const { reply } = await api.call(usageRoutes.history, sent);
+      const columns = {
+        DAY: (row: VolumeDay) => row.day,
+        SIZE: (row: VolumeDay) => humanBytes(row.size),
+        ALLOCATED: (row: VolumeDay) => humanBytes(row.allocated),
+      };
+      showPage(reply, { ...shape, none: 'it was not measured yet', columns });
     },
   }),
   ofTenant('restore', 'put a deleted volume back, under its name and id', '0198c0de-0000-7000-8000-000000000000', {

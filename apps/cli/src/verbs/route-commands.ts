@@ -37,6 +37,13 @@ const OTHERS: Readonly<Record<string, readonly string[]>> = {
   listSnapshotsOfAll: ['snapshot list'],
   listBucketsOfAll: ['bucket list'],
   listHostsOfAll: ['host list'],
+  listUsageOfAll: ['usage list'],
+  listForecastsOfAll: ['forecast list'],
+  listVolumeGrowth: ['volume growth'],
+  getVolumeHistory: ['volume history'],
+  getVolumePerformance: ['volume performance'],
+  getTenantPerformance: ['tenant performance'],
+  listBusiestVolumes: ['volume busiest'],
   createVolume: ['volume create', 'volume clone', 'volume register'],
   deleteVolume: ['volume delete', 'volume purge'],
 };

@@ -16,6 +16,7 @@ import type { sessionRoutes } from '#admin/contract/session';
 import type { snapshotRoutes } from '#admin/contract/snapshots';
 import type { storageHostRoutes } from '#admin/contract/storage-hosts';
 import type { tenantRoutes } from '#admin/contract/tenants';
+import type { usageRoutes } from '#admin/contract/usage';
 import type { tokenRoutes, userRoutes } from '#admin/contract/users';
 import type { volumeRoutes } from '#admin/contract/volumes';
 
@@ -50,6 +51,7 @@ export type Route = ValuesOf<
   | typeof receiverRoutes
   | typeof silenceRoutes
   | typeof poolRoutes
+  | typeof usageRoutes
   | typeof auditRoutes
 >;
 export type Method = Route['method'];

@@ -6,6 +6,7 @@ import { useMay } from '../api/me';
 import { useRead } from '../api/read';
 import { Act, textOf } from '../parts/act';
 import { Ago } from '../parts/ago';
+import { AllocatedByDay } from '../parts/allocated-by-day';
 import { showBytes } from '../parts/amounts';
 import { Copy } from '../parts/copy';
 import { DataTable } from '../parts/data-table';
@@ -14,6 +15,7 @@ import { BackendLink, ConditionNotice, To, UnderWay } from '../parts/links';
 import { LinkedOperations } from '../parts/operation-list';
 import { Empty, Facts, Loaded, Page, Section } from '../parts/page';
 import { type PathNode, PathPicture } from '../parts/path-picture';
+import { VolumePerformance } from '../parts/performance';
 import { diskSizeOf, SizeInput } from '../parts/size-input';
 import { StateBadge } from '../parts/state-badge';
 import { useTenant } from '../shell/tenant';
@@ -42,6 +44,8 @@ export function VolumePage() {
             <About tenant={tenant} volume={found} />
             <Way tenant={tenant} volume={found} />
             <Publications tenant={tenant} volume={found} />
+            <VolumePerformance tenant={tenant} volume={found.id} />
+            <AllocatedByDay tenant={tenant} volume={found.id} />
             <Growth tenant={tenant} volume={found.id} />
             <LinkedOperations tenant={tenant} resource={found.id} related />
           </Stack>

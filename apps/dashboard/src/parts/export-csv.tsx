@@ -85,6 +85,15 @@ export function ExportCsv<P extends PathOf<'GET'>>(props: ExportProps<P> & Pick<
   );
 }
 
+/** What is on the page whole. */
+export const ExportRows = ({ name, rows }: { name: string; rows: readonly object[] }) => (
+  <Group>
+    <Button variant="default" size="xs" onClick={() => save(csvOf(rows), `${name}.csv`)}>
+      Export as CSV
+    </Button>
+  </Group>
+);
+
 function save(text: string, name: string): void {
   // Spreadsheets take a file without this mark for one of the system's own letters.
   const address = URL.createObjectURL(new Blob(['\ufeff', text], { type: 'text/csv;charset=utf-8' }));

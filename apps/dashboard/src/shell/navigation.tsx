@@ -55,6 +55,7 @@ export function Navigation({ onGo }: { onGo: () => void }) {
       ? ([
           ['Tenants', '/tenants'],
           ['Workers and queues', '/workers'],
+          ['Use of all tenants', '/usage'],
           ['Alerts', '/alerts'],
           ['Receivers', '/receivers'],
         ] as const)
@@ -71,7 +72,13 @@ export function Navigation({ onGo }: { onGo: () => void }) {
         </>
       )}
       {me.appliance ? <TenantSwitcher tenant={tenant} /> : <p className="nav-group">Tenant {tenant}</p>}
-      <Links entries={[['Tenant and quotas', `/tenants/${tenant}`]]} onGo={onGo} />
+      <Links
+        entries={[
+          ['Tenant and quotas', `/tenants/${tenant}`],
+          ['Use and forecast', `/tenants/${tenant}/usage`],
+        ]}
+        onGo={onGo}
+      />
       {ofTenant.map(([group, entries]) => (
         <div key={group}>
           <p className="nav-group">{group}</p>

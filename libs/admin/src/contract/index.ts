@@ -17,6 +17,7 @@ import { sessionRoutes } from '#admin/contract/session';
 import { snapshotRoutes } from '#admin/contract/snapshots';
 import { storageHostRoutes } from '#admin/contract/storage-hosts';
 import { tenantRoutes } from '#admin/contract/tenants';
+import { usageRoutes } from '#admin/contract/usage';
 import { tokenRoutes, userRoutes } from '#admin/contract/users';
 import { volumeRoutes } from '#admin/contract/volumes';
 
@@ -40,6 +41,7 @@ export const ROUTES: readonly RouteContract[] = [
   hostRoutes,
   allTenantsRoutes,
   poolRoutes,
+  usageRoutes,
   protectionRoutes,
   policyRoutes,
   snapshotSessionRoutes,

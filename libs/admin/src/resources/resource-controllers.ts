@@ -6,6 +6,7 @@ import { ProtectionController } from '#admin/resources/protection.controller';
 import { PublicationsController } from '#admin/resources/publications.controller';
 import { SnapshotSessionsController } from '#admin/resources/snapshot-sessions.controller';
 import { SnapshotsController } from '#admin/resources/snapshots.controller';
+import { UsageController } from '#admin/resources/usage.controller';
 import { VolumesController } from '#admin/resources/volumes.controller';
 
 /** Of what tenants have. */
@@ -19,4 +20,5 @@ export const RESOURCE_CONTROLLERS = [
   PoolsController,
   ProtectionController,
   SnapshotSessionsController,
+  UsageController,
 ];

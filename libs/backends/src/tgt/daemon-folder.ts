@@ -28,6 +28,7 @@ export interface DaemonRecord {
  *   daemon.json     DaemonRecord         tgtd.log, tgtd.log.1    what it says
  *   lock            held while the daemon or its accounts change
  *   ceph.conf, keyring   of a pool of Ceph, see rbd-units.ts    lease, addresses   of one, see daemon-lease.ts
+ *   io.json         the last look at what was read and written, see io-counters.ts
  *   state/          what was applied to the daemon that runs now, see target-state.ts
  */
 export class DaemonFolder {

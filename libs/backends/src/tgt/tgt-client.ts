@@ -66,7 +66,7 @@ export class TgtClient {
     return new TgtClient(this.socket, mayChange);
   }
 
-  /** The text of a `show`, else ''. TgtError, or StorageError `unavailable` (not reached) or `timeout` (effect unknown). */
+  /** The text of a `show` or `stat`, else ''. TgtError, or StorageError `unavailable` (not reached) or `timeout` (effect unknown). */
   async ask(request: TgtRequest, signal: AbortSignal, answerMs = ANSWER_MS): Promise<string> {
     return this.#exchange(request, signal, answerMs);
   }
@@ -95,7 +95,7 @@ export class TgtClient {
       if (signal.aborted) return timeout();
       signal.addEventListener('abort', timeout, { once: true });
       const send = async (): Promise<void> => {
-        if (request.op !== 'show') {
+        if (request.op !== 'show' && request.op !== 'stat') {
           await this.mayChange();
           await failpoint(`tgt.${request.op}.${request.mode}:checked`);
         }

@@ -1,3 +1,4 @@
+import { uptime } from 'node:os';
 import type { BlockBackend, ImageRef } from '#backends/block-backend';
 import type {
   AppliedTarget,
@@ -5,6 +6,7 @@ import type {
   Exporter,
   ObservedTarget,
   SuspectTarget,
+  TargetIo,
   TargetRef,
   TargetSpec,
 } from '#backends/exporter';
@@ -12,6 +14,7 @@ import type { HostFences } from '#backends/host-fence';
 import { Accounts } from '#backends/tgt/accounts';
 import { applyTarget } from '#backends/tgt/apply-target';
 import { growUnit } from '#backends/tgt/grow-unit';
+import { ioBetween, LastLook, lookOf } from '#backends/tgt/io-counters';
 import { knownTarget } from '#backends/tgt/known-target';
 import { OpenChanges } from '#backends/tgt/open-changes';
 import { connectionsOf, endConnections } from '#backends/tgt/sessions';
@@ -19,8 +22,9 @@ import { checkPath, checkSpec, checkTarget } from '#backends/tgt/target-check';
 import { TargetStates } from '#backends/tgt/target-state';
 import { isTgtError, type TgtClient } from '#backends/tgt/tgt-client';
 import { type ClusterPortals, locked, type RunningDaemon, TgtDaemons } from '#backends/tgt/tgt-daemons';
-import { deleteTarget, showTargets } from '#backends/tgt/tgt-request';
+import { deleteTarget, showTargets, statSystem } from '#backends/tgt/tgt-request';
 import { parseTargets, type ShownTarget } from '#backends/tgt/tgt-show';
+import { parseCounters } from '#backends/tgt/tgt-stat';
 import { FILES, type UnitStore } from '#backends/tgt/unit-store';
 import { isStorageError, StorageError } from '#platform/errors';
 import { type LeaseSignal, mayChange } from '#platform/lease-signal';
@@ -147,6 +151,22 @@ export class TgtExporter implements Exporter {
         sessions,
       }));
     });
+  }
+
+  async ioSince(ref: DaemonRef, signal: AbortSignal): Promise<{ seconds: number; targets: TargetIo[] } | undefined> {
+    const daemon = await this.#daemons.find(ref);
+    if (!daemon) return undefined;
+    const last = new LastLook(daemon.folder.path);
+    return translated('read counters', signal, () =>
+      locked(daemon.folder, signal, async () => {
+        const units = parseCounters(await daemon.client.ask(statSystem(), signal));
+        const look = lookOf(daemon.instance, uptime() * 1_000, units);
+        const before = await last.read();
+        // Before it is told: who is killed in between tells too little, and nobody tells it twice.
+        await last.write(look);
+        return ioBetween(before, look);
+      }),
+    );
   }
 
   async writers(daemon: DaemonRef, _signal: AbortSignal): Promise<readonly number[]> {

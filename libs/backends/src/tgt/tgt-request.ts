@@ -21,7 +21,7 @@ const REPLY_BYTES = 8;
 const MAX_PARAMETER_BYTES = 8192;
 
 const MODE = { system: 0, target: 1, unit: 2, portal: 3, connection: 6, account: 7 } as const;
-const OP = { new: 0, delete: 1, show: 2, bind: 3, unbind: 4, update: 5 } as const;
+const OP = { new: 0, delete: 1, show: 2, bind: 3, unbind: 4, update: 5, stat: 6 } as const;
 
 export interface TgtRequest {
   mode: keyof typeof MODE;
@@ -44,6 +44,8 @@ export const showSystem = request('system', 'show');
 export const deleteSystem = request('system', 'delete');
 /** All targets with units, sessions, accounts and initiators. */
 export const showTargets = request('target', 'show');
+/** Counters of all units and sessions. */
+export const statSystem = request('system', 'stat');
 export const newTarget = (tid: number, iqn: string) =>
   request('target', 'new')({ tid, parameters: join([['targetname', iqn]]) });
 /**

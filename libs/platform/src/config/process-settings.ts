@@ -49,6 +49,8 @@ export const processSettings = {
   TRIVET_AUDIT_MS: duration(3_600_000),
   /** How long the audit log is kept; 0: for ever. */
   TRIVET_AUDIT_LOG_DAYS: wholeNumber('days', 400, { min: 0, max: 36_500 }),
+  /** How long it is kept what tenants and volumes used. */
+  TRIVET_USAGE_DAYS: wholeNumber('days', 400, { min: 32, max: 3_650 }),
   TRIVET_ENDPOINT_CHECK_MS: duration(2_000),
   /** Where sockets of endpoints are made: a short path. run/endpoints in TRIVET_HOME when absent. */
   TRIVET_SOCKET_DIR: z.string().startsWith('/', 'expected an absolute path').optional(),

@@ -31,6 +31,14 @@ export const SCHEMA_NOTES: Readonly<Record<string, Readonly<Record<string, strin
     pool_sample: 'How full a pool was, once an hour.',
     finding: 'What the audit of the backends found and left alone.',
   },
+  'What was used': {
+    usage_hour:
+      'How much a tenant had in an hour, for forecasts of its limits. An hour without a row was not measured.',
+    usage_part: 'The same by backend and pool, for charging.',
+    volume_day: 'How much of its pool a volume had at the begin of a day, and since a week before.',
+    volume_io: 'What hosts read and wrote in a minute, one row a daemon, for a day.',
+    volume_io_hour: 'The same by hour, as long as usage is kept.',
+  },
   'Alerts and who is told of them': {
     alert: 'What is wrong, one row a rule and object while it lasts, and then its history.',
     alert_receiver: 'Who is told. Where that leads is sealed in secret.',

@@ -110,6 +110,11 @@ const HISTORY = [
   portion('snapshot_session_member'),
   portion('idempotency_key'),
   portion('pool_sample'),
+  portion('volume_day'),
+  portion('volume_io'),
+  portion('volume_io_hour'),
+  portion('usage_part'),
+  portion('usage_hour'),
 ];
 
 /** What it was made of. Few rows, and they go in the last transaction together with the tenant, or not at all. */

@@ -10,14 +10,14 @@ const TENANTS = sql(
 /** The first of each hour is kept, whichever worker takes it. */
 const SAMPLE = sql(
   'pool_sample',
-  `WITH old AS (DELETE FROM trivet.pool_sample WHERE tenant_id = $1 AND at < now() - interval '8 days')
+  `WITH old AS (DELETE FROM trivet.pool_sample WHERE tenant_id = $1 AND at < now() - interval '29 days')
    INSERT INTO trivet.pool_sample (tenant_id, backend_id, pool, at, used_bytes, total_bytes)
    SELECT tenant_id, backend_id, name, date_trunc('hour', now()), used_bytes, total_bytes
      FROM trivet.pool WHERE tenant_id = $1 AND state = 'up'
    ON CONFLICT DO NOTHING`,
 );
 
-/** Notes each hour how full each pool is, for the trend that people see; a week of it. */
+/** Notes each hour how full each pool is, for trends and forecasts (FORECAST_DAYS); a day longer than those look back. */
 export class PoolSampler implements PeriodicTask {
   readonly name = 'pool-samples';
   readonly everyMs = 300_000;
