@@ -7,6 +7,8 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 const LONG = [
   'compose/appliance',
   'compose/first-start',
+  'compose/upgrade',
+  'install/ubuntu-24.04',
   'install/debian-13',
   'guest/node-takeover',
   'hosts/takeover-unpublish',
