@@ -112,8 +112,11 @@ async function runAll(owner: DataSource, until: number, say: (line: string) => v
 /** What the server says of a statement; what else goes wrong says enough itself. */
 async function failed(owner: DataSource, error: unknown): Promise<unknown> {
   if (!(error instanceof QueryFailedError) || (error as { severity?: string }).severity !== 'ERROR') return error;
-  const done = await owner.query('SELECT name FROM trivet.migration').catch(() => []);
-  const names = new Set(done.map(({ name }: { name: string }) => name));
+  const done: { name: string }[] | undefined = await owner
+    .query('SELECT name FROM trivet.migration')
+    .catch(() => undefined);
+  if (done === undefined) return error;
+  const names = new Set(done.map(({ name }) => name));
   const next = owner.migrations.map(migration => migration.constructor.name).find(name => !names.has(name));
   return new StorageError(
     'failed_precondition',
