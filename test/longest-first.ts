@@ -8,6 +8,8 @@ const LONG = [
   'systemd/units',
   'compose/appliance',
   'compose/first-start',
+  'compose/upgrade',
+  'install/ubuntu-24.04',
   'install/debian-13',
   'guest/node-takeover',
   'hosts/takeover-unpublish',

@@ -27,6 +27,9 @@ case $role in
   migrate | demo | doctor | completion | search | tenant | first-run | user | token | backend | endpoint | cluster | operation | queue | storage-host | alert | receiver | silence | audit | bucket | access | volume | snapshot | snapshot-session | backup | publication | host | pool | usage | forecast | protection | policy | appliance | rewrap)
     exec node "$root/dist/programs/trivet.js" "$role" "$@"
     ;;
+  --version | --help)
+    exec node "$root/dist/programs/trivet.js" "$role"
+    ;;
   # Says how they are called now.
   operations | changes | restore | prune)
     exec node "$root/dist/programs/trivet.js" "$role" "$@"

@@ -1,14 +1,14 @@
+import { execFile } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { PACKAGE_ROOT } from '#platform/package-root';
 import { parts } from '#test/support/parts';
-import type { Logins } from './client.js';
-import { Engine } from './engine.js';
+import { CSP_PASSWORD, Engine } from './engine.js';
 
 const { docker } = parts();
 const MIB = 1024 ** 2;
 const SERVICES = ['postgres', 'redis', 'rgw', 'gateway', 'worker'];
-const CSP_PASSWORD = '/run/trivet-secrets/csp-password';
 const TOKEN = '/var/lib/trivet-cli/token';
 
 /** In the order of a first day. */
@@ -22,17 +22,6 @@ describe.skipIf(!docker)('docker-compose.yml', { timeout: 900_000 }, () => {
     await engine?.stop();
   }, 300_000);
 
-  const secret = async (path: string) => (await engine.compose(['exec', '--no-TTY', 'gateway', 'cat', path])).trim();
-  /** What test/compose/client.ts does, on the network of that host. */
-  const client = async (job: 'leave' | 'change' | 'find') => {
-    const logins: Logins = {
-      accessKeyId: await secret('/run/rgw-keys/access-key'),
-      secretAccessKey: await secret('/run/rgw-keys/secret-key'),
-      password: await secret(CSP_PASSWORD),
-    };
-    const program = join(PACKAGE_ROOT, 'dist/test/compose/client.js');
-    await engine.onHost(process.execPath, [program, job], JSON.stringify(logins));
-  };
   const allHealthy = async () => {
     for (const service of SERVICES) expect(await engine.health(service), service).toBe('healthy');
   };
@@ -51,10 +40,35 @@ describe.skipIf(!docker)('docker-compose.yml', { timeout: 900_000 }, () => {
     await allHealthy();
   });
 
-  it('is an image of less than 350 MB', async () => {
-    const bytes = Number(await engine.docker('image', 'inspect', '--format', '{{.Size}}', 'trivet:0.1.0'));
+  it('is released with that image, of less than 350 MB, for a user without rights and without what builds', async () => {
+    const built = await engine.image('{{.Id}}');
+    const bytes = Number(await engine.image('{{.Size}}'));
     process.stdout.write(`the image: ${Math.round(bytes / 1e6)} MB\n`);
     expect(bytes).toBeLessThan(350e6);
+    const { commit } = engine.sources.tree;
+    const { User, Labels } = JSON.parse(await engine.image('{{json .Config}}'));
+    expect(User).toBe('10001:10001');
+    expect(Labels).toEqual({
+      'org.opencontainers.image.title': 'Trivet',
+      'org.opencontainers.image.description': expect.any(String),
+      'org.opencontainers.image.licenses': 'Apache-2.0',
+      'org.opencontainers.image.version': '0.1.0',
+      'org.opencontainers.image.revision': commit.slice(0, 12),
+    });
+    const alone = ['run', '--rm', '--network', 'none'];
+    expect(await engine.docker(...alone, 'trivet:0.1.0', '--version')).toContain(commit.slice(0, 12));
+    const builders = 'npm npx corepack yarn cc gcc c++ g++ ld make python3 git tsc';
+    const look = `for program in ${builders}; do command -v $program || :; done`;
+    expect(await engine.docker(...alone, '--entrypoint', 'sh', 'trivet:0.1.0', '-c', look)).toBe('');
+
+    const folder = join(engine.sources.tree.folder, '..', 'release');
+    expect(await engine.release(folder)).toBe(readFileSync(join(folder, 'SHA256SUMS'), 'utf8'));
+    await promisify(execFile)('sha256sum', ['--check', '--strict', 'SHA256SUMS'], { cwd: folder });
+    expect(await engine.image('{{.Id}}'), 'nothing was built again').toBe(built);
+    const archive = 'trivet-0.1.0-image-linux-amd64.tar.gz';
+    expect(readdirSync(folder)).toEqual(expect.arrayContaining([archive, 'trivet-0.1.0.cdx.json']));
+    expect(await engine.docker('load', '--input', join(folder, archive))).toContain('trivet:0.1.0');
+    expect(await engine.image('{{.Id}}')).toBe(built);
   });
 
   it('runs the demo: buckets with objects, and a volume over iSCSI with CHAP', async () => {
@@ -76,7 +90,7 @@ describe.skipIf(!docker)('docker-compose.yml', { timeout: 900_000 }, () => {
     expect((await engine.tryCompose('run', '--rm', '--no-TTY', 'cli', 'volume', 'list')).stderr).toContain(TOKEN);
     await engine.trivet('token', 'create', 'console', ...ask, '--output', TOKEN);
     expect(await engine.trivet('volume', 'list')).toContain('no volumes yet');
-    await client('leave');
+    await engine.client('leave');
     expect(await engine.trivet('volume', 'list')).toMatch(/\bkept\b/);
   });
 
@@ -85,7 +99,7 @@ describe.skipIf(!docker)('docker-compose.yml', { timeout: 900_000 }, () => {
     const backUp = async () =>
       JSON.parse(await engine.trivet('backup', 'create', 'kept', '/var/lib/trivet-cli/kept', ...door, '--json'));
     const all = await backUp();
-    await client('change');
+    await engine.client('change');
     const changed = await backUp();
     expect(all).toMatchObject({ kind: 'full', changedBytes: 2 * MIB, ranges: 2 });
     expect(changed).toMatchObject({ kind: 'incremental', changedBytes: MIB, ranges: 1 });
@@ -98,7 +112,7 @@ describe.skipIf(!docker)('docker-compose.yml', { timeout: 900_000 }, () => {
     expect(volumes).toContain('trivet_postgres');
     await engine.compose(['up', '--detach', '--wait']);
     expect(await engine.trivet('volume', 'list')).toMatch(/\bkept\b/);
-    await client('find');
+    await engine.client('find');
   });
 
   it.each(SERVICES)('goes on when %s is killed', async service => {
@@ -108,7 +122,7 @@ describe.skipIf(!docker)('docker-compose.yml', { timeout: 900_000 }, () => {
 
   it('has lost nothing by that, and runs the demo again', async () => {
     await allHealthy();
-    await client('find');
+    await engine.client('find');
     expect(await engine.trivet('demo')).toContain('demo: done, and nothing is left behind');
   });
 

@@ -1,9 +1,13 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { existsSync, openSync, readdirSync, readFileSync, rmdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { until } from '#test/support/parts';
+import { type Tree, treeToRelease } from '#test/support/tree-to-release';
+import type { Logins } from './client.js';
 
+export const CSP_PASSWORD = '/run/trivet-secrets/csp-password';
 const BEYOND_MS = 900_000;
 const MACHINE = join(PACKAGE_ROOT, 'test', 'compose', 'machine');
 const CGROUPS = '/sys/fs/cgroup';
@@ -12,6 +16,22 @@ export interface Outcome {
   code: number;
   stdout: string;
   stderr: string;
+}
+interface More {
+  input?: string;
+  env?: object;
+  cwd?: string;
+}
+
+/** Without BuildKit, which Debian's engine has not. It has no bridge of its own. */
+const BUILD = ['build', '--quiet', '--network', 'host', '--tag'];
+
+/** What images are built from, and where their docker-compose.yml stands. */
+interface Sources {
+  /** Of this tree. */
+  tree: Tree;
+  /** Of the release before, if the test wants it: `trivet:before` is of it. */
+  before: string;
 }
 
 /**
@@ -22,34 +42,39 @@ export class Engine {
   private constructor(
     private readonly folder: string,
     private readonly outer: ChildProcess,
+    readonly sources: Sources,
   ) {}
 
-  static async start(folder: string): Promise<Engine> {
-    const builder = await Engine.run(folder, 'shared');
+  static async start(folder: string, commitBefore?: string): Promise<Engine> {
+    const work = mkdtempSync(join(tmpdir(), 'trivet-engine-'));
     try {
-      const build = ['build', '--quiet', '--network', 'host', '--tag'];
-      await builder.docker(
-        ...build,
-        'trivet:0.1.0',
-        '--file',
-        join(PACKAGE_ROOT, 'deploy/docker/Dockerfile'),
-        PACKAGE_ROOT,
-      );
-      await builder.docker(...build, 'trivet-rgw:0.1.0', join(PACKAGE_ROOT, 'deploy/rgw'));
-      // Of former trees.
-      await builder.docker('image', 'prune', '--force', '--filter', 'until=48h');
-    } finally {
-      await builder.stop();
+      const sources = { tree: treeToRelease(join(work, 'tree')), before: join(work, 'before') };
+      const builder = await Engine.run(folder, 'shared', sources);
+      try {
+        if (commitBefore !== undefined) {
+          treeOf(commitBefore, sources.before);
+          await builder.build('trivet:before', sources.before, commitBefore);
+        }
+        await builder.build('trivet:0.1.0', sources.tree.folder, sources.tree.commit, sources.tree.seconds);
+        await builder.docker(...BUILD, 'trivet-rgw:0.1.0', join(PACKAGE_ROOT, 'deploy/rgw'));
+        // Of former trees.
+        await builder.docker('image', 'prune', '--force', '--filter', 'until=48h');
+      } finally {
+        await builder.end();
+      }
+      const engine = await Engine.run(folder, 'own', sources);
+      await engine.clear();
+      return engine;
+    } catch (error) {
+      rmSync(work, { recursive: true, force: true });
+      throw error;
     }
-    const engine = await Engine.run(folder, 'own');
-    await engine.clear();
-    return engine;
   }
 
-  private static async run(folder: string, network: 'own' | 'shared'): Promise<Engine> {
+  private static async run(folder: string, network: 'own' | 'shared', sources: Sources): Promise<Engine> {
     const log = openSync(join(folder, 'engine.log'), 'w');
     const outer = spawn('sh', [join(MACHINE, 'engine.sh'), folder, network], { stdio: ['ignore', log, log] });
-    const engine = new Engine(folder, outer);
+    const engine = new Engine(folder, outer, sources);
     await until(
       'the engine answers',
       async () => {
@@ -61,13 +86,25 @@ export class Engine {
     return engine;
   }
 
+  /** As deploy/release/make.sh builds it, so that what is built serves both. */
+  private build(name: string, at: string, commit: string, seconds = ''): Promise<string> {
+    const about = ['--build-arg', `BUILD_COMMIT=${commit.slice(0, 12)}`, '--build-arg', `SOURCE_DATE_EPOCH=${seconds}`];
+    return this.docker(...BUILD, name, '--file', join(at, 'deploy/docker/Dockerfile'), ...about, at);
+  }
+
+  /** Makes a release of this tree, with its image, into that folder; resolves to what is said. */
+  release(folder: string): Promise<string> {
+    const { tree } = this.sources;
+    return this.must(join(tree.folder, 'deploy/release/make.sh'), [folder, '--image'], { env: { HOME: tree.folder } });
+  }
+
   /** The first process in its namespaces; undefined while it waits for the folder. */
   private get inner(): string | undefined {
     const children = `/proc/${this.outer.pid}/task/${this.outer.pid}/children`;
     return (existsSync(children) && readFileSync(children, 'utf8').trim()) || undefined;
   }
 
-  private run(program: string, args: string[], { input = '', env = {} } = {}): Promise<Outcome> {
+  private run(program: string, args: string[], { input = '', env = {}, cwd = PACKAGE_ROOT } = {}): Promise<Outcome> {
     const settings = {
       PATH: `${process.env.PATH}:/usr/sbin:/sbin`,
       HOME: this.folder,
@@ -78,7 +115,7 @@ export class Engine {
       ...env,
     };
     return new Promise(resolve => {
-      const options = { cwd: PACKAGE_ROOT, env: settings, timeout: BEYOND_MS, maxBuffer: 64 * 1024 ** 2 };
+      const options = { cwd, env: settings, timeout: BEYOND_MS, maxBuffer: 64 * 1024 ** 2 };
       const child = execFile(program, args, options, (error, stdout, stderr) =>
         resolve({ code: error === null ? 0 : Number(error.code ?? -1), stdout, stderr }),
       );
@@ -86,7 +123,7 @@ export class Engine {
     });
   }
 
-  private async must(program: string, args: string[], more?: { input?: string; env?: object }): Promise<string> {
+  private async must(program: string, args: string[], more?: More): Promise<string> {
     const { code, stdout, stderr } = await this.run(program, args, more);
     if (code !== 0)
       throw new Error(
@@ -99,9 +136,9 @@ export class Engine {
     return this.must('docker', args);
   }
 
-  /** Of what docker-compose.yml describes, in this tree. */
-  compose(args: string[], env: Record<string, string> = {}): Promise<string> {
-    return this.must('docker', ['compose', ...args], { env });
+  /** Of what docker-compose.yml describes, in this tree unless another one is named. */
+  compose(args: string[], env: Record<string, string> = {}, cwd = PACKAGE_ROOT): Promise<string> {
+    return this.must('docker', ['compose', ...args], { env, cwd });
   }
 
   /** As `compose`, whatever comes of it. */
@@ -117,6 +154,18 @@ export class Engine {
   /** A program of this machine on the network of that host. */
   onHost(program: string, args: string[], input = ''): Promise<string> {
     return this.must('nsenter', ['--target', this.inner!, '--net', program, ...args], { input });
+  }
+
+  /** What test/compose/client.ts does, on the network of that host. */
+  async client(job: 'leave' | 'change' | 'find'): Promise<void> {
+    const read = async (path: string) => (await this.compose(['exec', '--no-TTY', 'gateway', 'cat', path])).trim();
+    const logins: Logins = {
+      accessKeyId: await read('/run/rgw-keys/access-key'),
+      secretAccessKey: await read('/run/rgw-keys/secret-key'),
+      password: await read(CSP_PASSWORD),
+    };
+    const program = join(PACKAGE_ROOT, 'dist/test/compose/client.js');
+    await this.onHost(process.execPath, [program, job], JSON.stringify(logins));
   }
 
   async container(service: string): Promise<string> {
@@ -139,6 +188,11 @@ export class Engine {
     await until(`${service} is healthy`, async () => (await this.health(service)) === 'healthy', 240_000);
   }
 
+  /** Of the image of this tree. */
+  async image(format: string): Promise<string> {
+    return (await this.docker('image', 'inspect', '--format', format, 'trivet:0.1.0')).trim();
+  }
+
   health(service: string): Promise<string> {
     return this.inspect(service, '{{.State.Health.Status}}');
   }
@@ -157,6 +211,11 @@ export class Engine {
   }
 
   async stop(): Promise<void> {
+    await this.end();
+    rmSync(dirname(this.sources.tree.folder), { recursive: true, force: true });
+  }
+
+  private async end(): Promise<void> {
     const { inner, outer } = this;
     const ended = new Promise(resolve => outer.once('exit', resolve));
     if (outer.exitCode === null) {
@@ -166,6 +225,13 @@ export class Engine {
     }
     removeGroups();
   }
+}
+
+/** The sources of a commit of this repository. */
+function treeOf(commit: string, folder: string): void {
+  mkdirSync(folder);
+  const line = 'git -C "$1" archive "$2" | tar --extract --directory "$3"';
+  execFileSync('sh', ['-c', line, 'sh', PACKAGE_ROOT, commit, folder]);
 }
 
 /** Of its containers, which the kernel empties when they end, and nobody removes. */

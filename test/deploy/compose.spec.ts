@@ -240,6 +240,8 @@ describe('docker-compose.yml', () => {
         expect(Object.keys(compose.services)).toContain(other);
         const once = compose.services[other]!.restart !== 'unless-stopped';
         expect(condition === 'service_completed_successfully', `${name} needs ${other}`).toBe(once);
+        // What is repeated for ever keeps `up` waiting, with nothing said.
+        if (once) expect(compose.services[other]!.restart, other).toMatch(/^(no|on-failure:\d+)$/);
       }
     }
   });

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { parts } from '#test/support/parts';
+import { treeToRelease } from '#test/support/tree-to-release';
 import { renderChart } from '../../apps/cli/src/chart/chart.js';
 import { runCommand } from '../../apps/cli/src/parts/command.js';
 
@@ -36,21 +37,12 @@ const git = (...args: string[]) => must('git', args);
 const make = (to: string, ...more: string[]) => run('deploy/release/make.sh', [join(folder, to), ...more]);
 const change = (path: string, how: (text: string) => string) =>
   writeFileSync(join(clone, path), how(readFileSync(join(clone, path), 'utf8')));
-const dated = (text: string) => text.replace(/^## .*$/m, `## ${version} (2026-11-27)`);
 const sums = (name: string) => readFileSync(join(folder, name, 'SHA256SUMS'), 'utf8');
 
 beforeAll(async () => {
-  const copy =
-    'git ls-files -z --cached --others --exclude-standard | tar --null --files-from - --create --ignore-failed-read';
-  await must('sh', ['-c', `mkdir "$1" && ${copy} | tar --extract --directory "$1"`, 'sh', clone], {
-    cwd: PACKAGE_ROOT,
-  });
-  await git('init', '--quiet');
+  treeToRelease(clone);
   await git('config', 'user.name', 'Anna');
   await git('config', 'user.email', 'anna@example.org');
-  change('CHANGELOG.md', dated);
-  await git('add', '--all');
-  await git('commit', '--quiet', '--message', 'All of it');
 }, 60_000);
 beforeEach(async () => {
   await git('checkout', '--quiet', '--', '.');

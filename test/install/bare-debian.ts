@@ -10,6 +10,7 @@ import { keep } from '../../apps/cli/src/parts/kept.js';
 const run = promisify(execFile);
 
 const BEYOND_MS = 600_000;
+const UBUNTU = 'noble';
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 /** What this machine trusts and how it reaches registries holds in there too. */
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
@@ -116,6 +117,19 @@ export class BareDebian {
     ]);
   }
 
+  /** What is built of this tree, tests too, as the launcher built it here: whoever has the same tree and the Node of the lock file builds the same. */
+  async putBuilt(at: string): Promise<void> {
+    const line = `mkdir -p "$2/dist" && tar --create --exclude=./.compile-cache --exclude='./.lock*' --directory "$1/dist" . |
+      tar --extract --no-same-owner --directory "$2/dist" && find "$2/dist" -maxdepth 1 -name '.*built*' -exec touch {} +`;
+    await run('sh', ['-euc', line, 'sh', PACKAGE_ROOT, this.path(at)]);
+  }
+
+  /** What npm has loaded for one is there for the other. */
+  async shareNpmCache(from: Person, to: Person): Promise<void> {
+    if (from.home === to.home) return;
+    await this.must(`cp -R ${from.home}/.npm ${to.home}/.npm && chown -R ${to.name}: ${to.home}/.npm`);
+  }
+
   /** Programs of processes in there, but the first one, its child, and who asks. */
   async processes(): Promise<string[]> {
     const list = `for p in /proc/[0-9]*; do [ "$p" = "/proc/$$" ] || tr '\\0' ' ' <"$p/cmdline" 2>/dev/null; echo; done`;
@@ -147,7 +161,10 @@ const minbase = (release: string): Promise<string> =>
     signal: AbortSignal.timeout(BEYOND_MS),
     make: async begun => {
       const alone = ['--mount', '--pid', '--fork', '--kill-child', '--propagation', 'private'];
-      const make = ['debootstrap', '--variant=minbase', '--include=ca-certificates', release, begun];
+      const make =
+        release === UBUNTU
+          ? ['sh', join(PACKAGE_ROOT, 'test', 'install', `${UBUNTU}.sh`), begun]
+          : ['debootstrap', '--variant=minbase', '--include=ca-certificates', release, begun];
       await run('unshare', [...alone, ...make], { timeout: BEYOND_MS, maxBuffer: 64 * 1024 ** 2 });
     },
   });

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { expect } from 'vitest';
 import type { Status } from '../launcher/cli.js';
-import type { BareDebian, Person } from './bare-debian.js';
+import { type BareDebian, type Person, ROOT } from './bare-debian.js';
 
 export interface Walk {
   as: Person;
@@ -10,16 +10,16 @@ export interface Walk {
   npm: string;
   /** Parts that cannot run for this person. */
   skipped: string[];
-  /** A clone that was built before: what is built is the same for whoever has the same tree and the Node of the lock file. */
-  built?: string;
+  /** It is given what is built. */
+  built?: true;
 }
 
 /** What README has a new user do, in a clone in an empty folder, to the end. */
 export async function walkReadme(debian: BareDebian, { as, clone, npm, skipped, built }: Walk): Promise<void> {
   await debian.putClone(clone);
-  // Its folders are younger than what was built.
-  if (built)
-    await debian.must(`cp --archive ${built}/dist ${clone}/ && find ${clone}/dist -name '.*built*' -exec touch {} +`);
+  // After the clone, whose folders are younger than what was built.
+  if (built) await debian.putBuilt(clone);
+  await debian.shareNpmCache(ROOT, as);
   await debian.must(`chown -R ${as.name}: ${clone}`);
   const here = { as, at: clone };
   expect((await debian.must('npm --version', here)).trim()).toBe(npm);

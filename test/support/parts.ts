@@ -23,6 +23,7 @@ export interface Parts {
   chromium: { path: string } | null;
   /** debootstrap is installed, and may make what tests enter by chroot. */
   debian: object | null;
+  ubuntu: object | null;
   /** QEMU, and the folder with kernel and disk of a Linux host. */
   guest: { folder: string } | null;
   /** The helm that deploy/kubernetes is rendered by. */

@@ -203,6 +203,24 @@ it('what another host has migrated meanwhile is not called a backup from before 
   await withMigrations(undoPending);
 });
 
+it('one that the server refuses is named in one line, with what the server said', async () => {
+  const { database } = appliance;
+  const before = await applied();
+  await database.query(
+    `CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'it is not to be'; END $$;
+     CREATE TRIGGER refuse BEFORE INSERT ON trivet.migration FOR EACH ROW EXECUTE FUNCTION public.refuse()`,
+  );
+  try {
+    const { code, said } = await trivet({ TRIVET_UPGRADE_BACKUPS: 'none' }, 'migrate');
+    expect(said).toMatch(/^trivet: the migration ApplianceBackups failed: it is not to be; those before it hold, .*$/m);
+    expect(said).not.toMatch(/^ {4}at /m);
+    expect(code).toBe(1);
+  } finally {
+    await database.query('DROP FUNCTION public.refuse CASCADE');
+  }
+  expect(await applied()).toEqual(before);
+});
+
 it('the backup is written, and then it is migrated', async () => {
   writeFileSync(join(backups(), 'monday.dump'), '');
   const { code, said } = await trivet({}, 'migrate');

@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { PACKAGE_ROOT } from '#platform/package-root';
-import { environment, surroundings } from '../environment.js';
+import { surroundings } from '../environment.js';
 import { isRoot } from '../home.js';
 import { runCommand } from './command.js';
 import { keep, keptFolder } from './kept.js';
-import { forTests, type Lack, lacking, type Part, type PartContext } from './part.js';
+import { forTests, isAskedFor, type Lack, lacking, type Part, type PartContext } from './part.js';
 
 const SORT = 'docker';
 const PROGRAMS = ['dockerd', 'docker', 'iptables', 'ip', 'debootstrap', 'unshare', 'nsenter', 'flock'];
@@ -31,12 +31,10 @@ function recipe(): string {
   return hash.digest('hex').slice(0, 12);
 }
 
-const isAskedFor = (): boolean => (environment.TRIVET_REQUIRE ?? '').split(',').includes(SORT);
-
 /** Where an engine finds its images, and the client its Compose; undefined unless a run asked for it. */
 export function dockerFolder(): string | undefined {
   const folder = keptFolder(SORT, recipe());
-  return isAskedFor() && existsSync(folder) ? folder : undefined;
+  return isAskedFor(SORT) && existsSync(folder) ? folder : undefined;
 }
 
 /** A Docker engine with Compose and stand-ins for the images of docker-compose.yml, as none can be pulled. */
@@ -47,7 +45,7 @@ export const dockerPart: Part = {
       packages: [],
       remedy,
     });
-    if (!isAskedFor())
+    if (!isAskedFor(SORT))
       return never(
         'no Docker engine is asked for',
         'run with docker in TRIVET_REQUIRE, which installs docker.io and makes images once',

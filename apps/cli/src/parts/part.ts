@@ -1,3 +1,4 @@
+import { environment } from '../environment.js';
 import type { Home } from '../home.js';
 import type { Ports } from '../ports.js';
 import type { ProcessSpec } from '../processes/supervised-process.js';
@@ -48,6 +49,7 @@ export interface Part {
     | 'libiscsi'
     | 'chromium'
     | 'debian'
+    | 'ubuntu'
     | 'guest'
     | 'azurite'
     | 'moto'
@@ -82,6 +84,9 @@ export function lacking(
     remedy: [`apt-get install ${packages.join(' ')}`, ...(or === undefined ? [] : [`or ${or}`])].join(', '),
   };
 }
+
+/** What costs minutes is there for those runs alone that name it. */
+export const isAskedFor = (name: Part['name']): boolean => (environment.TRIVET_REQUIRE ?? '').split(',').includes(name);
 
 /** What only tests use, which start it themselves. */
 export const forTests = (name: Part['name'], check: () => Lack | undefined): Part => ({

@@ -11,7 +11,7 @@ import { btrfsPart } from '../parts/btrfs.js';
 import { rbdTestPart } from '../parts/ceph-rbd.js';
 import { cephRgwPart } from '../parts/ceph-rgw.js';
 import { chromiumPart } from '../parts/chromium.js';
-import { debianPart } from '../parts/debian.js';
+import { debianPart, ubuntuPart } from '../parts/debian.js';
 import { dockerPart } from '../parts/docker.js';
 import { guestPart } from '../parts/guest.js';
 import { helmPart } from '../parts/helm.js';
@@ -44,6 +44,7 @@ const TEST_PARTS: readonly Part[] = [
   libiscsiPart,
   chromiumPart,
   debianPart,
+  ubuntuPart,
   guestPart,
   azuriteTestPart,
   motoPart,

@@ -4,7 +4,7 @@ import { azuriteOf } from '../parts/azurite.js';
 import { btrfsPart } from '../parts/btrfs.js';
 import { chromiumPath } from '../parts/chromium.js';
 import { findProgram } from '../parts/command.js';
-import { debianPart } from '../parts/debian.js';
+import { debianPart, ubuntuPart } from '../parts/debian.js';
 import { dockerFolder, dockerPart } from '../parts/docker.js';
 import { guestImage, guestPart } from '../parts/guest.js';
 import { helmProgram } from '../parts/helm.js';
@@ -45,6 +45,7 @@ export interface TestParts {
   chromium: { path: string } | null;
   /** A bare Debian can be made. */
   debian: object | null;
+  ubuntu: object | null;
   /** QEMU, and the folder with kernel and disk of a Linux host. */
   guest: { folder: string } | null;
   /** The helm that deploy/kubernetes is rendered by. */
@@ -96,6 +97,7 @@ export async function testParts(home: Home, env: Readonly<Record<string, string 
     libiscsi: (await libiscsiPart.check()) === undefined ? {} : null,
     chromium: chromium === undefined ? null : { path: chromium },
     debian: (await debianPart.check()) === undefined ? {} : null,
+    ubuntu: (await ubuntuPart.check()) === undefined ? {} : null,
     guest: (await guestPart.check()) === undefined && guest !== undefined ? { folder: guest } : null,
     helm: helm === undefined ? null : { path: helm },
     docker: (await dockerPart.check()) === undefined && docker !== undefined ? { folder: docker } : null,

@@ -181,6 +181,7 @@ export class TestRun {
       'libiscsi',
       'chromium',
       'debian',
+      'ubuntu',
       'guest',
       'azurite',
       'moto',

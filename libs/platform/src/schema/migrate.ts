@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
-import type { DataSource, QueryRunner } from 'typeorm';
+import { type DataSource, QueryFailedError, type QueryRunner } from 'typeorm';
 import { ConfigError } from '#platform/config/config';
 import { hostsIn, nameOf, parseAddress } from '#platform/config/database-address';
 import { source } from '#platform/database/database';
@@ -96,7 +96,7 @@ async function runAll(owner: DataSource, until: number, say: (line: string) => v
       await owner.runMigrations({ transaction: 'each' });
       return;
     } catch (error) {
-      if ((error as { code?: string }).code !== '55P03') throw error;
+      if ((error as { code?: string }).code !== '55P03') throw await failed(owner, error);
       if (performance.now() > until)
         throw new StorageError(
           'unavailable',
@@ -107,6 +107,22 @@ async function runAll(owner: DataSource, until: number, say: (line: string) => v
       await setTimeout(AGAIN_MS);
     }
   }
+}
+
+/** What the server says of a statement; what else goes wrong says enough itself. */
+async function failed(owner: DataSource, error: unknown): Promise<unknown> {
+  if (!(error instanceof QueryFailedError) || (error as { severity?: string }).severity !== 'ERROR') return error;
+  const done: { name: string }[] | undefined = await owner
+    .query('SELECT name FROM trivet.migration')
+    .catch(() => undefined);
+  if (done === undefined) return error;
+  const names = new Set(done.map(({ name }) => name));
+  const next = owner.migrations.map(migration => migration.constructor.name).find(name => !names.has(name));
+  return new StorageError(
+    'failed_precondition',
+    `the migration ${next?.replace(/\d{13}$/, '')} failed: ${error.message}; those before it hold, and the release before runs with them`,
+    { cause: error },
+  );
 }
 
 /**
