@@ -25,7 +25,6 @@ export function memberOf(pool: string, { namespace, name }: ServiceAccount): str
     throw new StorageError(
       'invalid_argument',
       `Google lets in no service account whose subject is longer than ${MOST_OF_SUBJECT} characters, as ${subject} is: take shorter names`,
-      { field: 'service_account_name' },
     );
   return `principal://iam.googleapis.com/${pool}/subject/${subject}`;
 }
