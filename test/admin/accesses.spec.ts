@@ -356,6 +356,36 @@ describe('an access by the admin API', () => {
       expect(keysAt(accountId)).toEqual([after.accessKeyId]);
     });
 
+    it('says of a change that waits for an operator that it does, and is not told to come again', async () => {
+      const { id, accountId } = await given('parked');
+      await rotate(id, { graceSeconds: 3_600 });
+      const fake = house.appliance.fake!;
+      fake.addFault({
+        method: 'putPrincipal',
+        resource: accountId,
+        mode: 'fail-before',
+        error: 'already_exists',
+        count: 1_000,
+      });
+      await house.query('UPDATE trivet.access SET former_until = now() WHERE id = $1', [id]);
+      const parked = () =>
+        house.query<{ id: string }>(
+          "SELECT id FROM trivet.operation WHERE resource_id = $1 AND state = 'needs_attention'",
+          [id],
+        );
+      await until('it waits', async () => (await parked()).length === 1);
+      const [operation] = await parked();
+      const refused = await rotate(id, { graceSeconds: 0 });
+      expect(refused).toMatchObject({ status: 409, body: { code: 'failed_precondition' } });
+      expect(refused.body.detail).toContain(`operation ${operation!.id}, which waits for an operator`);
+      fake.clearFaults();
+      const reason = { body: { reason: 'mended' } };
+      const retried = await house.call(house.acme.admin, 'POST', `/operations/${operation!.id}/retry`, reason);
+      expect(retried.status).toBe(200);
+      await until('that is over', async () => (await show(id)).operation === null);
+      expect((await rotate(id, { graceSeconds: 0 })).status).toBe(200);
+    });
+
     it('keeps both when it is healed meanwhile, and loses both when it is revoked', async () => {
       const { id, accountId } = await given('healed');
       await rotate(id, {});

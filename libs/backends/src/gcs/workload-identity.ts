@@ -16,7 +16,8 @@ const ROLE = 'roles/iam.workloadIdentityUser';
 /** Google maps no longer one (https://cloud.google.com/iam/docs/workload-identity-federation#mapping). */
 const MOST_OF_SUBJECT = 127;
 
-const accountPolicy = policyDocument.extend({ etag: z.string().default('') });
+/** Written without one, a policy would be replaced whatever it has become since. */
+const accountPolicy = policyDocument.extend({ etag: z.string().min(1) });
 
 export function memberOf(pool: string, { namespace, name }: ServiceAccount): string {
   if (isOfGke(pool)) return `serviceAccount:${pool}[${namespace}/${name}]`;

@@ -92,9 +92,9 @@ export async function holdsRole(
 /** What is assumed already stays good for its hour, and may do nothing without the role's policies. */
 export async function removeRole(iam: Iam, RoleName: string, signal: LeaseSignal): Promise<void> {
   const { DeleteRoleCommand, DeleteRolePolicyCommand, ListRolePoliciesCommand } = iamLibrary();
+  // IAM may not know its newest role for a moment: that it lists nothing is no proof that there is none.
   const policies = await unlessGone(iam.read(new ListRolePoliciesCommand({ RoleName }), signal));
-  if (!policies) return;
-  for (const PolicyName of policies.PolicyNames ?? [])
+  for (const PolicyName of policies?.PolicyNames ?? [])
     await unlessGone(iam.change(new DeleteRolePolicyCommand({ RoleName, PolicyName }), signal));
   try {
     await unlessGone(iam.change(new DeleteRoleCommand({ RoleName }), signal));

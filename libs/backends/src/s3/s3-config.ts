@@ -53,7 +53,8 @@ export const s3Config = z
       }),
     oidcProvider: z
       .string()
-      .regex(/^arn:[\w-]+:iam::\d{12}:oidc-provider\/[\w.:/-]+$/, 'expected the ARN of a provider of identities in IAM')
+      // Of this partition alone, as the rights name buckets of it.
+      .regex(/^arn:aws:iam::\d{12}:oidc-provider\/[\w.:/-]+$/, 'expected the ARN of a provider of identities in IAM')
       .optional()
       .meta({
         title: 'Identity provider',

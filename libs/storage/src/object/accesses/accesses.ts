@@ -358,14 +358,17 @@ async function requireSameBuckets(
     );
 }
 
-const otherChange = (resource: string, { operation, operationGrace }: KeyState): StorageError =>
-  new StorageError(
-    'aborted',
+function otherChange(resource: string, { operation, operationGrace, parked }: KeyState): StorageError {
+  const under =
     operationGrace === null
-      ? `the former key of ${resource} is being ended by operation ${operation}; try again when that is over`
-      : `the key of ${resource} is being changed with a grace of ${operationGrace} seconds by operation ${operation}; try again when that is over`,
-    { resource },
-  );
+      ? `the former key of ${resource} is being ended by operation ${operation}`
+      : `the key of ${resource} is being changed with a grace of ${operationGrace} seconds by operation ${operation}`;
+  return parked
+    ? new StorageError('failed_precondition', `${under}, which waits for an operator: retry or resolve it first`, {
+        resource,
+      })
+    : new StorageError('aborted', `${under}; try again when that is over`, { resource });
+}
 
 /** Of the policies of the buckets, for one more each. */
 async function requireRoom(

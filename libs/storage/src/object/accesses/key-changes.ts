@@ -14,6 +14,8 @@ export interface KeyState {
   formerUntil: Date | null;
   formerEnds: boolean;
   rotates: boolean;
+  /** The change waits for an operator. */
+  parked: boolean;
   /** What it opens has ended by itself. */
   ended: Date | null;
   backendKind: string;
@@ -22,6 +24,7 @@ export interface KeyState {
 const READ = sql(
   'access_read_keys',
   `SELECT a.key_operation AS operation, (o.request ->> 'graceSeconds')::int AS "operationGrace", a.former_until AS "formerUntil", b.kind AS "backendKind",
+          coalesce(o.state = 'needs_attention', false) AS parked,
           coalesce(a.former_until <= now(), false) AS "formerEnds", coalesce(a.rotate_at <= now(), false) AS rotates,
           CASE WHEN a.expires_at <= now() THEN a.expires_at END AS ended
      FROM trivet.access a JOIN trivet.backend b ON b.tenant_id = a.tenant_id AND b.id = a.backend_id
