@@ -256,13 +256,18 @@ function sourceOf(specifier: string, from: string): string[] {
   return [found!];
 }
 
-/** What the last stage copies, but for packages; `built` is the folder that the stage `build` leaves. */
+/** What the last stage copies, but for Node and packages; `built` is the folder that the stage `build` leaves. */
 function shippedFrom(built: string): string[] {
   const stage = dockerfile.slice(dockerfile.lastIndexOf('\nFROM '));
   const present = [...filesBelow(built), ...filesBelow(join(built, 'dist')).map(path => `dist/${path}`)];
   return [...stage.matchAll(/^COPY (?:--from=(\w+) )?(.*) \S+$/gm)].flatMap(([, from, paths]) => {
     if (from === 'packages') {
       expect(['/app/node_modules', '/app/sbom.cdx.json']).toContain(paths);
+      return [];
+    }
+    if (from === 'manifest') {
+      // Of the image that it begins with, and all that is taken of that.
+      expect(paths).toBe('/usr/local/bin/node');
       return [];
     }
     return paths!.split(' ').flatMap(path => {

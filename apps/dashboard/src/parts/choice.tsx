@@ -1,5 +1,5 @@
 import { type SelectProps, TextInput } from '@mantine/core';
-import { type ComponentType, useEffect, useState } from 'react';
+import { type ComponentType, useEffect, useRef, useState } from 'react';
 import { useSay } from './toasts';
 
 /** One of many, by a part of its name: what is typed, and where it goes. */
@@ -17,6 +17,9 @@ export function Choice(props: ChoiceProps) {
   const say = useSay();
   const [List, setList] = useState(() => loaded);
   const [reached, setReached] = useState(false);
+  // Who has gone on meanwhile is not called back.
+  const focused = useRef(false);
+  const early = useRef<string>(undefined);
   useEffect(() => {
     if (!reached || loaded) return;
     import('./select').then(
@@ -28,8 +31,15 @@ export function Choice(props: ChoiceProps) {
         say('The choices did not load: the gateway was replaced by another release, or is away. Load the page anew.'),
     );
   }, [reached, say]);
-  if (List) return <List {...props} autoFocus={reached} defaultDropdownOpened={reached} />;
-  const { label, description, placeholder, size, className, mx, mt, searchValue, onSearchChange } = props;
+  const { label, description, placeholder, size, className, mx, mt, searchValue, onSearchChange, onFocus } = props;
+  const again = useRef(onSearchChange);
+  again.current = onSearchChange;
+  useEffect(() => {
+    // Its first act is to show what is chosen, in place of what was typed before it came.
+    if (List && early.current !== undefined) again.current(early.current);
+    early.current = undefined;
+  }, [List]);
+  if (List) return <List {...props} autoFocus={focused.current} defaultDropdownOpened={focused.current} />;
   return (
     <TextInput
       {...{ label, description, placeholder, size, className, mx, mt }}
@@ -38,8 +48,18 @@ export function Choice(props: ChoiceProps) {
       aria-haspopup="listbox"
       autoComplete="off"
       value={searchValue || labelOf(props)}
-      onFocus={() => setReached(true)}
-      onChange={event => onSearchChange(event.currentTarget.value)}
+      onFocus={event => {
+        focused.current = true;
+        setReached(true);
+        onFocus?.(event);
+      }}
+      onBlur={() => {
+        focused.current = false;
+      }}
+      onChange={event => {
+        early.current = event.currentTarget.value;
+        onSearchChange(early.current);
+      }}
     />
   );
 }

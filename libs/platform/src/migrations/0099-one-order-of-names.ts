@@ -30,14 +30,14 @@ export class OneOrderOfNames1797210001510 implements Migration {
   }
 
   async down(runner: QueryRunner): Promise<void> {
-    for (const [table, where] of Object.entries(OF_ALL))
-      await replace(runner, `${table}_of_all_by_name`, `trivet.${table} (name, id) ${where}`);
-    for (const table of TWICE)
-      await replace(
-        runner,
-        `${table}_by_name`,
-        `trivet.${table} (tenant_id, name, id) ${table === 'host' ? '' : "WHERE state <> 'gone'"}`,
-      );
+    for (const [table, where] of Object.entries(OF_ALL)) {
+      await runner.query(`DROP INDEX trivet.${table}_of_all_by_name`);
+      await runner.query(`CREATE INDEX ${table}_of_all_by_name ON trivet.${table} (name, id) ${where}`);
+    }
+    for (const table of TWICE) {
+      const where = OF_ALL[table] ?? "WHERE state <> 'gone'";
+      await runner.query(`CREATE INDEX ${table}_by_name ON trivet.${table} (tenant_id, name, id) ${where}`);
+    }
   }
 }
 
