@@ -98,7 +98,7 @@ describe.skipIf(!chromiumPath())('resources in the page', () => {
     await dialog.locator('input[name="password"]').fill(`canary-of-${where}`);
     await dialog.getByRole('button', { name: 'Add it' }).click();
     await dialog.waitFor({ state: 'hidden' });
-    await page.getByRole('link', { name: `machine-${where}` }).waitFor();
+    await page.getByRole('link', { name: `machine-${where}`, exact: true }).waitFor();
 
     await page.goto(`/tenants/acme/volumes/${volume}`);
     await page.getByRole('button', { name: 'Publish to a host' }).click();
@@ -114,7 +114,7 @@ describe.skipIf(!chromiumPath())('resources in the page', () => {
     const { body } = await house.call(house.acme.viewer, 'GET', '/tenants/acme/publications', { query });
     await dialog.getByText(body.items[0].portals[0]).waitFor();
     await dialog.getByRole('button', { name: 'Done' }).click();
-    await page.getByRole('link', { name: `machine-${where}` }).waitFor();
+    await page.getByRole('link', { name: `machine-${where}`, exact: true }).waitFor();
   });
 
   it.each(LOOKS)('schedules and policies are changed, and a token rotated, on a %s', async (where, look) => {
