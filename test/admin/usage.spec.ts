@@ -105,9 +105,14 @@ it('counts nothing for hours that were not measured, and says how many were', as
     );
   await moved('usage_hour', 'volumes, volume_bytes, snapshots, buckets, bucket_bytes');
   await moved('usage_part', 'kind, backend_id, pool, backend, things, provisioned_bytes, stored_bytes');
+  const made = (at: string) => house.query('UPDATE trivet.tenant SET created_at = $2 WHERE id = $1', [beta.id, at]);
+  await made('2026-01-15T00:00Z');
   expect(await report(beta, { month: '2026-02' })).toMatchObject([
     { monthHours: 28 * 24, measuredHours: 2, hours: 2, provisionedByteHours: String(2 * GB) },
   ]);
+  // Who scales up to the month pays for no hour before there was a tenant.
+  await made('2026-02-02T23:59Z');
+  expect(await report(beta, { month: '2026-02' })).toMatchObject([{ monthHours: 26 * 24 + 1, measuredHours: 2 }]);
   expect(await report(beta, { month: '2026-03' })).toEqual([]);
 });
 
@@ -241,4 +246,29 @@ it('foresees nothing before five days, and says then how sure it is', async () =
   expect(trend.daysAtLeast).toBeLessThan(trend.daysToFull);
   const all = await house.call(house.root.viewer, 'GET', '/forecasts', { query: { tenant: 'fills' } });
   expect(all.body.items).toHaveLength(2);
+  // Full is full, whatever the line says.
+  await house.query('UPDATE trivet.pool SET used_bytes = total_bytes WHERE tenant_id = $1', [tenant.id]);
+  expect((await foreseen())[0].trend).toMatchObject({ daysToFull: 0, daysAtLeast: 0, daysAtMost: 0 });
+});
+
+it('foresees the appliance’s own pools, too', async () => {
+  const { root } = house;
+  const backend = uuidv7();
+  await house.query(
+    `INSERT INTO trivet.backend (tenant_id, id, name, kind, config) VALUES ($1, $2, 'common', 'reflink', '{"pools": []}')`,
+    [root.id, backend],
+  );
+  await house.query(
+    `INSERT INTO trivet.pool (tenant_id, backend_id, name, position, state, total_bytes, used_bytes)
+     VALUES ($1, $2, 'large', 0, 'up', 1000, 400)`,
+    [root.id, backend],
+  );
+  const forecasts = async (query: Record<string, string> = {}) =>
+    (await house.call(root.viewer, 'GET', '/forecasts', { query })).body.items;
+  const own = [{ tenant: 'appliance', kind: 'pool', backend: 'common', name: 'large' }];
+  expect(await forecasts({ tenant: 'appliance' })).toMatchObject(own);
+  const all: { tenant: string }[] = await forecasts();
+  expect(all.filter(({ tenant }) => tenant === 'appliance')).toMatchObject(own);
+  expect(all.length).toBeGreaterThan(1);
+  expect((await house.call(root.viewer, 'GET', '/usage', { query: { tenant: 'appliance' } })).body.items).toEqual([]);
 });

@@ -1361,7 +1361,7 @@ export interface paths {
         };
         /**
          * What hosts did with all volumes of a tenant, by five minutes or by hour
-         * @description As the daemon counted it that serves the volume to hosts, which tells no latencies. What was not measured is not there: a gap is none of zeros. Of the time around a start of the daemon or the end of a session too little may be said, never too much.
+         * @description As the daemon counted it that serves the volume to hosts, which tells no latencies. What was not measured is not there: a gap is none of zeros. Of the time around a start of the daemon or the end of a session too little may be said, never too much. In the sum a daemon that was not measured counts nothing, where others were.
          *
          *     Takes the role viewer, in this tenant or over the appliance. To users of other tenants it is 404.
          */
@@ -2821,7 +2821,7 @@ export interface components {
                 perDayLow: number;
                 /** @description Upper end of that interval */
                 perDayHigh: number;
-                /** @description If it goes on so; null: never, or not in ten years */
+                /** @description Until all of total is used, if it goes on so; 0: it is; null: never, or not in ten years. Of a pool nothing new is made above 85 % already */
                 daysToFull: number | null;
                 /** @description At the upper end of the interval; null: never, or not in ten years */
                 daysAtLeast: number | null;
@@ -4565,7 +4565,7 @@ export interface components {
             backend: string;
             /** @description Of volumes; null of buckets */
             pool: string | null;
-            /** @description Of the month, as far as it is over */
+            /** @description Of the month, as far as it is over, since the tenant was made */
             monthHours: number;
             /** @description Of these, in which usage was measured; the others count nothing */
             measuredHours: number;
@@ -9698,9 +9698,9 @@ export interface operations {
     getTenantPerformance: {
         parameters: {
             query?: {
-                /** @description Minutes are kept for a day, hours for as many days as TRIVET_USAGE_DAYS says */
+                /** @description Minutes are kept for a day; of hours the last 31 days are told */
                 step?: "minute" | "hour";
-                /** @description So far back, at most */
+                /** @description So far back, 31 days at most */
                 hours?: number;
             };
             header?: never;
@@ -9740,12 +9740,12 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Minutes are kept for a day, hours for as many days as TRIVET_USAGE_DAYS says
+                 * @description Minutes are kept for a day; of hours the last 31 days are told
                  * @example hour
                  */
                 step?: "minute" | "hour";
                 /**
-                 * @description So far back, at most
+                 * @description So far back, 31 days at most
                  * @example 168
                  */
                 hours?: number;

@@ -22,7 +22,7 @@ const usagePart = z
     kind: z.enum(['volumes', 'buckets']).meta({ description: 'What was used' }),
     backend: backendName.meta({ description: 'Name of the backend, as it was then' }),
     pool: z.string().nullable().meta({ description: 'Of volumes; null of buckets' }),
-    monthHours: count.meta({ description: 'Of the month, as far as it is over' }),
+    monthHours: count.meta({ description: 'Of the month, as far as it is over, since the tenant was made' }),
     measuredHours: count.meta({ description: 'Of these, in which usage was measured; the others count nothing' }),
     hours: count.meta({ description: 'Of these, in which there was something' }),
     thingHours: hourly('Sum over these hours of how many volumes or buckets there were'),
@@ -70,7 +70,10 @@ const forecast = z
         perDay: signed.meta({ description: 'Growth a day, by a straight line through the last sample of each day' }),
         perDayLow: signed.meta({ description: 'Lower end of the interval that has the growth with 90 %' }),
         perDayHigh: signed.meta({ description: 'Upper end of that interval' }),
-        daysToFull: days.meta({ description: 'If it goes on so; null: never, or not in ten years' }),
+        daysToFull: days.meta({
+          description:
+            'Until all of total is used, if it goes on so; 0: it is; null: never, or not in ten years. Of a pool nothing new is made above 85 % already',
+        }),
         daysAtLeast: days.meta({ description: 'At the upper end of the interval; null: never, or not in ten years' }),
         daysAtMost: days.meta({ description: 'At its lower end; null: perhaps never, or not in ten years' }),
       })
@@ -130,8 +133,8 @@ const ofTime = z.strictObject({
   step: z
     .enum(['minute', 'hour'])
     .default('minute')
-    .meta({ description: 'Minutes are kept for a day, hours for as many days as TRIVET_USAGE_DAYS says' }),
-  hours: z.coerce.number().int().min(1).max(744).default(6).meta({ description: 'So far back, at most' }),
+    .meta({ description: 'Minutes are kept for a day; of hours the last 31 days are told' }),
+  hours: z.coerce.number().int().min(1).max(744).default(6).meta({ description: 'So far back, 31 days at most' }),
 });
 const gaps =
   'As the daemon counted it that serves the volume to hosts, which tells no latencies. What was not measured is not there: a gap is none of zeros. Of the time around a start of the daemon or the end of a session too little may be said, never too much.';
@@ -231,7 +234,7 @@ export const usageRoutes = {
     path: '/tenants/{tenant}/performance',
     tag,
     summary: 'What hosts did with all volumes of a tenant, by five minutes or by hour',
-    description: gaps,
+    description: `${gaps} In the sum a daemon that was not measured counts nothing, where others were.`,
     access: read,
     params: ofTenant,
     query: ofTime,

@@ -8,9 +8,10 @@ import { Serves } from '#admin/requests/serves';
 import { Database } from '#platform/database/database';
 import { readVolume } from '#storage/block/volumes/volume-list';
 import { readForecasts } from '#storage/usage/forecasts';
-import { type Month, monthOf, reportUsage } from '#storage/usage/usage-report';
+import { hoursOf, type Month, monthOf, reportUsage } from '#storage/usage/usage-report';
 import { daysOfVolume, mostGrown } from '#storage/usage/volume-growth';
 import { busiest, ioOfTenant, ioOfVolume } from '#storage/usage/volume-io';
+import type { TenantView } from '#tenancy/tenants/tenant-directory';
 import { Tenants } from '#tenancy/tenants/tenants';
 
 @Controller()
@@ -80,7 +81,7 @@ export class UsageController {
     return id;
   }
 
-  private async usageOf(tenant: Named, month: Month): Promise<UsagePartReply[]> {
+  private async usageOf(tenant: Named & { createdAt: Date }, month: Month): Promise<UsagePartReply[]> {
     const { measured, parts } = await reportUsage(this.database, tenant.id, month);
     return parts.map(({ kind, backend, pool, ...sums }) => ({
       tenant: tenant.name,
@@ -88,7 +89,7 @@ export class UsageController {
       kind,
       backend,
       pool: pool === '' ? null : pool,
-      monthHours: month.hours,
+      monthHours: hoursOf(month, tenant.createdAt),
       measuredHours: measured,
       ...sums,
     }));
@@ -99,15 +100,16 @@ export class UsageController {
     return found.map(forecast => ({ tenant: tenant.name, ...forecast }));
   }
 
-  /** One tenant after the other: what each has is read inside it. */
+  /** One tenant after the other, the appliance's own as the last: what each has is read inside it. */
   private async ofEach<T>(
     call: AdminCall,
     only: string | undefined,
-    read: (tenant: Named) => Promise<T[]>,
+    read: (tenant: TenantView) => Promise<T[]>,
   ): Promise<T[]> {
     const { tenantId } = await scopeOf(call, this.tenants, only);
+    const appliance = await this.tenants.find(call.principal.tenant);
     const items: T[] = [];
-    for (const tenant of await this.tenants.list())
+    for (const tenant of [...(await this.tenants.list()), appliance!])
       if (tenantId === undefined || tenant.id === tenantId) items.push(...(await read(tenant)));
     return items;
   }

@@ -45,8 +45,18 @@ const GRANTS = sql(
        WHERE h.tenant_id = $1 AND a.backend_id = $2 AND a.state = 'gone' LIMIT $3)
    RETURNING 1`,
 );
+const PERFORMANCE = ['volume_io', 'volume_io_hour'].map(table =>
+  sql(
+    `backend_history_${table}`,
+    `DELETE FROM trivet.${table}
+      WHERE tenant_id = $1
+        AND ctid = ANY (ARRAY(SELECT ctid FROM trivet.${table} WHERE tenant_id = $1 AND backend_id = $2 LIMIT $3))
+     RETURNING 1`,
+  ),
+);
 /** In the order of their references. */
 const HISTORY = [
+  ...PERFORMANCE,
   GRANTS,
   history('access'),
   history('bucket'),

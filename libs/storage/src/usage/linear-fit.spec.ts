@@ -33,6 +33,8 @@ it('doubts the more the more days differ', () => {
 it.each([
   [100, 10, 10],
   [-5, 10, 0],
+  [0, 0, 0],
+  [-5, -3, 0],
   [100, 0, null],
   [100, -3, null],
   [1e9, 1, null],

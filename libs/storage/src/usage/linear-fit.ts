@@ -63,9 +63,10 @@ const mean = (values: readonly number[]): number => values.reduce((sum, value) =
 /** Nobody plans by what lies beyond. */
 const MOST_DAYS = 3_650;
 
-/** Until `left` is used up at this speed. null: never, or not in ten years. */
+/** Until `left` is used up at this speed. 0: it is; null: never, or not in ten years. */
 export function daysUntil(left: number, perDay: number): number | null {
+  if (left <= 0) return 0;
   if (perDay <= 0) return null;
-  const days = Math.max(0, left) / perDay;
+  const days = left / perDay;
   return days > MOST_DAYS ? null : Math.round(days * 10) / 10;
 }

@@ -44,8 +44,8 @@ export interface Month {
   name: string;
   begin: Date;
   end: Date;
-  /** Those that are over; of one that goes on the hour that it is now, too. */
-  hours: number;
+  /** As far as it is over. */
+  until: Date;
 }
 
 const HOUR_MS = 3_600_000;
@@ -56,7 +56,11 @@ export function monthOf(name: string | undefined, now: Date): Month {
   const [year, month] = given.split('-').map(Number) as [number, number];
   const begin = new Date(Date.UTC(year, month - 1));
   const end = new Date(Date.UTC(year, month));
-  const until = Math.min(end.getTime(), now.getTime());
-  const hours = Math.max(0, Math.ceil((until - begin.getTime()) / HOUR_MS));
-  return { name: given, begin, end, hours };
+  return { name: given, begin, end, until: now < end ? now : end };
+}
+
+/** Of a month that are over, for a tenant that was made then: the hour of that and the one that it is now count. */
+export function hoursOf({ begin, until }: Month, madeAt: Date): number {
+  const first = Math.max(begin.getTime() / HOUR_MS, Math.floor(madeAt.getTime() / HOUR_MS));
+  return Math.max(0, Math.ceil(until.getTime() / HOUR_MS) - first);
 }

@@ -17,9 +17,13 @@ const BACKENDS_AT_ONCE = 4;
 /** Minutes are kept so long; hours as long as usage is. */
 const KEPT_HOURS = 25;
 
+/** Rows of one transaction. */
+const FORGET_PORTION = 1_000;
+const FORGET_EVERY_MS = 3_600_000;
+
 const POOLS = sql(
   'volume_io_pools',
-  `SELECT name AS pool, portals, portal_sets AS "portalSets" FROM trivet.pool
+  `SELECT name AS pool, portals, portal_sets AS "portalSets", state = 'up' AS "isUp" FROM trivet.pool
     WHERE tenant_id = $1 AND backend_id = $2 AND cardinality(portals) > 0 ORDER BY name`,
 );
 /** A target that is nobody's any more is left out. */
@@ -62,21 +66,26 @@ const SUM_UP = sql(
    SELECT $1, $2, $3, m.nth, m.hour, m.seconds, m.sums, coalesce(l.volumes, '{}'), coalesce(l.reads, '{}'), coalesce(l.writes, '{}'),
           coalesce(l.read_bytes, '{}'), coalesce(l.written_bytes, '{}')
      FROM measured m LEFT JOIN listed l USING (hour, nth)
-   ON CONFLICT DO NOTHING RETURNING at`,
+   ON CONFLICT DO NOTHING`,
 );
-const FORGET = sql(
-  'volume_io_forget',
-  `DELETE FROM trivet.volume_io WHERE tenant_id = $1 AND backend_id = $2 AND at < now() - $3 * interval '1 hour'`,
-);
-const FORGET_HOURS = sql(
-  'volume_io_forget_hours',
-  `DELETE FROM trivet.volume_io_hour WHERE tenant_id = $1 AND backend_id = $2 AND at < now() - $3 * interval '1 day'`,
-);
+const FORGET = (table: string) =>
+  sql(
+    `${table}_forget`,
+    `DELETE FROM trivet.${table}
+      WHERE tenant_id = $1
+        AND ctid = ANY (ARRAY(SELECT ctid FROM trivet.${table}
+                               WHERE tenant_id = $1 AND backend_id = $2 AND at < now() - $3 * interval '1 hour' LIMIT $4))
+     RETURNING 1`,
+  );
+const FORGET_MINUTES = FORGET('volume_io');
+const FORGET_HOURS = FORGET('volume_io_hour');
 
 interface ExportedPool {
   pool: string;
   portals: string[];
   portalSets: PortalSets;
+  /** Daemons of one that is down may hang, and cost others their minute. */
+  isUp: boolean;
 }
 
 /**
@@ -89,6 +98,8 @@ export class VolumeIoSampler implements PeriodicTask {
   readonly scope = 'appliance';
   readonly after = 'pools';
   readonly ofHost = true;
+  /** Milliseconds since the epoch; the first run forgets. */
+  private forgetsAt = 0;
 
   constructor(
     private readonly database: Database,
@@ -96,37 +107,47 @@ export class VolumeIoSampler implements PeriodicTask {
     private readonly keptDays: number,
     /** Whose daemons alone are asked; absent: all. */
     private readonly host?: string,
+    private readonly portion = FORGET_PORTION,
   ) {}
 
   async run(signal: AbortSignal): Promise<void> {
-    const visit = (backend: RegisteredBlockBackend) => this.visit(backend, signal).catch(unanswered);
+    const now = Date.now();
+    const forgets = now >= this.forgetsAt;
+    if (forgets) this.forgetsAt = now + FORGET_EVERY_MS;
+    const visit = (backend: RegisteredBlockBackend): Promise<void> =>
+      this.measure(backend, signal).finally(() => (forgets ? this.forget(backend, signal) : undefined));
     await eachBlockBackend(this.database, visit, { atOnce: BACKENDS_AT_ONCE });
   }
 
-  private async visit(backend: RegisteredBlockBackend, signal: AbortSignal): Promise<void> {
+  private async measure(backend: RegisteredBlockBackend, signal: AbortSignal): Promise<void> {
     const { tenantId, backendId } = backend;
     const inTenant = <T>(work: (tx: Tx) => Promise<T>) => this.database.withTenant(tenantId, work);
     const pools = await inTenant(tx => tx.query<ExportedPool>(POOLS, [tenantId, backendId]));
     if (pools.length === 0) return;
     const elsewhere = await poolsElsewhere(this.database, backend, this.host);
     const store = await this.blocks.open(tenantId, backendId);
-    let isHourOver = false;
     for (const pool of pools) {
       if (signal.aborted) return;
       if (elsewhere.has(pool.pool)) continue;
-      for (const daemon of daemonsOfPool(tenantId, pool)) {
+      for (const daemon of pool.isUp ? daemonsOfPool(tenantId, pool) : []) {
         const bounded = AbortSignal.any([signal, AbortSignal.timeout(CALL_MS)]);
         const done = await store.exporter.ioSince(daemon, bounded).catch(unanswered);
         if (done) await inTenant(tx => tx.query(WRITE, rowOf(backendId, daemon, done)));
       }
-      const summed = await inTenant(tx => tx.query(SUM_UP, [tenantId, backendId, pool.pool]));
-      isHourOver ||= summed.length > 0;
+      await inTenant(tx => tx.query(SUM_UP, [tenantId, backendId, pool.pool]));
     }
-    if (!isHourOver) return;
-    await inTenant(async tx => {
-      await tx.query(FORGET, [tenantId, backendId, KEPT_HOURS]);
-      await tx.query(FORGET_HOURS, [tenantId, backendId, this.keptDays]);
-    });
+  }
+
+  /** Of pools that are exported no more, too. */
+  private async forget({ tenantId, backendId }: RegisteredBlockBackend, signal: AbortSignal): Promise<void> {
+    for (const [statement, hours] of [
+      [FORGET_MINUTES, KEPT_HOURS],
+      [FORGET_HOURS, this.keptDays * 24],
+    ] as const)
+      for (let left = this.portion; left === this.portion && !signal.aborted; ) {
+        const values = [tenantId, backendId, hours, this.portion];
+        left = (await this.database.withTenant(tenantId, tx => tx.query(statement, values))).length;
+      }
   }
 }
 

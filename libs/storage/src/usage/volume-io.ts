@@ -1,22 +1,25 @@
 import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
+import { daemonIn } from '#storage/block/pools/pool-daemons';
 
 /** From minutes, of which a day is kept, or from hours. */
 export type Step = 'minute' | 'hour';
 
-/** Of the volume's pool; of its other daemons only what had the volume. */
+/** Of the volume's pool; of its other daemons only what had the volume. In one hour it may have been at two. */
 const OF_VOLUME = (step: Step, table: string) =>
   sql(
     `volume_io_of_volume_${step}`,
-    `SELECT i.at, i.seconds, coalesce(i.reads[p.n], 0)::text AS reads, coalesce(i.writes[p.n], 0)::text AS writes,
-            coalesce(i.read_bytes[p.n], 0)::text AS "readBytes", coalesce(i.written_bytes[p.n], 0)::text AS "writtenBytes"
+    `SELECT i.at, max(i.seconds) AS seconds, coalesce(sum(i.reads[p.n]), 0)::text AS reads,
+            coalesce(sum(i.writes[p.n]), 0)::text AS writes, coalesce(sum(i.read_bytes[p.n]), 0)::text AS "readBytes",
+            coalesce(sum(i.written_bytes[p.n]), 0)::text AS "writtenBytes"
        FROM trivet.volume v
+       LEFT JOIN trivet.pool o ON o.tenant_id = $1 AND o.backend_id = v.backend_id AND o.name = v.pool
        JOIN trivet.${table} i ON i.tenant_id = $1 AND i.backend_id = v.backend_id AND i.pool = v.pool
                              AND i.at >= now() - $3 * interval '1 hour'
       CROSS JOIN LATERAL (SELECT array_position(i.volumes, v.id) AS n) AS p
       WHERE v.tenant_id = $1 AND v.id = $2
-        AND (p.n IS NOT NULL OR i.nth = coalesce((v.target ->> 'daemon')::int, 0))
-      ORDER BY i.at`,
+        AND (p.n IS NOT NULL OR i.nth = ${daemonIn('jsonb_array_length(o.portal_sets)')})
+      GROUP BY i.at ORDER BY i.at`,
   );
 /** Each daemon by what it did in the seconds that were measured, whenever in the step that was. */
 const OF_TENANT = (step: Step, table: string, bin: string) =>
