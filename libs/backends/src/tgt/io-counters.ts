@@ -7,7 +7,7 @@ import type { UnitCounters } from '#backends/tgt/tgt-stat';
 /** A look at the counters of one run of a daemon. */
 export interface Look {
   instance: string;
-  /** Milliseconds since the machine started: clocks that are set change nothing. */
+  /** Milliseconds since the machine started, as all its processes count them: clocks that are set change nothing. */
   at: number;
   /** By `tid.lun.sid`: read bytes, reads, written bytes, writes. */
   counters: Readonly<Record<string, readonly [number, number, number, number]>>;

@@ -1,4 +1,3 @@
-import { uptime } from 'node:os';
 import type { BlockBackend, ImageRef } from '#backends/block-backend';
 import type {
   AppliedTarget,
@@ -160,7 +159,7 @@ export class TgtExporter implements Exporter {
     return translated('read counters', signal, () =>
       locked(daemon.folder, signal, async () => {
         const units = parseCounters(await daemon.client.ask(statSystem(), signal));
-        const look = lookOf(daemon.instance, uptime() * 1_000, units);
+        const look = lookOf(daemon.instance, Number(process.hrtime.bigint()) / 1e6, units);
         const before = await last.read();
         // Before it is told: who is killed in between tells too little, and nobody tells it twice.
         await last.write(look);
