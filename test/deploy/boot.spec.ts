@@ -10,6 +10,7 @@ import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { PACKAGE_ROOT, programFile } from '#platform/package-root';
 import { TcpProxy } from '#test/deploy/tcp-proxy';
+import { compileCache } from '#test/support/compile-cache';
 import { createDatabase, type TestDatabase } from '#test/support/database';
 import { freePort } from '#test/support/free-port';
 import { parts, until } from '#test/support/parts';
@@ -28,6 +29,7 @@ beforeAll(async () => {
   const kek = join(folder, 'kek');
   writeFileSync(kek, randomBytes(32).toString('base64'), { mode: 0o600 });
   env = {
+    ...compileCache(),
     PATH: `${dirname(process.execPath)}:/usr/bin:/bin`,
     TRIVET_DATABASE_URL: database.appUrl,
     TRIVET_DATABASE_ENGINE_URL: database.engineUrl,

@@ -7,6 +7,7 @@ import { PACKAGE_ROOT, programFile } from '#platform/package-root';
 import { ensureLauncherToken } from '#tenancy/tokens/launcher-token';
 import { TestAppliance } from '#test/support/appliance';
 import { CSP_PASSWORD } from '#test/support/block-folders';
+import { compileCache } from '#test/support/compile-cache';
 import { until } from '#test/support/parts';
 
 const ADMIN_PASSWORD = 'an admin of tests';
@@ -32,7 +33,7 @@ function run(args: string[], env: Record<string, string> = {}): Promise<Ended> {
     execFile(
       process.execPath,
       args,
-      { cwd: PACKAGE_ROOT, env: { PATH: '/usr/bin:/bin', ...env } },
+      { cwd: PACKAGE_ROOT, env: { PATH: '/usr/bin:/bin', ...compileCache(), ...env } },
       (error, stdout, stderr) => resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
     );
   });

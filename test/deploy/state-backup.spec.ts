@@ -14,6 +14,7 @@ import { MIGRATION_LOCK, migrate } from '#platform/schema/migrate';
 import { type Credentials, credentialsOf, Jobs, persist } from '#test/crash/jobs';
 import { TestAppliance } from '#test/support/appliance';
 import { CSP_PASSWORD } from '#test/support/block-folders';
+import { compileCache } from '#test/support/compile-cache';
 import { parts, until } from '#test/support/parts';
 
 /** An appliance that works while it is backed up, and databases that it is restored into. */
@@ -51,6 +52,7 @@ const MAIN = programFile('trivet');
 const environmentOf = (env: Record<string, string>) => ({
   PATH: '/usr/sbin:/usr/bin:/sbin:/bin',
   TRIVET_HOME: join(folder, 'no-home'),
+  ...compileCache(),
   ...env,
 });
 

@@ -12,6 +12,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { programFile } from '#platform/package-root';
+import { compileCache } from '#test/support/compile-cache';
 
 export const MAIN = programFile('trivet');
 
@@ -64,7 +65,14 @@ export class TestHome {
         [MAIN, ...args],
         {
           cwd: '/',
-          env: { PATH: this.path, HOME: '/nonexistent', LANG: 'C.UTF-8', TRIVET_HOME: this.home, ...this.settings },
+          env: {
+            PATH: this.path,
+            HOME: '/nonexistent',
+            LANG: 'C.UTF-8',
+            TRIVET_HOME: this.home,
+            ...compileCache(),
+            ...this.settings,
+          },
           uid: this.uid,
           gid: this.uid,
           maxBuffer: 16 * 1024 * 1024,

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { afterAll, describe, expect, it } from 'vitest';
+import { compileCache } from '#test/support/compile-cache';
 import { until } from '#test/support/parts';
 import { MAIN, processesOf, TestHomes } from './cli.js';
 
@@ -13,7 +14,7 @@ describe('a first up that is interrupted', () => {
     async milestone => {
       const home = homes.at(`killed-${milestone.replaceAll('/', '-')}`);
       const child = spawn(process.execPath, [MAIN, 'up', '--parts-only', '--no-install'], {
-        env: { PATH: home.path, TRIVET_HOME: home.home },
+        env: { PATH: home.path, TRIVET_HOME: home.home, ...compileCache() },
         stdio: 'ignore',
       });
       await until(milestone, () => existsSync(home.file(milestone)));
@@ -28,7 +29,7 @@ describe('a first up that is interrupted', () => {
     const home = homes.at('interrupted');
     mkdirSync(home.home, { recursive: true });
     const child = spawn(process.execPath, [MAIN, 'up', '--parts-only', '--no-install'], {
-      env: { PATH: home.path, TRIVET_HOME: home.home },
+      env: { PATH: home.path, TRIVET_HOME: home.home, ...compileCache() },
       stdio: 'ignore',
     });
     const ended = new Promise<number | null>(resolve => child.once('exit', resolve));

@@ -3,6 +3,7 @@ import { chmodSync, existsSync, mkdtempSync, readdirSync, realpathSync, rmSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { compileCache } from '#test/support/compile-cache';
 import { until } from '#test/support/parts';
 import {
   commandLineOf,
@@ -36,7 +37,7 @@ const runs: Run[] = [];
 
 function run(args: string[], env: Record<string, string> = {}): Run {
   const child = spawn(process.execPath, [MAIN, 'test', '--no-install', ...args], {
-    env: { PATH: '/usr/bin:/bin', TMPDIR: folder, LANG: 'C.UTF-8', ...env },
+    env: { PATH: '/usr/bin:/bin', TMPDIR: folder, LANG: 'C.UTF-8', ...compileCache(), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';
