@@ -169,6 +169,9 @@ it('nothing is made for anybody in a tenant that is suspended or being removed',
   const none = '0198c0de-0000-7000-8000-000000000000';
   const calls = [
     ['buckets/create', { name: 'x-1' }],
+    ['buckets', { name: 'x-2' }],
+    ['volumes', { name: 'x', size: '1048576' }],
+    ['snapshots', { volume: none, name: 'x' }],
     ['accesses', { name: 'x', buckets: [{ bucket: none, mode: 'read_only' }] }],
     ['hosts', { name: 'x', iqns: ['iqn.2026-01.org.example:x'] }],
     ['publications', { volume: none, host: none }],

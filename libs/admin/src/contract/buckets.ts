@@ -190,6 +190,7 @@ export const bucketRoutes = {
   }),
   register: route({
     id: 'registerBucket',
+    serving: true,
     method: 'POST',
     path: '/tenants/{tenant}/buckets',
     tag: 'buckets',

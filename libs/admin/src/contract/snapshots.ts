@@ -82,6 +82,7 @@ export const snapshotRoutes = {
   }),
   create: route({
     id: 'createSnapshot',
+    serving: true,
     method: 'POST',
     path: '/tenants/{tenant}/snapshots',
     tag: 'snapshots',

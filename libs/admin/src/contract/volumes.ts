@@ -100,6 +100,7 @@ export const volumeRoutes = {
   }),
   create: route({
     id: 'createVolume',
+    serving: true,
     method: 'POST',
     path: '/tenants/{tenant}/volumes',
     tag: 'volumes',
