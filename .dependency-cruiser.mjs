@@ -73,7 +73,7 @@ const LOADED_LATE = [
  * own row.
  */
 const FOLDERS = {
-  'libs/storage/src': [['drain', 'backends', 'usage'], ['object', 'block'], ['shared']],
+  'libs/storage/src': [['bulk', 'drain', 'backends', 'usage'], ['object', 'block'], ['shared']],
   'libs/storage/src/object': [
     ['object.module'],
     ['object-storage-service', 'object-operations', 'object-drift'],

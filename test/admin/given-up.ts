@@ -346,4 +346,29 @@ export const GIVEN_UP: Readonly<Record<string, Make>> = {
       states: ['in the chain, free', 'out of the chain, free'],
     };
   },
+  'bulk.run': async tools => {
+    const { house, sidecar, idOf } = tools;
+    await house.parts.storage.buckets.create(sidecar, { name: 'of-bulk', ...NOTHING });
+    const ids = [await idOf('bucket', 'of-bulk')];
+    let paused = false;
+    let last = '';
+    return {
+      get resource() {
+        return last;
+      },
+      store: 'objects',
+      begin: async () => {
+        paused = !paused;
+        await house.query("UPDATE trivet.queue SET paused = $1 WHERE class = 'destroy'", [paused]);
+        const reply = await house.call(house.acme.admin, 'POST', '/tenants/acme/bulk/delete-buckets', {
+          body: { ids },
+        });
+        last = reply.body.operation;
+      },
+      state: async () =>
+        (await house.query<{ state: string }>('SELECT state FROM trivet.bulk_item WHERE bulk_id = $1', [last]))[0]
+          ?.state,
+      states: ['skipped', 'done'],
+    };
+  },
 };

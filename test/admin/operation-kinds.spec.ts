@@ -3,11 +3,15 @@ import { CHANGE_OPERATIONS } from '#changes/change-operations';
 import { handlersOf } from '#operations/definitions/define-operation';
 import { OperationKinds } from '#operations/definitions/operation-kinds';
 import { BLOCK_OPERATIONS } from '#storage/block/block-operations';
+import { BULK_OPERATIONS } from '#storage/bulk/run-bulk';
 import { OBJECT_OPERATIONS } from '#storage/object/object-operations';
 import { GIVEN_UP } from '#test/admin/given-up';
 
 /** As a gateway has them: over directories that nobody opens. */
-const handlers = handlersOf([...OBJECT_OPERATIONS, ...BLOCK_OPERATIONS, ...CHANGE_OPERATIONS], {} as never);
+const handlers = handlersOf(
+  [...OBJECT_OPERATIONS, ...BLOCK_OPERATIONS, ...CHANGE_OPERATIONS, ...BULK_OPERATIONS],
+  {} as never,
+);
 
 it.each(handlers.map(handler => [handler.kind, handler] as const))(
   '%s says what becomes of its resource when a person gives it up',
@@ -27,6 +31,7 @@ it('only what is undone step by step can be cancelled', () => {
     'access.grant',
     'access.rotate',
     'bucket.create',
+    'bulk.run',
     'snapshot.create',
     'snapshot_group.create',
     'volume.clone',

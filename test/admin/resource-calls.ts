@@ -66,6 +66,17 @@ export async function insertBuckets(
   return rows.map(({ id }) => id);
 }
 
+/** Buckets as if they had been made here; the store need not have them. Gives their ids, in the order of the names. */
+export async function createdBuckets(
+  house: AdminHouse,
+  tenant: HouseTenant,
+  ...names: readonly string[]
+): Promise<string[]> {
+  const ids = await insertBuckets(house, tenant, ...names);
+  await house.query(`UPDATE trivet.bucket SET origin = 'created' WHERE id = ANY ($1)`, [ids]);
+  return ids;
+}
+
 /** One such, with so many objects at the fake. Gives its id. */
 export async function registerBucket(
   house: AdminHouse,

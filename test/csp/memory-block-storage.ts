@@ -53,7 +53,10 @@ export class MemoryBlockStorage {
     },
     publications: {
       publish: async (...given) => ({ value: await this.publish(...given), operation: this.operation }),
-      unpublish: async (...given) => ({ value: await this.unpublish(...given), operation: this.operation }),
+      unpublish: async (caller, volume, host) => ({
+        value: await this.unpublish(caller, volume, host),
+        operation: this.operation,
+      }),
     },
     snapshots: {
       list: (...given) => this.listSnapshots(...given),

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { uuidv7 } from '#platform/uuid';
 import type { AdminHouse } from '#test/admin/admin-house';
 import { idOf, makeVolume } from '#test/admin/resource-calls';
-import { chromiumPath, DESK, TestBrowser, type Visitor } from '#test/dashboard/browser';
+import { chromiumPath, DESK, PHONE, TestBrowser, type Visitor } from '#test/dashboard/browser';
 import { makeStuck, startHouse } from '#test/dashboard/dashboard-house';
 
 let house: AdminHouse;
@@ -292,6 +292,49 @@ describe.skipIf(!chromiumPath())('ways through the page', () => {
       { name: 'choice-back', state: 'ready' },
       { name: 'choice-kept', state: 'binned' },
     ]);
+    expect(visitor.complaints).toEqual([]);
+  });
+
+  it.each([
+    ['a desk', DESK],
+    ['a phone', PHONE],
+  ])('chooses rows by the keyboard at %s, and deletes them as one operation that says what stayed', async (_, look) => {
+    const many = look === PHONE ? 'phone' : 'desk';
+    const at = `/tenants/${house.acme.name}/volumes`;
+    const ids = [];
+    for (const n of [1, 2, 3, 4]) ids.push(idOf(await makeVolume(house, house.acme, `many-${many}-${n}`)));
+    const snapshot = { body: { volume: ids[1], name: 'holds it' } };
+    expect((await house.call(house.acme.admin, 'POST', '/tenants/acme/snapshots', snapshot)).status).toBe(201);
+    const visitor = await browser.visit(house.appliance.cspUrl, look);
+    visitors.push(visitor);
+    const { page } = visitor;
+    await visitor.logIn(house.acme.admin, `${at}?search=many-${many}`);
+    await page.getByLabel(`Choose many-${many}-1`).focus();
+    await page.keyboard.press('Space');
+    await page.getByLabel(`Choose many-${many}-3`).focus();
+    await page.keyboard.press('Shift+Space');
+    const bar = page.getByRole('region', { name: 'What is chosen' });
+    await bar.getByText('3 volumes chosen').waitFor();
+    expect(await page.getByLabel(`Choose many-${many}-4`).isChecked()).toBe(false);
+    expect(await visitor.barriers()).toEqual([]);
+    expect(await visitor.overflow()).toBe(0);
+    await bar.getByRole('button', { name: 'Choose all that match' }).click();
+    await bar.getByText('4 volumes chosen, all that match').waitFor();
+    await bar.getByRole('button', { name: 'Choose none' }).click();
+    await bar.waitFor({ state: 'detached' });
+    for (const n of [1, 2, 3]) await page.getByLabel(`Choose many-${many}-${n}`).check();
+    await bar.getByRole('button', { name: 'Delete 3' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText(`many-${many}-1, many-${many}-2, many-${many}-3.`).waitFor();
+    expect(await dialog.getByRole('button', { name: 'Delete 3' }).isDisabled()).toBe(true);
+    await dialog.getByLabel('Type 3 to confirm').fill('3');
+    await dialog.getByRole('button', { name: 'Delete 3' }).click();
+    await page.getByRole('heading', { name: 'bulk.run deletion of 3 volumes' }).waitFor();
+    await page.getByText('3 of 3 ended, 1 failed, 2 done').waitFor();
+    const failed = page.getByRole('row').filter({ hasText: `many-${many}-2` });
+    await failed.getByText('which must go first').waitFor();
+    expect(await visitor.barriers()).toEqual([]);
+    expect(await visitor.overflow()).toBe(0);
     expect(visitor.complaints).toEqual([]);
   });
 

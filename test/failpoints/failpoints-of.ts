@@ -24,6 +24,7 @@ export function failpointsOf(handler: Handler, traits: readonly string[] = []): 
     ...steps(handler.steps),
     ...(handler.fail ? ['undo:point'] : []),
     ...steps(handler.undo ?? []),
+    ...(handler.steps.some(({ waits }) => waits) ? ['later:before', 'later:after'] : []),
     'retry:after',
     'end:before',
     'end:after',

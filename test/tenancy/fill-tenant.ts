@@ -50,6 +50,10 @@ export async function fillTenant(
     tenant,
     made.operation,
   ]);
+  await query(
+    "INSERT INTO trivet.bulk_item (tenant_id, bulk_id, nth, subject_id, name) VALUES ($1, $2, 1, $3, 'photos')",
+    [tenant, made.operation, made.bucket],
+  );
   await query("INSERT INTO trivet.tally_pass (tenant_id, kind, open, made_in) VALUES ($1, 'bucket', false, '')", [
     tenant,
   ]);

@@ -18,6 +18,7 @@ import { Overview } from '#admin/overview/overview';
 import { AdminGuard } from '#admin/requests/admin.guard';
 import { CallMetrics } from '#admin/requests/call-metrics';
 import { EarlyRefusals } from '#admin/requests/early-refusals';
+import { Matching } from '#admin/requests/matching';
 import { OfAllTenants } from '#admin/requests/of-all-tenants';
 import { RESOURCE_CONTROLLERS } from '#admin/resources/resource-controllers';
 import { BackendsController } from '#admin/tenants/backends.controller';
@@ -88,6 +89,7 @@ export class AdminModule {
         EarlyRefusals,
         CallMetrics,
         OfAllTenants,
+        Matching,
       ],
       controllers: [
         MetaController,

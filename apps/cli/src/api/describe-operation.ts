@@ -41,6 +41,7 @@ export function describeOperation(operation: OperationDetailReply, now = Date.no
     ['you may', operation.actions.map(verb => `trivet operation ${verb} ${operation.id}`).join('\n         ') || null],
   ]);
   const more: string[] = [];
+  if (operation.items) more.push(describeItems(operation.items, operation.id));
   if (waitsFor.length > 0)
     more.push(
       `before it in line:\n${waitsFor.map(({ operation: id, kind, slot }) => `  ${id}  ${kind} (${slot})`).join('\n')}`,
@@ -53,6 +54,17 @@ export function describeOperation(operation: OperationDetailReply, now = Date.no
     more.push(`events:\n${left > 0 ? `  ${left} earlier ones\n` : ''}${lines.join('\n')}`);
   }
   return [head, ...more].join('\n\n');
+}
+
+function describeItems(
+  { total, done, failed, running, waiting, skipped, failures }: NonNullable<OperationDetailReply['items']>,
+  id: string,
+): string {
+  const told = failures.map(item => `  ${item.name || item.id}: ${item.message}`);
+  if (failed > failures.length)
+    told.push(`  and ${failed - failures.length} more: trivet bulk items ${id} --state failed`);
+  const head = `${done} of ${total} done, ${failed} failed, ${running} under way, ${waiting} not begun, ${skipped} never begun`;
+  return told.length > 0 ? `items: ${head}; failed:\n${told.join('\n')}` : `items: ${head}`;
 }
 
 const tookOf = ({ createdAt, finishedAt }: OperationDetailReply): string =>

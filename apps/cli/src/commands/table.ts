@@ -5,6 +5,7 @@ import { APPLIANCE } from './appliance.js';
 import { AUDIT } from './audit.js';
 import { BACKEND } from './backend.js';
 import { BUCKET } from './bucket.js';
+import { BULK } from './bulk.js';
 import { CLUSTER } from './cluster.js';
 import { BACKUP } from './copies.js';
 import { ENDPOINT } from './endpoint.js';
@@ -54,6 +55,7 @@ const ADMINISTRATION = [
   ENDPOINT,
   CLUSTER,
   OPERATION,
+  BULK,
   QUEUE,
   STORAGE_HOST,
   ALERT,

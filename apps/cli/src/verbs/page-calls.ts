@@ -12,6 +12,9 @@ const CALLS = [
   // It reads what it changes.
   new RegExp(String.raw`\bcallFresh\(\s*'[A-Z]+',\s*(?<path>${PATH})`, 'g'),
   /\bpath=(?<path>"[^"]*")/g,
+  // Of what is done to many rows of a list, and of what counts them.
+  /\bstarts: (?<path>'[^']*')/g,
+  /\btotals: (?<path>'[^']*')/g,
 ];
 
 /** Ids of the routes that the dashboard calls, read out of its sources. */
@@ -24,10 +27,15 @@ export function calledByPage(routes: readonly RouteContract[]): ReadonlySet<stri
 }
 
 export function calledIn(text: string, routes: readonly RouteContract[]): string[] {
-  const found = CALLS.flatMap(form => [...text.matchAll(form)]).flatMap(({ groups }) => {
-    const { method = 'GET', path = '' } = groups as { method?: string; path: string };
-    return pathsOf(path, text).map(pattern => ({ method, pattern }));
-  });
+  const found = CALLS.flatMap(form => [...text.matchAll(form)].map(match => ({ form, match }))).flatMap(
+    ({ form, match: { groups } }) => {
+      const { method = form.source.includes('starts') ? 'POST' : 'GET', path = '' } = groups as {
+        method?: string;
+        path: string;
+      };
+      return pathsOf(path, text).map(pattern => ({ method, pattern }));
+    },
+  );
   return routes
     .filter(({ method, path }) => found.some(call => call.method === method && call.pattern.test(path)))
     .map(({ id }) => id);

@@ -46,6 +46,19 @@ const OTHERS: Readonly<Record<string, readonly string[]>> = {
   listBusiestVolumes: ['volume busiest'],
   createVolume: ['volume create', 'volume clone', 'volume register'],
   deleteVolume: ['volume delete', 'volume purge'],
+  bulkDeleteVolumes: ['bulk delete-volumes'],
+  bulkPurgeVolumes: ['bulk purge-volumes'],
+  bulkDeleteSnapshots: ['bulk delete-snapshots'],
+  bulkDeleteBuckets: ['bulk delete-buckets'],
+  bulkUnpublish: ['bulk unpublish'],
+  bulkRetryOperations: ['bulk retry-operations'],
+  bulkCancelOperations: ['bulk cancel-operations'],
+  listBulkItems: ['bulk items'],
+  totalVolumes: ['bulk delete-volumes', 'bulk purge-volumes'],
+  totalSnapshots: ['bulk delete-snapshots'],
+  totalBuckets: ['bulk delete-buckets'],
+  totalPublications: ['bulk unpublish'],
+  totalOperations: ['bulk retry-operations', 'bulk cancel-operations'],
 };
 
 /** What the command line need not do, and why. */

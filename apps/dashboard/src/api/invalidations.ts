@@ -31,6 +31,7 @@ const TOUCHED: Readonly<Record<string, readonly string[]>> = {
   'performance-policy': ['/performance-policies'],
   'snapshot-session': ['/snapshot-sessions', '/clusters'],
   session: ['/session'],
+  bulk: ['/operations', '/volumes', '/snapshots', '/publications', '/buckets'],
   queue: ['/queues', '/workers', '/overview'],
   operation: ['/operations'],
   alert: ['/alerts'],

@@ -3,6 +3,7 @@ import type { alertRoutes, receiverRoutes, silenceRoutes } from '#admin/contract
 import type { allTenantsRoutes } from '#admin/contract/all-tenants';
 import type { backendRoutes } from '#admin/contract/backends';
 import type { accessRoutes, bucketRoutes } from '#admin/contract/buckets';
+import type { bulkRoutes } from '#admin/contract/bulk';
 import type { clusterRoutes } from '#admin/contract/clusters';
 import type { endpointRoutes } from '#admin/contract/endpoints';
 import type { firstRunRoutes } from '#admin/contract/first-run';
@@ -16,6 +17,7 @@ import type { sessionRoutes } from '#admin/contract/session';
 import type { snapshotRoutes } from '#admin/contract/snapshots';
 import type { storageHostRoutes } from '#admin/contract/storage-hosts';
 import type { tenantRoutes } from '#admin/contract/tenants';
+import type { totalsRoutes } from '#admin/contract/totals';
 import type { usageRoutes } from '#admin/contract/usage';
 import type { tokenRoutes, userRoutes } from '#admin/contract/users';
 import type { volumeRoutes } from '#admin/contract/volumes';
@@ -45,6 +47,8 @@ export type Route = ValuesOf<
   | typeof policyRoutes
   | typeof snapshotSessionRoutes
   | typeof operationRoutes
+  | typeof bulkRoutes
+  | typeof totalsRoutes
   | typeof workerRoutes
   | typeof storageHostRoutes
   | typeof alertRoutes

@@ -7,6 +7,7 @@ import { useRead } from '../api/read';
 import { Act } from '../parts/act';
 import { Ago } from '../parts/ago';
 import { showBytes } from '../parts/amounts';
+import { ofBuckets } from '../parts/bulk-actions';
 import { Copy } from '../parts/copy';
 import type { Column } from '../parts/data-table';
 import { OF_TENANT, resourceFields } from '../parts/filters';
@@ -35,6 +36,7 @@ export function BucketsPage() {
         <Empty what="No bucket matches. A BucketClaim of a cluster makes one, too." command="trivet bucket create" />
       }
       usualSort="name"
+      bulk={ofBuckets(tenant)}
       columns={columnsOf(tenant)}
     />
   );

@@ -1,4 +1,5 @@
 import { Stack } from '@mantine/core';
+import { lazy, Suspense } from 'react';
 import { useParams } from 'react-router';
 import type { OperationDetailReply } from '#admin/contract/operations';
 import { call } from '../api/client';
@@ -13,6 +14,8 @@ import { ResourceLink } from '../parts/operation-list';
 import { Facts, Loaded, Page, Section } from '../parts/page';
 import { runsOf } from '../parts/runs';
 import { StateBadge } from '../parts/state-badge';
+
+const BulkItems = lazy(() => import('../parts/bulk-items'));
 
 /** Of one that is under way some changes come without an event: its lease, its turn. */
 const EVERY_MS = 3_000;
@@ -31,6 +34,11 @@ export function OperationPage() {
         {detail => (
           <Stack gap="md">
             <State operation={detail} />
+            {detail.items && (
+              <Suspense>
+                <BulkItems operation={detail.id} counts={detail.items} />
+              </Suspense>
+            )}
             <Steps steps={detail.steps} />
             <Details operation={detail} />
             <Timeline events={detail.events} />
@@ -86,12 +94,20 @@ const ACTIONS = {
   },
 } as const;
 
-function Actions({ operation: { id, resource, actions } }: { operation: OperationDetailReply }) {
+/** Of a bulk. */
+const STOP = {
+  ...ACTIONS.cancel,
+  label: 'Stop',
+  title: 'Stop this bulk',
+  explain: 'What has not begun stays as it is; what has begun goes on to its end.',
+} as const;
+
+function Actions({ operation: { id, resource, actions, items } }: { operation: OperationDetailReply }) {
   const may = useMay();
   return actions
     .filter(verb => may(ACTIONS[verb].role))
     .map(verb => {
-      const { label, title, explain, done, reason } = ACTIONS[verb];
+      const { label, title, explain, done, reason } = verb === 'cancel' && items ? STOP : ACTIONS[verb];
       const danger = verb === 'resolve' || verb === 'release';
       return (
         <Act
@@ -192,7 +208,7 @@ function Details({ operation }: { operation: OperationDetailReply }) {
               {operation.tenant}
             </To>,
           ],
-          ['Backend', <BackendLink key="backend" {...operation} />],
+          ['Backend', operation.backend === '' ? 'several' : <BackendLink key="backend" {...operation} />],
           ['Class', operation.class],
           ['Asked for by', operation.actor],
           ['Attempts', operation.attempt],

@@ -1,5 +1,7 @@
 import { useMe } from '../api/me';
 import { useRead } from '../api/read';
+import { ofOperations } from '../parts/bulk-actions';
+import { ChosenBar, useChoosing } from '../parts/choosing';
 import { Pager } from '../parts/data-table';
 import { ExportCsv } from '../parts/export-csv';
 import { FilterBar, type FilterField, useFilters } from '../parts/filters';
@@ -38,6 +40,11 @@ export function OperationsPage() {
   const size = usePageSize();
   const list = useRead('/operations', { query: { ...(filters.query as object), limit: size } });
   const { cursor: _, ...wanted } = filters.query;
+  // An operation is of one tenant, and so is a bulk; what hangs on one object is not counted by a filter.
+  const tenant = me.appliance ? wanted.tenant : me.tenant;
+  const { tenant: _tenant, ...filter } = wanted;
+  const canChoose = tenant !== undefined && wanted.related === undefined;
+  const choosing = useChoosing(canChoose ? ofOperations(tenant) : undefined, list.data?.data.items, filter);
   return (
     <Page title="Operations">
       {filters.get('related') && <p className="dimmed">Of one object, and of what hangs on it.</p>}
@@ -45,7 +52,8 @@ export function OperationsPage() {
       <Loaded read={{ ...list, data: list.data?.data }}>
         {({ items, next }) => (
           <>
-            <OperationTable rows={items} label="Operations" usualSort="-createdAt" />
+            <ChosenBar choosing={choosing} />
+            <OperationTable rows={items} label="Operations" usualSort="-createdAt" choosing={choosing} />
             <Pager next={next} shown={items.length} />
             {items.length > 0 && <ExportCsv name="Operations" path="/operations" query={wanted} />}
           </>

@@ -3,6 +3,8 @@ import { useMay } from '../api/me';
 import { useRead } from '../api/read';
 import { Act } from '../parts/act';
 import { Ago } from '../parts/ago';
+import { ofPublications } from '../parts/bulk-actions';
+import { ChosenBar, useChoosing } from '../parts/choosing';
 import { DataTable, Pager } from '../parts/data-table';
 import { ExportCsv } from '../parts/export-csv';
 import { FilterBar, type FilterField, useFilters } from '../parts/filters';
@@ -42,11 +44,14 @@ export function PublicationList({ tenant, query, paged }: ListProps) {
   const size = usePageSize();
   const list = useRead('/tenants/{tenant}/publications', { params: { tenant }, query: { ...query, limit: size } });
   const { cursor: _, ...wanted } = query;
+  const choosing = useChoosing(paged ? ofPublications(tenant) : undefined, list.data?.data.items, wanted);
   return (
     <Loaded read={{ ...list, data: list.data?.data }}>
       {({ items, next }) => (
         <>
+          <ChosenBar choosing={choosing} />
           <DataTable
+            choosing={choosing}
             label="Publications"
             rows={items}
             keyOf={({ id }) => id}

@@ -7,6 +7,7 @@ import { InputError } from '../api/problem';
 import { Act, textOf } from '../parts/act';
 import { Ago } from '../parts/ago';
 import { showBytes } from '../parts/amounts';
+import { ofSnapshots } from '../parts/bulk-actions';
 import type { Column } from '../parts/data-table';
 import { type FilterField, OF_TENANT } from '../parts/filters';
 import { To } from '../parts/links';
@@ -47,6 +48,7 @@ export function SnapshotsPage() {
       actions={may('operator') && <NewSnapshot tenant={tenant} />}
       empty={<Empty what="No snapshot matches." command="trivet protection list" />}
       usualSort="-createdAt"
+      bulk={ofSnapshots(tenant)}
       columns={columnsOf(tenant)}
     />
   );

@@ -5,6 +5,7 @@ import { useMay } from '../api/me';
 import { useRead } from '../api/read';
 import { Act, textOf } from '../parts/act';
 import { showBytes } from '../parts/amounts';
+import { ofVolumes } from '../parts/bulk-actions';
 import type { Column } from '../parts/data-table';
 import { OF_TENANT, resourceFields } from '../parts/filters';
 import { To } from '../parts/links';
@@ -30,6 +31,7 @@ export function VolumesPage() {
       actions={may('operator') && <NewVolume tenant={tenant} />}
       empty={<Empty what="No volume matches." command="trivet volume list" />}
       usualSort="name"
+      bulk={ofVolumes(tenant)}
       columns={columnsOf(tenant)}
     />
   );

@@ -1,6 +1,7 @@
 import { Button, Group } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { useSearchParams } from 'react-router';
+import { ChooseRow, type Choosing } from './choosing';
 import { PAGE_SIZE, PageSize, usePageSize } from './page-size';
 import { SortedHead } from './sorted-head';
 
@@ -27,13 +28,15 @@ interface TableProps<T> {
   stale?: boolean;
   /** Of the list when the address says none; absent: it has one order. */
   usualSort?: string;
+  /** Each row can be chosen, in its first cell. */
+  choosing?: Choosing;
 }
 
 /** Styles of narrow screens take the roles of table elements away, so they are said. */
 const as = (role: string): { role: string } => ({ role });
 
 /** A table; on a narrow screen each row is a card with named values. */
-export function DataTable<T>({ label, columns, rows, keyOf, empty, stale, usualSort }: TableProps<T>) {
+export function DataTable<T>({ label, columns, rows, keyOf, empty, stale, usualSort, choosing }: TableProps<T>) {
   if (rows.length === 0) return <>{empty}</>;
   return (
     <div className={stale ? 'table-scroll stale' : 'table-scroll'} aria-busy={stale}>
@@ -54,14 +57,21 @@ export function DataTable<T>({ label, columns, rows, keyOf, empty, stale, usualS
         <tbody {...as('rowgroup')}>
           {rows.map(row => (
             <tr key={keyOf(row)} {...as('row')}>
-              {columns.map(({ head, cell, number, wide }) => (
+              {columns.map(({ head, cell, number, wide }, at) => (
                 <td
                   key={head}
                   data-head={head}
                   {...as('cell')}
                   className={number ? 'number' : wide ? 'wide' : undefined}
                 >
-                  {cell(row)}
+                  {choosing && at === 0 ? (
+                    <span className="row-actions">
+                      <ChooseRow choosing={choosing} row={row} />
+                      {cell(row)}
+                    </span>
+                  ) : (
+                    cell(row)
+                  )}
                 </td>
               ))}
             </tr>

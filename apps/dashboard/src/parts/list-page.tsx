@@ -2,6 +2,7 @@ import type { ReactNode } from 'react';
 import { useRead } from '../api/read';
 import type { Find, Input, ItemOf, PathOf, ReadOf } from '../api/routes';
 import { Ago } from './ago';
+import { type BulkActions, ChosenBar, useChoosing } from './choosing';
 import { type Column, DataTable, Pager } from './data-table';
 import { ExportCsv } from './export-csv';
 import { FilterBar, type FilterField, useFilters } from './filters';
@@ -30,6 +31,8 @@ interface ListPageProps<P extends ListPath> {
   actions?: ReactNode;
   columns: readonly Column<ItemOf<P>>[];
   empty: ReactNode;
+  /** What may be done to many of one tenant at once. */
+  bulk?: BulkActions;
   /** Of a list whose columns say by which `sort` it can be ordered: the order when the address says none. */
   usualSort?: string;
 }
@@ -48,6 +51,7 @@ export function ListPage<P extends ListPath>(props: ListPageProps<P> & Pick<Inpu
     actions,
     columns,
     empty,
+    bulk,
     usualSort,
   } = props;
   const filters = useFilters(fields.map(({ name }) => name));
@@ -56,6 +60,7 @@ export function ListPage<P extends ListPath>(props: ListPageProps<P> & Pick<Inpu
   const input = { params, query: { ...wanted, cursor, limit: usePageSize() } };
   const list = useRead(path, input as unknown as Input<Find<'GET', P>>, { every });
   const data = list.data?.data as { items: ItemOf<P>[]; next: string | null } | undefined;
+  const choosing = useChoosing(bulk, data?.items as readonly object[] | undefined, wanted);
   return (
     <Page title={title} actions={actions}>
       {intro && <p className="dimmed">{intro}</p>}
@@ -63,8 +68,10 @@ export function ListPage<P extends ListPath>(props: ListPageProps<P> & Pick<Inpu
       <Loaded read={{ ...list, data }}>
         {({ items, next }) => (
           <>
+            <ChosenBar choosing={choosing} />
             <DataTable
               label={label}
+              choosing={choosing}
               rows={items}
               keyOf={keyOf}
               empty={empty}

@@ -4,6 +4,7 @@ import type { OperationReply } from '#admin/contract/operations';
 import { useMe } from '../api/me';
 import { useRead } from '../api/read';
 import { Ago } from './ago';
+import type { Choosing } from './choosing';
 import { type Column, DataTable } from './data-table';
 import { Empty, Loaded, Section } from './page';
 import { StateBadge } from './state-badge';
@@ -82,9 +83,10 @@ interface TableProps {
   none?: string;
   /** As of DataTable. */
   usualSort?: string;
+  choosing?: Choosing;
 }
 
-export function OperationTable({ rows, label, none = 'No operation matches.', usualSort }: TableProps) {
+export function OperationTable({ rows, label, none = 'No operation matches.', usualSort, choosing }: TableProps) {
   return (
     <DataTable
       label={label}
@@ -92,6 +94,7 @@ export function OperationTable({ rows, label, none = 'No operation matches.', us
       keyOf={({ id }) => id}
       columns={columns}
       usualSort={usualSort}
+      choosing={choosing}
       empty={<Empty what={none} command="trivet operation watch" />}
     />
   );

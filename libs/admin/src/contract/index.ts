@@ -2,6 +2,7 @@ import { alertRoutes, receiverRoutes, silenceRoutes } from '#admin/contract/aler
 import { allTenantsRoutes } from '#admin/contract/all-tenants';
 import { backendRoutes } from '#admin/contract/backends';
 import { accessRoutes, bucketRoutes } from '#admin/contract/buckets';
+import { bulkRoutes } from '#admin/contract/bulk';
 import { clusterRoutes } from '#admin/contract/clusters';
 import { endpointRoutes } from '#admin/contract/endpoints';
 import { firstRunRoutes } from '#admin/contract/first-run';
@@ -17,6 +18,7 @@ import { sessionRoutes } from '#admin/contract/session';
 import { snapshotRoutes } from '#admin/contract/snapshots';
 import { storageHostRoutes } from '#admin/contract/storage-hosts';
 import { tenantRoutes } from '#admin/contract/tenants';
+import { totalsRoutes } from '#admin/contract/totals';
 import { usageRoutes } from '#admin/contract/usage';
 import { tokenRoutes, userRoutes } from '#admin/contract/users';
 import { volumeRoutes } from '#admin/contract/volumes';
@@ -40,12 +42,14 @@ export const ROUTES: readonly RouteContract[] = [
   publicationRoutes,
   hostRoutes,
   allTenantsRoutes,
+  totalsRoutes,
   poolRoutes,
   usageRoutes,
   protectionRoutes,
   policyRoutes,
   snapshotSessionRoutes,
   operationRoutes,
+  bulkRoutes,
   workerRoutes,
   storageHostRoutes,
   alertRoutes,

@@ -5,7 +5,7 @@ import { route } from '#admin/contract/route';
 const tag = 'operations';
 export const OPERATION_STATES = ['pending', 'running', 'succeeded', 'failed', 'cancelled', 'needs_attention'] as const;
 
-const storedError = z
+export const storedError = z
   .object({
     kind: z.string().meta({ description: 'Stable; for programs' }),
     message: z.string().meta({ description: 'For people' }),
@@ -29,7 +29,7 @@ export const operation = z
         name: z.string().meta({ description: 'As it was called when the operation was accepted' }),
       })
       .meta({ description: 'What it is about' }),
-    backend: z.string().meta({ description: 'Name of the backend' }),
+    backend: z.string().meta({ description: 'Name of the backend; empty for what is about several' }),
     actor: z
       .string()
       .nullable()
@@ -103,6 +103,27 @@ export const operationDetail = operation
         }),
       )
       .meta({ description: 'Operations that are before it in line' }),
+    items: z
+      .object({
+        total: count.meta({ description: 'All of them' }),
+        waiting: count.meta({ description: 'Not begun' }),
+        running: count.meta({ description: 'Under way' }),
+        done: count.meta({ description: 'Ended well' }),
+        failed: count.meta({ description: 'Refused, failed, cancelled, or before a person' }),
+        skipped: count.meta({ description: 'Never begun: the bulk was stopped before' }),
+        failures: z
+          .array(
+            z.object({
+              id,
+              name: z.string().meta({ description: 'Name of what it is about' }),
+              operation: id.nullable().meta({ description: 'That failed; null: it was refused' }),
+              message: z.string().meta({ description: 'Why' }),
+            }),
+          )
+          .meta({ description: 'The first 20 that failed; listBulkItems has all' }),
+      })
+      .nullable()
+      .meta({ description: 'Of a bulk, what has become of its items; null of all others' }),
     request: z.record(z.string(), z.unknown()).meta({ description: 'What was asked; it never holds a secret' }),
     result: z.unknown().meta({ description: 'What it gave; null until it succeeded' }),
     traceparent: z

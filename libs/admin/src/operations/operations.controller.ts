@@ -9,21 +9,28 @@ import {
 import { eventId } from '#admin/events/event-id';
 import { Refusal } from '#admin/problems/problems';
 import { type AdminCall, Call } from '#admin/requests/admin-call';
+import { operationFilter } from '#admin/requests/operation-filter';
 import { answerPage } from '#admin/requests/paging';
 import { scopeOf } from '#admin/requests/scope';
 import { Serves } from '#admin/requests/serves';
 import { OperationAdmin } from '#operations/administration/operation-admin';
 import type { OperationAction, OperationDetail, OperationEventRow } from '#operations/administration/operation-detail';
-import type { OperationFilter, OperationRow } from '#operations/administration/operation-list';
+import type { OperationRow } from '#operations/administration/operation-list';
 import { WorkerDirectory } from '#operations/workers/worker-directory';
 import { Database } from '#platform/database/database';
 import type { PageRequest } from '#platform/database/keyset';
 import { relatedTo } from '#storage/block/related-objects';
+import { NO_BACKEND } from '#storage/bulk/bulk-actions';
+import { countItems, listItems } from '#storage/bulk/bulk-items';
+import { runBulk } from '#storage/bulk/run-bulk';
 import { auditWrite } from '#tenancy/audit-log/audit-log';
 import { Names } from '#tenancy/names';
 import { Tenants } from '#tenancy/tenants/tenants';
 
 type Act = typeof operationRoutes.retry;
+
+/** Of a bulk, as many as a person reads before looking at all of them. */
+const FAILURES = 20;
 
 /** Of the caller's tenant; for the appliance's administrators of all. */
 @Controller()
@@ -39,26 +46,9 @@ export class OperationsController {
   @Serves(operationRoutes.list)
   async list(@Call() call: AdminCall<typeof operationRoutes.list>) {
     const { operationAdmin, names } = this;
-    const {
-      limit: _limit,
-      cursor: _cursor,
-      sort,
-      tenant,
-      backend,
-      state,
-      since,
-      until,
-      stuck,
-      related,
-      ...asked
-    } = call.query;
+    const { sort, tenant, related, ...asked } = call.query;
     const scope = await scopeOf(call, this.tenants, tenant);
-    const filter: OperationFilter = { ...asked };
-    if (state) filter.states = state;
-    if (since) filter.since = new Date(since);
-    if (until) filter.until = new Date(until);
-    if (stuck) filter.stuck = stuck === 'true';
-    if (backend !== undefined) filter.backendIds = await names.backendsNamed(backend, scope.tenantId);
+    const filter = await operationFilter(asked, names, scope.tenantId);
     if (related !== undefined) {
       if (scope.tenantId === undefined) {
         const message = 'related wants the tenant whose object that is';
@@ -145,12 +135,27 @@ export class OperationsController {
           : { worker: named(leaseOwner), until: leaseUntil.toISOString(), fence },
       dispatch: { number: found.dispatchNo, at: found.dispatchedAt?.toISOString() ?? null },
       waitsFor: found.waitsFor,
+      items: found.kind === runBulk.kind ? await this.itemsOf(found) : null,
       request: found.request as Record<string, unknown>,
       result: found.result,
       traceparent: found.traceparent,
       advice: found.advice,
       actions: found.actions,
     };
+  }
+
+  private itemsOf({ tenantId, id: bulkId }: OperationDetail): Promise<OperationDetailReply['items']> {
+    return this.database.withTenant(tenantId, async tx => {
+      const counts = await countItems(tx, tenantId, bulkId);
+      const { rows } = await listItems(tx, { tenantId, bulkId }, 'failed', { limit: FAILURES });
+      const failures = rows.map(({ subjectId: id, name, operationId: operation, error }) => ({
+        id,
+        name,
+        operation,
+        message: error?.message ?? 'it was cancelled',
+      }));
+      return { ...counts, failures };
+    });
   }
 
   private async named<Row extends OperationRow>(rows: readonly Row[]): Promise<NamedRow[]> {
@@ -162,7 +167,7 @@ export class OperationsController {
     return rows.map(row => ({
       ...row,
       tenant: tenants.get(row.tenantId)!,
-      backend: backends.get(row.backendId) || row.backendId,
+      backend: row.backendId === NO_BACKEND ? '' : backends.get(row.backendId) || row.backendId,
     }));
   }
 }

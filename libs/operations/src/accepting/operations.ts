@@ -31,6 +31,9 @@ export type Begin = <Request extends object>(
 
 export type AskedAndSeen<Request extends object> = Asked<Request> & Pick<ObservedChange, 'before' | 'after'>;
 
+/** As much of it as whoever asks for a change of what is there needs. */
+export type Submits = Pick<Operations, 'submit'>;
+
 /** The gateway's side of the engine: accept, ring, wait. Everything after the commit is only about telling the caller. */
 export class Operations {
   readonly waiter: OperationWaiter;
@@ -148,7 +151,8 @@ export class Operations {
   }
 }
 
-function operationOf<Request extends object>(
+/** What the caller asks for, with its entry for the audit log. */
+export function operationOf<Request extends object>(
   { tenantId, backendId, traceparent, actor, observer }: Caller,
   id: string,
   operation: Askable<Request>,

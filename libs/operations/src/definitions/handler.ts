@@ -53,6 +53,8 @@ export interface Step<Work = unknown, Request extends object = object> {
   readonly calls?: readonly string[];
   /** It may answer `again`. */
   readonly portioned?: true;
+  /** It may answer that it waits for others. */
+  readonly waits?: true;
   /** It does something only at backends with this trait: crash tests of others do not pass its calls. */
   readonly where?: string;
   /**
@@ -60,8 +62,17 @@ export interface Step<Work = unknown, Request extends object = object> {
    * writes belongs to the same transaction.
    */
   readonly point?: (writer: Writer, operation: LeasedOperation<Request>, work: Work) => void;
-  /** `again`: commit the progress and run this step once more (bounded portions of an unbounded job). */
-  run(work: Work, context: StepContext<Request>): Promise<undefined | 'again'>;
+  /**
+   * `again`: commit the progress and run this step once more (bounded portions of an unbounded job). Later: what it waits for
+   * is done by others, so it gives its worker and its slots back, and begins anew after so long.
+   */
+  run(work: Work, context: StepContext<Request>): Promise<undefined | 'again' | Later>;
+}
+
+export interface Later {
+  laterMs: number;
+  /** Something was done since the attempt began: attempts and crashes are counted anew. */
+  moved: boolean;
 }
 
 export interface StepContext<Request extends object = object> extends Writer {

@@ -8,6 +8,7 @@ import type { StorageError } from '#platform/errors';
 const POINT = sqlFile('operations', 'point');
 const FINISH = sqlFile('operations', 'finish');
 const RETRY = sqlFile('operations', 'retry');
+const LATER = sqlFile('operations', 'later');
 const PASS_ON = sql(
   'pass_on',
   `SELECT "operationId", "queueClass" AS class, "dispatchNo",
@@ -42,6 +43,14 @@ interface Retry {
   busyMs: number;
   step: string | undefined;
   park: boolean;
+}
+
+interface Wait {
+  writes: readonly Write[];
+  step: string | undefined;
+  delayMs: number;
+  /** Its attempts and crashes are counted anew. */
+  moved: boolean;
 }
 
 /**
@@ -85,6 +94,17 @@ export class FencedWrites {
     ).slice(-2) as [[{ state: string }], Ring[]];
     void this.doorbell.ring(rings);
     return row.state;
+  }
+
+  /** Back into the line without an error, for as long as what it waits for may take. */
+  async later(operation: LeasedOperation, { writes, step, delayMs, moved }: Wait): Promise<void> {
+    const { tenantId, id, fence, progress } = operation;
+    const params = [tenantId, id, fence, this.workerId, step, JSON.stringify(progress), delayMs, moved];
+    const own = joined([{ operation, writes }]);
+    const written = await this.database.withTenant(tenantId, tx =>
+      tx.commit(...own, [LATER, params], this.passOn([operation])),
+    );
+    void this.doorbell.ring(written.at(-1) as Ring[]);
   }
 
   private async writePoints(

@@ -1,4 +1,11 @@
-import { failureOf, type Handler, type HandlerRegistry, type Step, type Writer } from '#operations/definitions/handler';
+import {
+  failureOf,
+  type Handler,
+  type HandlerRegistry,
+  type Later,
+  type Step,
+  type Writer,
+} from '#operations/definitions/handler';
 import { FencedWrites } from '#operations/leases/fenced-writes';
 import { Cancelled, type Lease, LeaseLost, type LeaseManager } from '#operations/leases/lease';
 import type { Json, LeasedOperation } from '#operations/operation';
@@ -54,6 +61,7 @@ const STOPPED_BY = sql('stopped_by', 'SELECT cancel_by AS by FROM trivet.operati
  *
  *   claim ── begin ── step ── (point) ── step ── ... ── finish: succeeded
  *     │                 ├─ a repeat may help ── retry (pending, next_run_at), slots free
+ *     │                 ├─ it waits for others ─ later (the same, without an error)
  *     │                 ├─ no repeat helps ──── failure into progress, undo steps ── finish: failed
  *     │                 ├─ a person must look, or no repeat helps what cannot fail ─ needs_attention
  *     │                 ├─ negation asked ───── finish: cancelled; the negation removes what is there
@@ -130,6 +138,7 @@ export class Runner {
     } catch (error) {
       if (error instanceof LeaseLost || isFenceLost(error) || lease.signal.aborted) throw lease.lose();
       if (error instanceof Cancelled) return this.finish(attempt, 'cancelled');
+      if (error instanceof Waits) return this.later(attempt, error.until);
       return this.giveUpOrRetry(attempt, error);
     }
   }
@@ -220,7 +229,10 @@ export class Runner {
     attempt.step = step.name;
     const context = new LeasedContext(lease, this.leases, this.circuits, attempt.writes);
     await failpoint(`${operation.kind}:${step.name}:before`);
-    while ((await step.run(attempt.work, context)) === 'again') {
+    for (;;) {
+      const more = await step.run(attempt.work, context);
+      if (more === undefined) break;
+      if (more !== 'again') throw new Waits(more);
       await failpoint(`${operation.kind}:${step.name}:again`);
       await this.point(attempt, step.name);
     }
@@ -265,6 +277,17 @@ export class Runner {
     if (state === 'failed')
       log.info({ kind: operation.kind, resource: operation.resourceName, err: error?.toJSON() }, 'operation failed');
     return ended;
+  }
+
+  private async later(attempt: Attempt, { laterMs, moved }: Later): Promise<string> {
+    const { lease, operation } = attempt;
+    lease.signal.throwIfAborted();
+    this.leases.release(lease);
+    await failpoint(`${operation.kind}:later:before`);
+    const writes = attempt.taken();
+    await attempt.committing(this.fenced.later(operation, { writes, step: attempt.step, delayMs: laterMs, moved }));
+    await failpoint(`${operation.kind}:later:after`);
+    return 'later';
   }
 
   private async giveUpOrRetry(attempt: Attempt, cause: unknown): Promise<string> {
@@ -318,6 +341,13 @@ const attemptSpan = (operation: LeasedOperation): SpanOptions => ({
     'trivet.tenant.id': operation.tenantId,
   },
 });
+
+/** Out of the steps: the attempt ends here, and the next one comes later. */
+class Waits extends Error {
+  constructor(readonly until: Later) {
+    super('it waits for others');
+  }
+}
 
 class Attempt {
   work: unknown;

@@ -87,6 +87,47 @@ export class ListQuery {
     const whole = `${select.replace(/^SELECT /, `SELECT ${place}, `)} ${where} ORDER BY ${by} LIMIT ${Math.trunc(limit) + 1}`;
     return [sql('', whole), this.values];
   }
+
+  /**
+   * How many there are, up to one more than `most`, and what they hold together.
+   * @param from `FROM ...`, up to its WHERE
+   */
+  totals(from: string, bytes: string, most: number): readonly [Statement, readonly unknown[]] {
+    const where = this.conditions.length > 0 ? `WHERE ${this.conditions.join(' AND ')}` : '';
+    const some = `SELECT ${bytes} AS bytes ${from} ${where} LIMIT ${Math.trunc(most) + 1}`;
+    const text = `SELECT count(*)::int AS count, coalesce(sum(bytes), 0)::text AS bytes FROM (${some}) AS some`;
+    return [sql('', text), this.values];
+  }
+}
+
+/** Of a list: whoever asks for them waits no longer because it is long. */
+export interface Totals {
+  /** At most as many as are counted. */
+  count: number;
+  /** There are more than `count`. */
+  more: boolean;
+  /** Decimal text; null when not all were counted, or nothing has a size. */
+  bytes: string | null;
+}
+
+/** So many rows are counted. */
+export const MOST_COUNTED = 10_000;
+
+/**
+ * @param from `FROM ...`, up to its WHERE
+ * @param bytes of a row; absent: nothing has a size
+ */
+export async function readTotals(
+  tx: Pick<Tx, 'query'>,
+  query: ListQuery,
+  from: string,
+  bytes?: string,
+): Promise<Totals> {
+  const [statement, values] = query.totals(from, bytes ?? '0', MOST_COUNTED);
+  const [row] = await tx.query<{ count: number; bytes: string }>(statement, values);
+  const { count, bytes: sum } = row!;
+  const more = count > MOST_COUNTED;
+  return { count: Math.min(count, MOST_COUNTED), more, bytes: more || bytes === undefined ? null : sum };
 }
 
 interface Placed {

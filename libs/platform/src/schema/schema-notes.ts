@@ -51,6 +51,7 @@ export const SCHEMA_NOTES: Readonly<Record<string, Readonly<Record<string, strin
       'Every change that was accepted, from then to its end and 30 days on. Rules: quotas, tenant cap, history.',
     operation_slot: 'What an unfinished operation needs for itself. Rule: slots. Its unique index is the lock.',
     operation_event: 'What happened to an operation. Rules: append-only, history.',
+    bulk_item: 'What a bulk operation is about, and what became of each. Rule: history.',
     queue: 'Classes of operations, and whether a person has paused them.',
     fair_cap: 'How many places each line of a class has, where all of them have more than workers can soon begin.',
     worker: 'Processes that run operations.',

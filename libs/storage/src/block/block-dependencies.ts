@@ -1,6 +1,6 @@
 import type { BlockBackendKind } from '#backends/block-backend';
 import type { UnitIdentity } from '#backends/exporter';
-import type { Operations } from '#operations/accepting/operations';
+import type { Submits } from '#operations/accepting/operations';
 import type { SecretBox } from '#platform/crypto/secrets';
 import type { Database } from '#platform/database/database';
 import type { BlockCaller } from '#storage/block/block-storage';
@@ -9,7 +9,7 @@ import type { BlockDirectory } from '#storage/shared/backend-directory';
 /** What the accepting half of the block side works with. */
 export interface BlockDependencies {
   database: Database;
-  operations: Operations;
+  operations: Submits;
   secrets: SecretBox;
   kindOf(caller: BlockCaller): BlockBackendKind;
   /** For a look at images that are to be imported; all else is done by workers. */

@@ -50,20 +50,20 @@ export interface VolumeCalls {
   /**
    * Published: `failed_precondition`, field `published`; has snapshots that callers see: field `snapshots`. `force` ends
    * the sessions and takes the snapshots along. Unknown: `not_found`. Kept in the recycle bin unless destroyOnDelete. `binned`:
-   * one that is there already is removed for good; else it is unknown.
+   * one that is there already is removed for good; else it is unknown; `only`: and one that is not there is refused.
    */
   delete(
     caller: BlockCaller,
     volumeId: string,
-    options: { force: boolean; binned?: boolean },
+    options: { force: boolean; binned?: boolean | 'only' },
   ): Promise<Submitted<void>>;
 }
 
 export interface PublicationCalls {
   /** Idempotent. `host`: its uuid or id. Volume or host unknown: `not_found`. */
   publish(caller: BlockCaller, volumeId: string, request: PublishRequest): Promise<Submitted<PublicationView>>;
-  /** Ends the host's sessions before it answers. A host that is unknown or has no publication: fine. */
-  unpublish(caller: BlockCaller, volumeId: string, host: string): Promise<Submitted<void>>;
+  /** Ends the host's sessions before it answers. A host that is unknown or has no publication, or another than `only`: fine. */
+  unpublish(caller: BlockCaller, volumeId: string, host: string, only?: string): Promise<Submitted<void>>;
 }
 
 export interface SnapshotCalls {

@@ -1,5 +1,5 @@
 import type { Database, Tx } from '#platform/database/database';
-import { ListQuery, type PageOf, type PageRequest, readPage } from '#platform/database/keyset';
+import { ListQuery, type PageOf, type PageRequest, readPage, readTotals, type Totals } from '#platform/database/keyset';
 import { daemonAt, type PortalSets } from '#storage/block/pools/pool-daemons';
 
 export interface ListedPublication {
@@ -39,19 +39,27 @@ const SELECT = `SELECT p.id, p.volume_id AS "volumeId", v.name AS "volumeName", 
 /** Ids are drawn in the order of time. */
 const ORDER = { columns: [{ sql: 'p.id', type: 'uuid' }] } as const;
 
+export interface PublicationFilter {
+  volumeId?: string;
+  hostId?: string;
+}
+
 export async function listPublications(
   database: Database,
   tenantId: string,
-  { volumeId, hostId }: { volumeId?: string; hostId?: string },
+  filter: PublicationFilter,
   request: PageRequest,
 ): Promise<PageOf<ListedPublication>> {
-  const query = new ListQuery()
-    .where('p.tenant_id = ?', tenantId)
-    .where('p.volume_id = ?', volumeId)
-    .where('p.host_id = ?', hostId);
+  const query = matching(tenantId, filter);
   const page = await database.withTenant(tenantId, tx => readPage<Row>(tx, query, SELECT, ORDER, request));
   return { ...page, rows: page.rows.map(row => served(tenantId, row)) };
 }
+
+export const totalPublications = (database: Database, tenantId: string, filter: PublicationFilter): Promise<Totals> =>
+  database.withTenant(tenantId, tx => readTotals(tx, matching(tenantId, filter), 'FROM trivet.publication p'));
+
+const matching = (tenantId: string, { volumeId, hostId }: PublicationFilter): ListQuery =>
+  new ListQuery().where('p.tenant_id = ?', tenantId).where('p.volume_id = ?', volumeId).where('p.host_id = ?', hostId);
 
 export async function readPublication(tx: Tx, tenantId: string, id: string): Promise<ListedPublication | undefined> {
   const query = new ListQuery().where('p.tenant_id = ?', tenantId).where('p.id = ?', id);

@@ -118,14 +118,14 @@ export class Publications {
     return shownAfter(operation, () => this.view(caller, volumeId, host, request));
   }
 
-  async unpublish(caller: BlockCaller, volumeId: string, hostName: string): Promise<Submitted<void>> {
+  async unpublish(caller: BlockCaller, volumeId: string, hostName: string, only?: string): Promise<Submitted<void>> {
     const { tenantId } = caller;
     const submitted = await this.parts.operations.submit(caller, async (tx, begin, operationId) => {
       const volume = await lockVolume(tx, caller, { id: volumeId });
       if (!volume) throw volumeNotFound(volumeId);
       const host = await findHost(tx, tenantId, hostName);
       const [known] = host ? await tx.query<PublicationRow>(FIND, [tenantId, volume.id, host.id]) : [];
-      if (!host || !known) return { value: undefined };
+      if (!host || !known || (only !== undefined && known.id !== only)) return { value: undefined };
       if (known.state === 'removing') return { value: undefined, join: known.activeOperation ?? undefined };
       await tx.query(REMOVING, [tenantId, known.id, operationId]);
       await this.takeTarget(tx, tenantId, volume.id);

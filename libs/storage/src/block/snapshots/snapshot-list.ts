@@ -6,7 +6,9 @@ import {
   type PageOf,
   type PageRequest,
   readPage,
+  readTotals,
   type Sort,
+  type Totals,
 } from '#platform/database/keyset';
 import type { SnapshotState } from '#storage/block/snapshots/snapshot-store';
 
@@ -74,12 +76,19 @@ export interface SnapshotFilter {
 export function listSnapshots(
   database: Database,
   tenantId: string | undefined,
-  { volumeId, search, sort }: SnapshotFilter & { sort: Sort<keyof typeof COLUMNS> },
+  { sort, ...filter }: SnapshotFilter & { sort: Sort<keyof typeof COLUMNS> },
   request: PageRequest,
 ): Promise<PageOf<ListedSnapshot>> {
-  const query = shown(tenantId).where('s.volume_id = ?', volumeId).where('s.name ILIKE ?', containing(search));
+  const query = matching(tenantId, filter);
   return database.readOf(tenantId, tx => readPage(tx, query, SELECT, orderOf(COLUMNS, sort), request));
 }
+
+/** Without bytes: a snapshot shares most of what it holds. */
+export const totalSnapshots = (database: Database, tenantId: string, filter: SnapshotFilter): Promise<Totals> =>
+  database.withTenant(tenantId, tx => readTotals(tx, matching(tenantId, filter), 'FROM trivet.snapshot s'));
+
+const matching = (tenantId: string | undefined, { volumeId, search }: SnapshotFilter): ListQuery =>
+  shown(tenantId).where('s.volume_id = ?', volumeId).where('s.name ILIKE ?', containing(search));
 
 export async function readSnapshot(tx: Tx, tenantId: string, snapshotId: string): Promise<ListedSnapshot | undefined> {
   const query = shown(tenantId).where('s.id = ?', snapshotId);

@@ -6,7 +6,9 @@ import {
   type PageOf,
   type PageRequest,
   readPage,
+  readTotals,
   type Sort,
+  type Totals,
 } from '#platform/database/keyset';
 import { sql } from '#platform/database/sql';
 import type { VolumeState } from '#storage/block/volumes/volume-store';
@@ -73,9 +75,34 @@ export interface VolumeFilter {
 export function listVolumes(
   database: Database,
   tenantId: string | undefined,
-  { state, backend, search, condition, sort }: VolumeFilter & { sort: Sort<keyof typeof COLUMNS> },
+  { sort, ...filter }: VolumeFilter & { sort: Sort<keyof typeof COLUMNS> },
   request: PageRequest,
 ): Promise<PageOf<ListedVolume>> {
+  const query = matching(tenantId, filter);
+  return database.readOf(tenantId, tx => readPage(tx, query, SELECT, orderOf(COLUMNS, sort), request));
+}
+
+/** What is at each pool is counted with each change; the bin apart, whose volumes are counted with the others, too. */
+const TALLIED = sql(
+  'volume_totals',
+  `SELECT coalesce(sum(CASE WHEN kind = 'volume' AND NOT $2 THEN things WHEN $2 AND kind = 'binned' THEN things WHEN kind = 'binned' THEN -things END), 0)::int AS count,
+          coalesce(sum(CASE WHEN kind = 'volume' AND NOT $2 THEN bytes WHEN $2 AND kind = 'binned' THEN bytes WHEN kind = 'binned' THEN -bytes END), 0)::text AS bytes
+     FROM trivet.tally WHERE tenant_id = $1 AND kind IN ('volume', 'binned')`,
+);
+
+/** All of a tenant, and those in its bin, are counted whatever their number: the tallies say it. */
+export function totalVolumes(database: Database, tenantId: string, filter: VolumeFilter): Promise<Totals> {
+  const { state, ...others } = filter;
+  const isWhole = Object.values(others).every(value => value === undefined);
+  return database.withTenant(tenantId, async tx => {
+    if (!isWhole || (state !== undefined && state !== 'binned'))
+      return readTotals(tx, matching(tenantId, filter), 'FROM trivet.volume v', 'v.size_bytes');
+    const [row] = await tx.query<Pick<Totals, 'count' | 'bytes'>>(TALLIED, [tenantId, state === 'binned']);
+    return { ...row!, more: false };
+  });
+}
+
+function matching(tenantId: string | undefined, { state, backend, search, condition }: VolumeFilter): ListQuery {
   const query = new ListQuery()
     .where('v.tenant_id = ?', tenantId)
     // As the indexes have it.
@@ -90,7 +117,7 @@ export function listVolumes(
     .where('v.name ILIKE ?', containing(search));
   if (state === undefined) query.where("v.state <> 'binned'");
   if (condition !== undefined) query.where(`v.condition IS ${condition ? 'NOT ' : ''}NULL`);
-  return database.readOf(tenantId, tx => readPage(tx, query, SELECT, orderOf(COLUMNS, sort), request));
+  return query;
 }
 
 const TENANT_OF = sql(

@@ -219,7 +219,7 @@ export class Volumes {
   async delete(
     caller: BlockCaller,
     volumeId: string,
-    { force, binned = false }: { force: boolean; binned?: boolean },
+    { force, binned = false }: { force: boolean; binned?: boolean | 'only' },
   ): Promise<Submitted<void>> {
     const { tenantId } = caller;
     const submitted = await this.parts.operations.submit(caller, async (tx, begin, operationId) => {
@@ -228,6 +228,8 @@ export class Volumes {
         return { value: undefined };
       if (!row) throw volumeNotFound(volumeId);
       if (row.state === 'deleting') return { value: undefined, join: row.activeOperation ?? undefined };
+      if (binned === 'only')
+        throw new StorageError('failed_precondition', `volume ${row.name} is not in the recycle bin`);
       await checkDependants(tx, tenantId, row, force);
       const bin = row.state === 'ready' && !row.destroyOnDelete && row.condition?.type !== 'lost';
       await tx.query(UNPUBLISH_ALL, [tenantId, row.id]);

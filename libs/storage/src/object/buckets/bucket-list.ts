@@ -6,7 +6,9 @@ import {
   type PageOf,
   type PageRequest,
   readPage,
+  readTotals,
   type Sort,
+  type Totals,
 } from '#platform/database/keyset';
 import type { BucketOrigin, BucketState } from '#storage/object/buckets/bucket-store';
 import type { DesiredBucket } from '#storage/shared/desired-state';
@@ -57,9 +59,20 @@ export interface BucketFilter {
 export function listBuckets(
   database: Database,
   tenantId: string | undefined,
-  { state, backend, search, condition, sort }: BucketFilter & { sort: Sort<keyof typeof COLUMNS> },
+  { sort, ...filter }: BucketFilter & { sort: Sort<keyof typeof COLUMNS> },
   request: PageRequest,
 ): Promise<PageOf<ListedBucket>> {
+  const query = matching(tenantId, filter);
+  return database.readOf(tenantId, tx => readPage(tx, query, SELECT, orderOf(COLUMNS, sort), request));
+}
+
+/** With what their store counted last; one that it has not counted holds nothing. */
+export const totalBuckets = (database: Database, tenantId: string, filter: BucketFilter): Promise<Totals> =>
+  database.withTenant(tenantId, tx =>
+    readTotals(tx, matching(tenantId, filter), 'FROM trivet.bucket t', 'coalesce(t.used_bytes, 0)'),
+  );
+
+function matching(tenantId: string | undefined, { state, backend, search, condition }: BucketFilter): ListQuery {
   const query = living(tenantId)
     .where('t.state = ?', state)
     // Its id first: an index goes by it.
@@ -70,7 +83,7 @@ export function listBuckets(
     )
     .where('t.name ILIKE ?', containing(search));
   if (condition !== undefined) query.where(`t.condition IS ${condition ? 'NOT ' : ''}NULL`);
-  return database.readOf(tenantId, tx => readPage(tx, query, SELECT, orderOf(COLUMNS, sort), request));
+  return query;
 }
 
 export async function readBucket(tx: Tx, tenantId: string, bucketId: string): Promise<ListedBucket | undefined> {

@@ -1,28 +1,15 @@
 import type { ObjectBackendKind, ObjectProtocol } from '#backends/object-backend';
 import type { Caller } from '#operations/accepting/caller';
 import { requireSuccess, type Submitted } from '#operations/accepting/operations';
-import type { Tx } from '#platform/database/database';
 import { invalid, StorageError } from '#platform/errors';
 import { uuidv7 } from '#platform/uuid';
-import { hasLaterGrants, leaveBucket, lockHolders } from '#storage/object/buckets/bucket-grants';
-import {
-  BucketFinder,
-  CLAIM_BUCKETS,
-  lockBucket,
-  newBucket,
-  readDesired,
-  setBucketState,
-} from '#storage/object/buckets/bucket-store';
+import { BucketFinder, CLAIM_BUCKETS, lockBucket, newBucket, readDesired } from '#storage/object/buckets/bucket-store';
 import { createBucket } from '#storage/object/buckets/create-bucket';
-import { deleteBucket } from '#storage/object/buckets/delete-bucket';
-import { releaseBucket } from '#storage/object/buckets/release-bucket';
+import { type Removal, removeBucket } from '#storage/object/buckets/remove-bucket';
 import { type EndpointCaller, type ObjectPlace, type PlacedCaller, requireServing } from '#storage/object/endpoint';
 import type { ObjectDependencies } from '#storage/object/object-dependencies';
 import type { BucketCalls, BucketRequest, BucketView } from '#storage/object/object-storage';
 import { type DesiredBucket, desiredBucket, differences, fingerprint } from '#storage/shared/desired-state';
-
-/** The incarnation that is to be removed once more after what was joined. */
-type Again = string | undefined;
 
 export class Buckets implements BucketCalls {
   private readonly finder: BucketFinder;
@@ -138,43 +125,8 @@ export class Buckets implements BucketCalls {
     return found?.id ? this.remove(caller, bucketId) : { value: undefined };
   }
 
-  async remove(
-    caller: Caller,
-    name: string,
-    { incarnation, forget = false }: { incarnation?: string; forget?: boolean } = {},
-  ): Promise<Submitted<void>> {
-    const { tenantId } = caller;
-    const resource = `bucket ${name}`;
-    const first = (tx: Tx) => lockHolders(tx, caller, name);
-    const { value: again, operation } = await this.parts.operations.submit<Again>(
-      caller,
-      async (tx, begin, operationId) => {
-        const row = await lockBucket(tx, caller, name);
-        if (!row || (incarnation !== undefined && row.id !== incarnation)) return { value: undefined };
-        if (row.state === 'deleting') return { value: undefined, join: row.activeOperation ?? undefined };
-        const registered = row.origin === 'registered';
-        if (registered && row.activeOperation) {
-          // It takes what was there when it was accepted, and may have read already what stays.
-          const again = forget || (await hasLaterGrants(tx, tenantId, row.id));
-          return { value: again ? row.id : undefined, join: row.activeOperation };
-        }
-        const stays = registered && !forget;
-        if (registered) await leaveBucket(tx, tenantId, row.id, 'all');
-        await setBucketState(tx, caller, row.id, stays ? 'ready' : 'deleting', operationId);
-        const { deletePolicy } = row.desired.spec;
-        const subject = { resourceId: row.id, resourceName: name };
-        const request = { deletePolicy, wasReady: row.state === 'ready' };
-        if (registered) await begin(releaseBucket, { ...subject, request: { ...request, marked: true, forget } });
-        else await begin(deleteBucket, { ...subject, request, class: deletePolicy === 'purge' ? 'destroy' : 'fast' });
-        return { value: undefined };
-      },
-      first,
-    );
-    // What is not done with the joined one has not been accepted.
-    requireSuccess(operation, resource, { accepted: again === undefined });
-    return again === undefined
-      ? { value: undefined, operation }
-      : this.remove(caller, name, { incarnation: again, forget });
+  remove(caller: Caller, name: string, options?: Removal): Promise<Submitted<void>> {
+    return removeBucket(this.parts.operations, caller, name, options);
   }
 
   private desired({ backendKind }: ObjectPlace, request: BucketRequest) {

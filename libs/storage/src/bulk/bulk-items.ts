@@ -1,0 +1,187 @@
+import type { Database, Tx } from '#platform/database/database';
+import { ListQuery, type PageOf, type PageRequest, readPage } from '#platform/database/keyset';
+import { type Statement, sql } from '#platform/database/sql';
+import type { StoredError } from '#platform/errors';
+import type { BulkSubject } from '#storage/bulk/bulk-actions';
+
+/** What is done of one item and by which operation; no row is begun twice. */
+export interface BulkItem {
+  nth: number;
+  subjectId: string;
+  name: string;
+  tries: number;
+}
+
+/** Where a statement finds what the items are called. */
+const NAMED: Record<BulkSubject, string> = {
+  volume: 'SELECT tenant_id, id, name FROM trivet.volume',
+  snapshot: 'SELECT tenant_id, id, name FROM trivet.snapshot',
+  bucket: 'SELECT tenant_id, id, name FROM trivet.bucket',
+  publication: `SELECT p.tenant_id, p.id, v.name || ' to ' || h.name AS name
+                  FROM trivet.publication p
+                  JOIN trivet.volume v ON v.tenant_id = p.tenant_id AND v.id = p.volume_id
+                  JOIN trivet.host h ON h.tenant_id = p.tenant_id AND h.id = p.host_id`,
+  operation: "SELECT tenant_id, id, kind || ' ' || resource_name AS name FROM trivet.operation",
+};
+
+const inserting = (subject: BulkSubject): Statement =>
+  sql(
+    `bulk_insert_${subject}s`,
+    `INSERT INTO trivet.bulk_item (tenant_id, bulk_id, nth, subject_id, name)
+     SELECT $1, $2, given.nth, given.id, coalesce(named.name, '')
+       FROM unnest($3::uuid[]) WITH ORDINALITY AS given (id, nth)
+       LEFT JOIN LATERAL (SELECT name FROM (${NAMED[subject]}) AS own WHERE own.tenant_id = $1 AND own.id = given.id) AS named ON true`,
+  );
+const INSERT: Record<BulkSubject, Statement> = {
+  volume: inserting('volume'),
+  snapshot: inserting('snapshot'),
+  bucket: inserting('bucket'),
+  publication: inserting('publication'),
+  operation: inserting('operation'),
+};
+
+/** Within the transaction that accepts their bulk. */
+export async function insertItems(
+  tx: Tx,
+  tenantId: string,
+  bulkId: string,
+  subject: BulkSubject,
+  ids: readonly string[],
+): Promise<void> {
+  await tx.query(INSERT[subject], [tenantId, bulkId, ids]);
+}
+
+const WAITING = sql(
+  'bulk_waiting',
+  `SELECT nth, subject_id AS "subjectId", name, tries FROM trivet.bulk_item
+    WHERE tenant_id = $1 AND bulk_id = $2 AND state = 'waiting' AND try_at <= now() ORDER BY nth LIMIT $3`,
+);
+/** What has ended is noted, so that a round does not read it again. What waits for a person is not waited for. */
+const SETTLE = sql(
+  'bulk_settle',
+  `WITH found AS MATERIALIZED (
+     SELECT i.nth, o.state, o.error
+       FROM trivet.bulk_item i LEFT JOIN trivet.operation o ON o.tenant_id = i.tenant_id AND o.id = i.operation_id
+      WHERE i.tenant_id = $1 AND i.bulk_id = $2 AND i.state = 'begun'
+   ), settled AS (
+     UPDATE trivet.bulk_item i
+        SET state = CASE WHEN found.state IN ('failed', 'cancelled') THEN 'failed' ELSE 'done' END, error = found.error
+       FROM found
+      WHERE i.tenant_id = $1 AND i.bulk_id = $2 AND i.nth = found.nth AND i.state = 'begun'
+        AND (found.state IS NULL OR found.state IN ('succeeded', 'failed', 'cancelled'))
+     RETURNING i.nth
+   )
+   SELECT (SELECT count(*)::int FROM settled) AS settled,
+          (SELECT count(*)::int FROM found WHERE state IN ('pending', 'running')) AS running`,
+);
+const LEFT = sql(
+  'bulk_left',
+  "SELECT FROM trivet.bulk_item WHERE tenant_id = $1 AND bulk_id = $2 AND state = 'waiting' LIMIT 1",
+);
+
+export interface Round {
+  /** Ended since the last look. */
+  settled: number;
+  /** Begun, and neither at their end nor before a person. */
+  running: number;
+}
+
+export const settleItems = (database: Database, tenantId: string, bulkId: string): Promise<Round> =>
+  database.withTenant(tenantId, async tx => (await tx.query<Round>(SETTLE, [tenantId, bulkId]))[0]!);
+
+/** Whose time has come, in their order. */
+export const waitingItems = (
+  database: Database,
+  tenantId: string,
+  bulkId: string,
+  limit: number,
+): Promise<BulkItem[]> => database.withTenant(tenantId, tx => tx.query<BulkItem>(WAITING, [tenantId, bulkId, limit]));
+
+export const someWait = (database: Database, tenantId: string, bulkId: string): Promise<boolean> =>
+  database.withTenant(tenantId, async tx => (await tx.query(LEFT, [tenantId, bulkId])).length > 0);
+
+const REFUSE = sql(
+  'bulk_refuse',
+  `UPDATE trivet.bulk_item SET state = 'failed', error = $4
+    WHERE tenant_id = $1 AND bulk_id = $2 AND nth = $3 AND state = 'waiting'`,
+);
+const PUT_OFF = sql(
+  'bulk_put_off',
+  `UPDATE trivet.bulk_item SET error = $4, tries = tries + 1, try_at = now() + $5::float8 * interval '1 ms'
+    WHERE tenant_id = $1 AND bulk_id = $2 AND nth = $3 AND state = 'waiting'`,
+);
+
+/** @param againMs busy now: tried again after so long; absent: it has failed */
+export async function refuseItem(
+  database: Database,
+  tenantId: string,
+  bulkId: string,
+  { nth }: BulkItem,
+  error: StoredError,
+  againMs?: number,
+): Promise<void> {
+  const given = [tenantId, bulkId, nth, JSON.stringify(error)];
+  await database.withTenant(tenantId, tx =>
+    againMs === undefined ? tx.query(REFUSE, given) : tx.query(PUT_OFF, [...given, againMs]),
+  );
+}
+
+/** For the transaction that ends or stops the bulk: what has not begun never does. */
+export const SKIP = sql(
+  'bulk_skip',
+  "UPDATE trivet.bulk_item SET state = 'skipped' WHERE tenant_id = $1 AND bulk_id = $2 AND state = 'waiting'",
+);
+
+export const ITEM_STATES = ['waiting', 'running', 'done', 'failed', 'skipped'] as const;
+export type ItemState = (typeof ITEM_STATES)[number];
+
+/** By its own operation, as long as that goes on. */
+const STATE = `CASE WHEN i.state <> 'begun' THEN i.state
+    WHEN o.state IN ('pending', 'running') THEN 'running'
+    WHEN o.state IN ('failed', 'cancelled', 'needs_attention') THEN 'failed' ELSE 'done' END`;
+const FROM = `FROM trivet.bulk_item i
+    LEFT JOIN trivet.operation o ON i.state = 'begun' AND o.tenant_id = i.tenant_id AND o.id = i.operation_id`;
+
+const COUNTS = sql(
+  'bulk_counts',
+  `SELECT ${STATE} AS state, count(*)::int AS items ${FROM} WHERE i.tenant_id = $1 AND i.bulk_id = $2 GROUP BY 1`,
+);
+
+export type ItemCounts = Record<ItemState | 'total', number>;
+
+export async function countItems(tx: Pick<Tx, 'query'>, tenantId: string, bulkId: string): Promise<ItemCounts> {
+  const counts: ItemCounts = { total: 0, waiting: 0, running: 0, done: 0, failed: 0, skipped: 0 };
+  for (const { state, items } of await tx.query<{ state: ItemState; items: number }>(COUNTS, [tenantId, bulkId])) {
+    counts[state] = items;
+    counts.total += items;
+  }
+  return counts;
+}
+
+export interface ListedItem {
+  nth: number;
+  subjectId: string;
+  name: string;
+  state: ItemState;
+  operationId: string | null;
+  error: StoredError | null;
+}
+
+const SELECT = `SELECT * FROM (
+   SELECT i.tenant_id, i.bulk_id, i.nth, i.subject_id AS "subjectId", i.name, ${STATE} AS state, i.operation_id AS "operationId",
+          coalesce(o.error, i.error) AS error ${FROM}) AS item`;
+const ORDER = { columns: [{ sql: 'item.nth', type: 'bigint' }] } as const;
+
+/** In their order. */
+export function listItems(
+  tx: Tx,
+  { tenantId, bulkId }: { tenantId: string; bulkId: string },
+  state: ItemState | undefined,
+  request: PageRequest,
+): Promise<PageOf<ListedItem>> {
+  const query = new ListQuery()
+    .where('item.tenant_id = ?', tenantId)
+    .where('item.bulk_id = ?', bulkId)
+    .where('item.state = ?', state);
+  return readPage<ListedItem>(tx, query, SELECT, ORDER, request);
+}

@@ -1,0 +1,125 @@
+import { defineOperation } from '#operations/definitions/define-operation';
+import type { Handling } from '#operations/definitions/handler';
+import type { LeasedOperation } from '#operations/operation';
+import { isStorageError, StorageError } from '#platform/errors';
+import { createLogger } from '#platform/logging/log';
+import { failpoint } from '#platform/process/failpoint';
+import type { BulkRequest } from '#storage/bulk/bulk-actions';
+import { type Bulk, type BulkNeeds, beginItem } from '#storage/bulk/bulk-children';
+import {
+  type BulkItem,
+  countItems,
+  refuseItem,
+  SKIP,
+  settleItems,
+  someWait,
+  waitingItems,
+} from '#storage/bulk/bulk-items';
+import { isTaken } from '#storage/bulk/item-operations';
+
+const log = createLogger('bulk');
+
+/** Children under way at once: a stop ends all but these. */
+export const AT_ONCE = 32;
+/** Begun between two points, at which it hears of a stop. */
+const PORTION = 16;
+/** How long a round waits for children that move, and at most for others. */
+const ROUND_MS = 1_000;
+const IDLE_MS = 30_000;
+/** So often an item is tried that is busy: for some eight minutes. */
+const TRIES = 20;
+
+const doubled = (times: number): number => Math.min(IDLE_MS, ROUND_MS * 2 ** Math.min(times, 10));
+
+/**
+ * Many changes as one: each item is begun as its own operation, some at a time, and what refuses one fails that one alone. What
+ * is committed of an item with its operation is all there is to know: a round may be killed anywhere, and run twice.
+ */
+export const runBulk = defineOperation('bulk.run', {
+  resourceKind: 'bulk',
+  class: 'destroy',
+  slots: (id, _: BulkRequest) => [{ resource: id, slot: 'lifecycle', own: true }],
+  carriedOut: (needs: BulkNeeds): Handling<unknown, BulkRequest> => ({
+    steps: [
+      {
+        name: 'items',
+        portioned: true,
+        waits: true,
+        async run(_, { operation, progress }) {
+          const { database } = needs;
+          const bulk = bulkOf(operation);
+          const { settled, running } = await settleItems(database, bulk.tenantId, bulk.id);
+          const room = Math.min(PORTION, AT_ONCE - running);
+          const next = room > 0 ? await waitingItems(database, bulk.tenantId, bulk.id, room) : [];
+          for (const item of next) await begin(needs, bulk, item);
+          if (next.length > 0) {
+            progress.moved = true;
+            return 'again';
+          }
+          if (running > 0 || (await someWait(database, bulk.tenantId, bulk.id))) {
+            const moved = settled > 0 || progress.moved === true;
+            progress.moved = false;
+            return { laterMs: moved ? ROUND_MS : doubled(operation.attempt), moved };
+          }
+          const {
+            total: _total,
+            waiting: _waiting,
+            running: _running,
+            ...ended
+          } = await database.withTenant(bulk.tenantId, tx => countItems(tx, bulk.tenantId, bulk.id));
+          progress.ended = ended;
+          return undefined;
+        },
+      },
+    ],
+    undo: [
+      {
+        name: 'skip',
+        async run(_, { operation, write }) {
+          write(SKIP, [operation.tenantId, operation.id]);
+          return undefined;
+        },
+      },
+    ],
+    succeed: (_, { progress }) => progress.ended ?? null,
+    fail(writer, { tenantId, id }) {
+      writer.write(SKIP, [tenantId, id]);
+    },
+    giveUp: {
+      leaves: 'what was begun goes on by itself, and what was not stays as it is',
+      write(writer, { tenantId, id }) {
+        writer.write(SKIP, [tenantId, id]);
+      },
+    },
+  }),
+});
+
+/** What is done to many at once. */
+export const BULK_OPERATIONS = [runBulk] as const;
+
+async function begin(needs: BulkNeeds, bulk: Bulk, item: BulkItem): Promise<void> {
+  const { database } = needs;
+  try {
+    await beginItem(needs, bulk, item);
+  } catch (error) {
+    // Whoever has the bulk now has begun it, or skipped it.
+    if (isTaken(error)) return;
+    // The database itself: the whole attempt is made again.
+    if (isStorageError(error) && error.kind === 'unavailable') throw error;
+    if (!isStorageError(error)) log.error({ operationId: bulk.id, item: item.nth, err: error }, 'defect in a bulk');
+    const refused = isStorageError(error)
+      ? error
+      : new StorageError('internal', `a defect; quote operation ${bulk.id}`, { retry: 'never', cause: error });
+    const isBusy = refused.retry === 'later' && item.tries < TRIES;
+    const againMs = isBusy ? doubled(item.tries) : undefined;
+    await refuseItem(database, bulk.tenantId, bulk.id, item, refused.toJSON(), againMs);
+  }
+  await failpoint('bulk.run:item:begun');
+}
+
+const bulkOf = ({ tenantId, id, traceparent, request }: LeasedOperation<BulkRequest>): Bulk => ({
+  tenantId,
+  id,
+  request,
+  ...(traceparent === null ? {} : { traceparent }),
+});

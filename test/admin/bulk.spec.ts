@@ -1,0 +1,261 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { AdminHouse, type CallOptions, type Person } from '#test/admin/admin-house';
+import { createdBuckets, ended, idOf, makeVolume, operationOf, poolsSeen } from '#test/admin/resource-calls';
+import { until } from '#test/support/parts';
+
+/** Many at once, as one operation with children: what of them is done, refused, stopped, and by whom. */
+let house: AdminHouse;
+beforeAll(async () => {
+  house = await AdminHouse.create({ block: 'fake', env: { TRIVET_RECONCILE_MS: '150' } });
+  await house.appliance.worker();
+  await poolsSeen(house, house.acme);
+  await poolsSeen(house, house.beta);
+}, 60_000);
+afterAll(() => house?.close());
+afterEach(() => {
+  house.appliance.fake!.clearFaults();
+  house.appliance.fakeBlock!.clearFaults();
+});
+
+const start = (action: string, body: object, who: Person = house.acme.admin, options: CallOptions = {}) =>
+  house.call(who, 'POST', `/tenants/acme/bulk/${action}`, { body, ...options });
+const detail = async (bulk: string) => (await house.call(house.acme.viewer, 'GET', `/operations/${bulk}`)).body;
+const items = async (bulk: string, query: Record<string, string> = {}) =>
+  (await house.call(house.acme.viewer, 'GET', `/operations/${bulk}/items`, { query })).body.items;
+const volumes = async (...names: string[]): Promise<string[]> => {
+  const made = [];
+  for (const name of names) made.push(idOf(await makeVolume(house, house.acme, name)));
+  return made;
+};
+const stateOf = async (table: string, id: string) =>
+  (await house.query<{ state: string }>(`SELECT state FROM trivet.${table} WHERE id = $1`, [id]))[0]?.state;
+const host = async (name: string): Promise<string> => {
+  const body = { name, iqns: [`iqn.2026-01.test:${name}`], chap: { user: name, password: 'twelve-or-more' } };
+  return idOf(await house.call(house.acme.admin, 'POST', '/tenants/acme/hosts', { body }));
+};
+
+describe('a bulk', () => {
+  it('does what it can, and says of each other why not', async () => {
+    const [first, second, published] = (await volumes('first', 'second', 'published')) as [string, string, string];
+    const made = await house.call(house.acme.admin, 'POST', '/tenants/acme/publications', {
+      body: { volume: published, host: await host('its-host') },
+    });
+    expect(made.status, JSON.stringify(made.body)).toBe(201);
+    const foreign = idOf(await makeVolume(house, house.beta, 'of-beta'));
+    const nobodys = randomUUID();
+    const reply = await start('delete-volumes', {
+      ids: [first, published, foreign, second, nobodys, first],
+      reason: 'the project has ended',
+    });
+    expect(reply).toMatchObject({ status: 202, body: { count: 5 } });
+    const bulk = operationOf(reply);
+    expect(reply.body.operation).toBe(bulk);
+    expect(await ended(house, bulk)).toBe('succeeded');
+
+    const shown = await detail(bulk);
+    expect(shown).toMatchObject({
+      kind: 'bulk.run',
+      backend: '',
+      resource: { kind: 'bulk', id: bulk, name: 'deletion of 5 volumes' },
+      actor: 'the-admin@acme (token house)',
+      result: { done: 2, failed: 3, skipped: 0 },
+      items: { total: 5, waiting: 0, running: 0, done: 2, failed: 3, skipped: 0 },
+    });
+    expect(shown.items.failures).toEqual([
+      { id: published, name: 'published', operation: null, message: 'Cannot delete a published volume' },
+      { id: foreign, name: '', operation: null, message: `there is no volume ${foreign}` },
+      { id: nobodys, name: '', operation: null, message: `there is no volume ${nobodys}` },
+    ]);
+    expect(await stateOf('volume', first)).toBe('binned');
+    expect(await stateOf('volume', second)).toBe('binned');
+    expect(await stateOf('volume', published)).toBe('ready');
+    expect(await stateOf('volume', foreign)).toBe('ready');
+    const done = await items(bulk, { state: 'done' });
+    expect(done.map(({ name }: { name: string }) => name)).toEqual(['first', 'second']);
+    expect(await detail(done[0].operation)).toMatchObject({
+      kind: 'volume.delete',
+      state: 'succeeded',
+      actor: 'the-admin@acme (token house)',
+      items: null,
+    });
+    expect((await items(bulk, { limit: '2' })).length).toBe(2);
+  });
+
+  it('is in the audit log, and each child by who asked for all', async () => {
+    const [id] = await volumes('noted');
+    const bulk = operationOf(await start('delete-volumes', { ids: [id], reason: 'a test' }));
+    await ended(house, bulk);
+    expect((await house.audit('bulk.start'))[0]).toMatchObject({
+      actor: house.acme.admin.username,
+      operation_id: bulk,
+      reason: 'a test',
+      after: { action: 'delete-volumes', ids: [id], count: 1 },
+    });
+    const [child] = await items(bulk);
+    expect((await house.audit('volume.delete'))[0]).toMatchObject({
+      actor: house.acme.admin.username,
+      token_name: 'house',
+      door: 'admin',
+      subject_id: id,
+      operation_id: child.operation,
+      reason: `bulk ${bulk}: a test`,
+    });
+  });
+
+  it('by a filter is of as many as were expected, or not begun', async () => {
+    await volumes('by-filter-1', 'by-filter-2', 'not-by-it');
+    const filter = { search: 'by-filter' };
+    const refused = await start('delete-volumes', { filter, count: 3 });
+    expect(refused).toMatchObject({ status: 409, body: { code: 'failed_precondition' } });
+    expect(refused.body.detail).toContain('2 match, and you expected 3');
+    const bulk = operationOf(await start('delete-volumes', { filter, count: 2 }));
+    expect(await ended(house, bulk)).toBe('succeeded');
+    expect((await detail(bulk)).items).toMatchObject({ total: 2, done: 2 });
+    const [left] = await house.query("SELECT state FROM trivet.volume WHERE name = 'not-by-it'");
+    expect(left).toMatchObject({ state: 'ready' });
+  });
+
+  it('deletes nothing for good that was not in the bin, and purges nothing else', async () => {
+    const [binned, ready] = (await volumes('binned', 'ready')) as [string, string];
+    await ended(house, operationOf(await start('delete-volumes', { ids: [binned] })));
+    const again = operationOf(await start('delete-volumes', { ids: [binned] }));
+    await ended(house, again);
+    expect((await detail(again)).items.failures[0].message).toBe('volume binned is in the recycle bin already');
+    const purge = operationOf(await start('purge-volumes', { ids: [binned, ready] }));
+    await ended(house, purge);
+    expect((await detail(purge)).items.failures).toMatchObject([
+      { id: ready, message: 'volume ready is not in the recycle bin' },
+    ]);
+    expect(await stateOf('volume', binned)).toBe('gone');
+    expect(await stateOf('volume', ready)).toBe('ready');
+    expect((await house.audit('volume.purge'))[0]).toMatchObject({ subject_id: binned });
+  });
+
+  it('unpublishes, deletes snapshots and buckets', async () => {
+    const [volume] = (await volumes('with-all')) as [string];
+    const post = (path: string, body: object) =>
+      house.call(house.acme.admin, 'POST', `/tenants/acme/${path}`, { body });
+    const publication = idOf(await post('publications', { volume, host: await host('another-host') }));
+    const snapshot = idOf(await post('snapshots', { volume, name: 'cut' }));
+    const [bucket] = (await createdBuckets(house, house.acme, 'of-bulk')) as [string];
+    const bulks = await Promise.all([
+      start('unpublish', { filter: { volume }, count: 1 }),
+      start('delete-snapshots', { filter: { volume }, count: 1 }),
+      start('delete-buckets', { ids: [bucket] }),
+    ]);
+    for (const bulk of bulks) {
+      await ended(house, operationOf(bulk));
+      expect((await detail(operationOf(bulk))).items).toMatchObject({ total: 1, done: 1, failures: [] });
+    }
+    expect(await stateOf('publication', publication)).toBeUndefined();
+    expect(await stateOf('snapshot', snapshot)).toBe('gone');
+    expect(await stateOf('bucket', bucket)).toBe('gone');
+  });
+
+  it('retries and cancels operations, by operators', async () => {
+    house.appliance.fakeBlock!.addFault({ method: 'stage', mode: 'fail-before', error: 'aborted', count: 1_000 });
+    const create = async (name: string) => {
+      const options = { body: { name, size: '1048576' }, headers: { prefer: 'wait=0' } };
+      return operationOf(await house.call(house.acme.operator, 'POST', '/tenants/acme/volumes', options));
+    };
+    const [one, two] = [await create('waits-1'), await create('waits-2')];
+    const failing = "SELECT FROM trivet.operation WHERE id = ANY ($1) AND error IS NOT NULL AND state = 'pending'";
+    await until('both have failed', async () => (await house.query(failing, [[one, two]])).length === 2);
+    expect((await start('retry-operations', { ids: [one] }, house.acme.viewer)).status).toBe(403);
+    expect((await start('delete-volumes', { ids: [one] }, house.acme.operator)).status).toBe(403);
+    const retry = operationOf(await start('retry-operations', { ids: [one, two, randomUUID()] }, house.acme.operator));
+    await ended(house, retry);
+    expect((await detail(retry)).items).toMatchObject({ done: 2, failed: 1 });
+    const asked = "SELECT FROM trivet.operation_event WHERE operation_id = ANY ($1) AND type = 'retry_asked'";
+    expect(await house.query(asked, [[one, two]])).toHaveLength(2);
+
+    const body = { filter: { kind: 'volume.create', state: 'pending,running' }, count: 2 };
+    expect((await start('cancel-operations', body, house.acme.operator)).status).toBe(400);
+    const withReason = { ...body, reason: 'withdrawn' };
+    const cancel = operationOf(await start('cancel-operations', withReason, house.acme.operator));
+    await ended(house, cancel);
+    expect((await detail(cancel)).items).toMatchObject({ total: 2, done: 2 });
+    expect(await ended(house, one)).toBe('cancelled');
+    expect(await ended(house, two)).toBe('cancelled');
+    expect((await house.audit('operation.cancel'))[0]).toMatchObject({
+      actor: house.acme.operator.username,
+      reason: `bulk ${cancel}: withdrawn`,
+    });
+  });
+
+  it('that is stopped ends what has not begun, and leaves the rest to its end', async () => {
+    house.appliance.fake!.addFault({ method: 'deleteBucket', mode: 'fail-before', error: 'aborted', count: 10_000 });
+    const names = Array.from({ length: 40 }, (_, n) => `stopped-${n}`);
+    const ids = await createdBuckets(house, house.acme, ...names);
+    const bulk = operationOf(await start('delete-buckets', { ids }));
+    await until('as many are under way as may be', async () => (await detail(bulk)).items.running === 32);
+    const stop = await house.call(house.acme.operator, 'POST', `/operations/${bulk}/cancel`, {
+      body: { reason: 'too many' },
+    });
+    expect(stop.status, JSON.stringify(stop.body)).toBe(200);
+    expect(await ended(house, bulk)).toBe('cancelled');
+    expect((await detail(bulk)).items).toMatchObject({ total: 40, running: 32, skipped: 8, waiting: 0 });
+    house.appliance.fake!.clearFaults();
+    await house.query(
+      "UPDATE trivet.operation SET next_run_at = now() WHERE state = 'pending' AND kind = 'bucket.delete'",
+    );
+    await until('those have ended', async () => (await detail(bulk)).items.done === 32);
+    const kept = "SELECT FROM trivet.bucket WHERE id = ANY ($1) AND state = 'ready' AND active_operation IS NULL";
+    expect(await house.query(kept, [ids])).toHaveLength(8);
+  });
+
+  it('tries what is busy again, and gives the reason while it waits', async () => {
+    const [volume] = (await volumes('busy')) as [string];
+    house.appliance.fakeBlock!.addFault({ method: 'cut', mode: 'delay', delayMs: 1_500, count: 1 });
+    const body = { volume, name: 'slow' };
+    const taken = house.call(house.acme.operator, 'POST', '/tenants/acme/snapshots', { body });
+    await until('it is being taken', async () => {
+      const rows = await house.query("SELECT FROM trivet.snapshot WHERE volume_id = $1 AND state = 'creating'", [
+        volume,
+      ]);
+      return rows.length === 1;
+    });
+    const bulk = operationOf(await start('delete-volumes', { ids: [volume] }));
+    await ended(house, bulk);
+    expect((await taken).status).toBe(201);
+    // The snapshot holds it now.
+    expect((await detail(bulk)).items.failures).toMatchObject([{ message: expect.stringContaining('1 snapshot') }]);
+    const [row] = await house.query<{ tries: number }>('SELECT tries FROM trivet.bulk_item WHERE bulk_id = $1', [bulk]);
+    expect(row!.tries).toBeGreaterThan(0);
+  });
+
+  it('is begun once by a repeat with its key', async () => {
+    const [id] = await volumes('by-key');
+    const headers = { 'idempotency-key': randomUUID() };
+    const [first, again] = [
+      await start('delete-volumes', { ids: [id] }, house.acme.admin, { headers }),
+      await start('delete-volumes', { ids: [id] }, house.acme.admin, { headers }),
+    ];
+    expect(again.body).toEqual(first.body);
+    await ended(house, operationOf(first));
+  });
+
+  it('is refused without ids, with too many, and with what no list knows', async () => {
+    for (const body of [
+      {},
+      { ids: [] },
+      { ids: Array.from({ length: 1_001 }, () => randomUUID()) },
+      { ids: ['x'] },
+      { filter: {} },
+      { filter: { colour: 'red' }, count: 1 },
+      { ids: [randomUUID()], force: true },
+    ])
+      expect(await start('delete-volumes', body), JSON.stringify(body).slice(0, 80)).toMatchObject({
+        status: 400,
+        body: { code: 'invalid_argument' },
+      });
+  });
+
+  it('takes its items along when it is forgotten', async () => {
+    const bulk = operationOf(await start('delete-volumes', { ids: [randomUUID()] }));
+    await ended(house, bulk);
+    await house.query('DELETE FROM trivet.operation WHERE id = $1', [bulk]);
+    expect(await house.query('SELECT FROM trivet.bulk_item WHERE bulk_id = $1', [bulk])).toEqual([]);
+  });
+});
