@@ -103,6 +103,8 @@ export class ExampleThings {
         return this.receiver();
       case 'silence':
         return this.silence();
+      case 'view':
+        return this.view();
       case 'poolBackend':
         return this.poolBackend();
       case 'movedPool':
@@ -154,6 +156,18 @@ export class ExampleThings {
     const name = this.fresh('empty');
     await this.house.query('INSERT INTO trivet.tenant (id, name) VALUES ($1, $2)', [uuidv7(), name]);
     return name;
+  }
+
+  /** Of who calls examples. */
+  private async view(): Promise<string> {
+    const id = uuidv7();
+    const { admin } = this.house.root;
+    await this.house.query(
+      `INSERT INTO trivet.saved_view (tenant_id, user_id, id, list, name, query)
+       VALUES ($1, $2, $3, 'volumes', $4, '{}')`,
+      [admin.tenantId, admin.userId, id, this.fresh('view')],
+    );
+    return id;
   }
 
   private async cluster(): Promise<string> {

@@ -351,7 +351,7 @@ export const GIVEN_UP: Readonly<Record<string, Make>> = {
     await house.parts.storage.buckets.create(sidecar, { name: 'of-bulk', ...NOTHING });
     const ids = [await idOf('bucket', 'of-bulk')];
     let paused = false;
-    let last = '';
+    let last = ids[0]!;
     return {
       get resource() {
         return last;

@@ -27,10 +27,12 @@ const PARAMETERS: Readonly<Record<string, readonly [table: string, column: 'id' 
   policy: ['performance_policy', 'name', "name LIKE 'only-%'"],
   session: ['snapshot_session', 'id'],
   operation: ['operation', 'id'],
+  view: ['saved_view', 'id'],
 };
 
 /** Fills the tenant, under names that no other tenant has, and gives what its paths name. */
-export async function thingsOf(house: AdminHouse, { id, name, backends }: HouseTenant): Promise<Things> {
+export async function thingsOf(house: AdminHouse, tenant: HouseTenant): Promise<Things> {
+  const { id, name, backends } = tenant;
   const { query } = house.appliance.database;
   await fillTenant(house.appliance.database, id, name);
   const only = (what: string) => `only-${name}-${what}`;
@@ -66,6 +68,11 @@ export async function thingsOf(house: AdminHouse, { id, name, backends }: HouseT
   await query(
     "INSERT INTO trivet.performance_policy (tenant_id, name, description, config) VALUES ($1, $2, '', '{}')",
     [id, only('policy')],
+  );
+  await query(
+    `INSERT INTO trivet.saved_view (tenant_id, user_id, id, list, name, query)
+     SELECT $1, "user", gen_random_uuid(), 'volumes', $2, '{}' FROM unnest($3::uuid[]) AS "user"`,
+    [id, only('view'), [tenant.viewer, tenant.operator, tenant.admin].map(({ userId }) => userId)],
   );
   // Rows of the audit log are never changed.
   await query(

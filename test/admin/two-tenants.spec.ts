@@ -214,6 +214,7 @@ describe('what is read', () => {
     'by',
     'step',
     'hours',
+    'list',
   ]);
 
   it.each(named(reads.filter(({ query }) => query)))(

@@ -35,6 +35,8 @@ async function begin(name: string, stopped: boolean): Promise<string> {
 it.each(points.map((point, n) => [point, n] as const))('%s', async (point, n) => {
   await begin(`killed-${n}`, isUndo(point));
   await letLeasesEnd(house.appliance);
+  // Of those before it, too: ten that die at one operation are taken for its fault.
+  await house.query("UPDATE trivet.operation SET crashes = 0 WHERE kind = 'bulk.run'");
   // It may die before it has said that it is there.
   const worker = await house.appliance.startingWorker({ TRIVET_FAILPOINT: orders(point) });
   expect((await worker.ended()).signal).toBe('SIGKILL');

@@ -338,6 +338,39 @@ describe.skipIf(!chromiumPath())('ways through the page', () => {
     expect(visitor.complaints).toEqual([]);
   });
 
+  it('shows the columns that were chosen, and keeps a view of them for its user', async () => {
+    await makeVolume(house, house.acme, 'of-a-view');
+    const visitor = await visit();
+    const { page } = visitor;
+    await visitor.logIn(house.acme.viewer, `/tenants/${house.acme.name}/volumes?search=of-a-view&sort=-size`);
+    await page.getByRole('button', { name: 'Columns and views' }).click();
+    const panel = page.getByRole('region', { name: 'Columns and views' });
+    await panel.getByLabel('Protection').uncheck();
+    await panel.getByLabel('Backend').uncheck();
+    const heads = page.getByRole('table').getByRole('columnheader');
+    await expect.poll(() => heads.allInnerTexts()).not.toContain('Backend');
+    expect(await panel.getByLabel('Name', { exact: true }).isDisabled()).toBe(true);
+    await panel.getByRole('button', { name: 'Save this one' }).click();
+    await page.getByRole('dialog').getByLabel('Name').fill('few');
+    await page.getByRole('dialog').getByRole('button', { name: 'Save it' }).click();
+    await panel.getByRole('button', { name: 'few', exact: true }).waitFor();
+    expect(await visitor.barriers()).toEqual([]);
+
+    const other = await visit();
+    await other.logIn(house.acme.viewer, `/tenants/${house.acme.name}/volumes`);
+    await other.page.getByRole('button', { name: 'Columns and views' }).click();
+    await other.page.getByRole('button', { name: 'few', exact: true }).click();
+    await expect.poll(() => new URL(other.page.url()).searchParams.get('sort')).toBe('-size');
+    expect(new URL(other.page.url()).searchParams.get('search')).toBe('of-a-view');
+    const shown = other.page.getByRole('table').getByRole('columnheader');
+    await expect.poll(() => shown.allInnerTexts()).not.toContain('Protection');
+    await other.page.getByRole('button', { name: 'Rename' }).click();
+    await other.page.getByRole('dialog').getByLabel('Name').fill('fewer');
+    await other.page.getByRole('dialog').getByRole('button', { name: 'Rename' }).click();
+    await other.page.getByRole('button', { name: 'fewer', exact: true }).waitFor();
+    expect([...visitor.complaints, ...other.complaints]).toEqual([]);
+  });
+
   it('empties the recycle bin at once, by the tenant’s name', async () => {
     const at = `/tenants/${house.acme.name}/volumes`;
     const ids: string[] = [];

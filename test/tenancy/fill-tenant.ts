@@ -196,6 +196,7 @@ async function fillBlocks(database: TestDatabase, tenant: string, name: string, 
       token_hash: Buffer.alloc(32),
       expires_at: new Date(),
     },
+    saved_view: { user_id: user, id: uuidv7(), list: 'volumes', name: 'v', query: {} },
     alert_receiver: { id: receiver, name: 'r', kind: 'slack', address: 'https://chat.invalid' },
     alert: {
       id: alert,

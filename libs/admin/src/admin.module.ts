@@ -30,6 +30,7 @@ import { TenantEndController } from '#admin/tenants/tenant-end.controller';
 import { TenantsController } from '#admin/tenants/tenants.controller';
 import { TokensController } from '#admin/tenants/tokens.controller';
 import { UsersController } from '#admin/tenants/users.controller';
+import { ViewsController } from '#admin/tenants/views.controller';
 import { AlertsModule } from '#alerts/alerts.module';
 import { ChangedBlocksModule } from '#changes/changed-blocks.module';
 import { HANDLERS, OperationHandlersModule } from '#changes/operation-handlers.module';
@@ -98,6 +99,7 @@ export class AdminModule {
         TenantsController,
         FirstRunController,
         UsersController,
+        ViewsController,
         TokensController,
         BackendsController,
         EndpointsController,

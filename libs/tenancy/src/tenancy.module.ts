@@ -22,6 +22,7 @@ import { SuspendedTenants } from '#tenancy/tenants/suspended-tenants';
 import { TenantEnding } from '#tenancy/tenants/tenant-ending';
 import { Tenants } from '#tenancy/tenants/tenants';
 import { ApiTokens } from '#tenancy/tokens/api-tokens';
+import { SavedViews } from '#tenancy/users/saved-views';
 import { Users } from '#tenancy/users/users';
 
 /** undefined: people log in by passwords alone. */
@@ -55,6 +56,7 @@ export class TenancyModule {
       provideClass(Tenants, Database),
       provideClass(TenantEnding, Database, Tenants),
       provideClass(StoredIdempotencyKeys, Database, SecretBox),
+      provideClass(SavedViews, Database),
       provide(
         Users,
         [CONFIG, Database, Passwords, AdminLogins, Sessions],

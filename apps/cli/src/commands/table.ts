@@ -28,6 +28,7 @@ import { TENANT } from './tenant.js';
 import { TOKEN } from './token.js';
 import { FORECAST, USAGE } from './usage.js';
 import { USER } from './user.js';
+import { VIEW } from './view.js';
 import { VOLUME } from './volume.js';
 
 /** What tenants store; who is served by what, and the work under way. */
@@ -61,6 +62,7 @@ const ADMINISTRATION = [
   ALERT,
   RECEIVER,
   SILENCE,
+  VIEW,
   AUDIT,
 ];
 const NOUNS = [...STORAGE, ...ADMINISTRATION, APPLIANCE_STATE];

@@ -34,6 +34,7 @@ const TOUCHED: Readonly<Record<string, readonly string[]>> = {
   bulk: ['/operations', '/volumes', '/snapshots', '/publications', '/buckets'],
   queue: ['/queues', '/workers', '/overview'],
   operation: ['/operations'],
+  view: ['/session/views'],
   alert: ['/alerts'],
   receiver: ['/receivers', '/alerts'],
   silence: ['/silences', '/alerts'],

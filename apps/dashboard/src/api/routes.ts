@@ -20,6 +20,7 @@ import type { tenantRoutes } from '#admin/contract/tenants';
 import type { totalsRoutes } from '#admin/contract/totals';
 import type { usageRoutes } from '#admin/contract/usage';
 import type { tokenRoutes, userRoutes } from '#admin/contract/users';
+import type { viewRoutes } from '#admin/contract/views';
 import type { volumeRoutes } from '#admin/contract/volumes';
 
 type ValuesOf<Group> = Group extends unknown ? Group[keyof Group] : never;
@@ -27,6 +28,7 @@ type ValuesOf<Group> = Group extends unknown ? Group[keyof Group] : never;
 /** Of the API's contract: a call of a path, parameter or field that is not there does not compile. */
 export type Route = ValuesOf<
   | typeof sessionRoutes
+  | typeof viewRoutes
   | typeof overviewRoutes
   | typeof searchRoutes
   | typeof tenantRoutes

@@ -5,9 +5,10 @@ import { ChosenBar, useChoosing } from '../parts/choosing';
 import { Pager } from '../parts/data-table';
 import { ExportCsv } from '../parts/export-csv';
 import { FilterBar, type FilterField, useFilters } from '../parts/filters';
-import { OperationTable } from '../parts/operation-list';
+import { OPERATION_COLUMNS, OperationTable } from '../parts/operation-list';
 import { Loaded, Page } from '../parts/page';
 import { usePageSize } from '../parts/page-size';
+import { ViewsButton } from '../parts/views-button';
 
 const STATES = [
   ['pending,running', 'under way'],
@@ -49,6 +50,7 @@ export function OperationsPage() {
     <Page title="Operations">
       {filters.get('related') && <p className="dimmed">Of one object, and of what hangs on it.</p>}
       <FilterBar filters={filters} fields={shown} />
+      <ViewsButton heads={OPERATION_COLUMNS.map(({ head }) => head)} />
       <Loaded read={{ ...list, data: list.data?.data }}>
         {({ items, next }) => (
           <>

@@ -3,6 +3,7 @@ import { useRead } from '../api/read';
 import type { Find, Input, ItemOf, PathOf, ReadOf } from '../api/routes';
 import { Ago } from './ago';
 import { type BulkActions, ChosenBar, useChoosing } from './choosing';
+import { useShownColumns } from './columns';
 import { type Column, DataTable, Pager } from './data-table';
 import { ExportCsv } from './export-csv';
 import { FilterBar, type FilterField, useFilters } from './filters';
@@ -10,6 +11,7 @@ import { ConditionCell, To, UnderWay } from './links';
 import { Loaded, Page } from './page';
 import { usePageSize } from './page-size';
 import { StateBadge } from './state-badge';
+import { ViewsButton } from './views-button';
 
 /** Paths that answer page by page. */
 type ListPath = {
@@ -60,11 +62,13 @@ export function ListPage<P extends ListPath>(props: ListPageProps<P> & Pick<Inpu
   const input = { params, query: { ...wanted, cursor, limit: usePageSize() } };
   const list = useRead(path, input as unknown as Input<Find<'GET', P>>, { every });
   const data = list.data?.data as { items: ItemOf<P>[]; next: string | null } | undefined;
+  const shown = useShownColumns(columns);
   const choosing = useChoosing(bulk, data?.items as readonly object[] | undefined, wanted);
   return (
     <Page title={title} actions={actions}>
       {intro && <p className="dimmed">{intro}</p>}
       {fields.length > 0 && <FilterBar filters={filters} fields={fields} />}
+      <ViewsButton heads={columns.map(({ head }) => head)} />
       <Loaded read={{ ...list, data }}>
         {({ items, next }) => (
           <>
@@ -75,7 +79,7 @@ export function ListPage<P extends ListPath>(props: ListPageProps<P> & Pick<Inpu
               rows={items}
               keyOf={keyOf}
               empty={empty}
-              columns={columns}
+              columns={shown}
               stale={list.isPlaceholderData}
               usualSort={usualSort}
             />

@@ -5,6 +5,7 @@ import { useMe } from '../api/me';
 import { useRead } from '../api/read';
 import { Ago } from './ago';
 import type { Choosing } from './choosing';
+import { useShownColumns } from './columns';
 import { type Column, DataTable } from './data-table';
 import { Empty, Loaded, Section } from './page';
 import { StateBadge } from './state-badge';
@@ -35,7 +36,7 @@ export function ResourceLink({ operation: { tenant, resource } }: { operation: O
   );
 }
 
-const columns: readonly Column<OperationReply>[] = [
+export const OPERATION_COLUMNS: readonly Column<OperationReply>[] = [
   {
     head: 'Operation',
     cell: ({ id, kind }) => (
@@ -87,12 +88,13 @@ interface TableProps {
 }
 
 export function OperationTable({ rows, label, none = 'No operation matches.', usualSort, choosing }: TableProps) {
+  const shown = useShownColumns(OPERATION_COLUMNS);
   return (
     <DataTable
       label={label}
       rows={rows}
       keyOf={({ id }) => id}
-      columns={columns}
+      columns={shown}
       usualSort={usualSort}
       choosing={choosing}
       empty={<Empty what={none} command="trivet operation watch" />}

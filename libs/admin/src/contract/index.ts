@@ -21,11 +21,13 @@ import { tenantRoutes } from '#admin/contract/tenants';
 import { totalsRoutes } from '#admin/contract/totals';
 import { usageRoutes } from '#admin/contract/usage';
 import { tokenRoutes, userRoutes } from '#admin/contract/users';
+import { viewRoutes } from '#admin/contract/views';
 import { volumeRoutes } from '#admin/contract/volumes';
 
 /** Every route of /api/v1. What is not here is not served, and what is here is. */
 export const ROUTES: readonly RouteContract[] = [
   sessionRoutes,
+  viewRoutes,
   overviewRoutes,
   searchRoutes,
   tenantRoutes,

@@ -18,6 +18,7 @@ export const SCHEMA_NOTES: Readonly<Record<string, Readonly<Record<string, strin
     admin_token: 'Logins at the dashboard, and tokens of automation.',
     login_throttle: 'Rule: login throttle. Failed logins of an account or an address. Reached by functions only.',
     secret: 'All secrets, each sealed for its tenant, table, row and column.',
+    saved_view: 'Lists as a user wants to see them again.',
     idempotency_key: 'Calls of the admin API that carried an Idempotency-Key, with their answers, sealed.',
     audit_entry: 'Who changed what. Rule: append-only. Outlives its tenant.',
   },
