@@ -263,6 +263,29 @@ CREATE POLICY owner ON trivet.secret TO trivet_owner USING (true) WITH CHECK (tr
 CREATE POLICY tenant ON trivet.secret TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.secret TO trivet_app;
 
+-- saved_view: Lists as a user wants to see them again.
+-- Migrations: 0094-saved-views
+CREATE TABLE trivet.saved_view (
+  tenant_id uuid NOT NULL,
+  user_id uuid NOT NULL,
+  id uuid NOT NULL,
+  list text NOT NULL,
+  name text NOT NULL,
+  query jsonb NOT NULL,
+  columns text[],
+  created_at timestamptz NOT NULL DEFAULT now(),
+  updated_at timestamptz NOT NULL DEFAULT now(),
+  CONSTRAINT saved_view_pkey PRIMARY KEY (tenant_id, user_id, id),
+  CONSTRAINT saved_view_tenant_id_user_id_list_name_key UNIQUE (tenant_id, user_id, list, name),
+  CONSTRAINT saved_view_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES trivet.tenant_user(tenant_id, id) ON DELETE CASCADE,
+  CONSTRAINT saved_view_list_check CHECK ((octet_length(list) <= 64)),
+  CONSTRAINT saved_view_name_check CHECK ((octet_length(name) <= 400))
+);
+ALTER TABLE trivet.saved_view ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY owner ON trivet.saved_view TO trivet_owner USING (true) WITH CHECK (true);
+CREATE POLICY tenant ON trivet.saved_view TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
+GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.saved_view TO trivet_app;
+
 -- idempotency_key: Calls of the admin API that carried an Idempotency-Key, with their answers, sealed.
 -- Migrations: 0006-admin
 CREATE TABLE trivet.idempotency_key (
@@ -883,6 +906,28 @@ CREATE POLICY tenant ON trivet.operation_event TO trivet_app USING (((tenant_id 
 CREATE POLICY tenants ON trivet.operation_event TO trivet_app USING (((tenant_id = ANY (trivet.current_tenants())) IS TRUE)) WITH CHECK (((tenant_id = ANY (trivet.current_tenants())) IS TRUE));
 GRANT SELECT, INSERT ON trivet.operation_event TO trivet_app;
 GRANT SELECT, INSERT ON trivet.operation_event TO trivet_engine;
+
+-- bulk_item: What a bulk operation is about, and what became of each. Rule: history.
+-- Migrations: 0093-bulk-items
+CREATE TABLE trivet.bulk_item (
+  tenant_id uuid NOT NULL,
+  bulk_id uuid NOT NULL,
+  nth integer NOT NULL,
+  subject_id uuid NOT NULL,
+  name text NOT NULL,
+  state text NOT NULL DEFAULT 'waiting',
+  operation_id uuid,
+  error jsonb,
+  tries integer NOT NULL DEFAULT 0,
+  try_at timestamptz NOT NULL DEFAULT now(),
+  CONSTRAINT bulk_item_pkey PRIMARY KEY (bulk_id, nth),
+  CONSTRAINT bulk_item_state_check CHECK ((state = ANY (ARRAY['waiting', 'begun', 'done', 'failed', 'skipped'])))
+);
+CREATE INDEX bulk_item_left ON trivet.bulk_item (bulk_id, state, nth) WHERE (state = ANY (ARRAY['waiting', 'begun']));
+ALTER TABLE trivet.bulk_item ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY owner ON trivet.bulk_item TO trivet_owner USING (true) WITH CHECK (true);
+CREATE POLICY tenant ON trivet.bulk_item TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
+GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.bulk_item TO trivet_app;
 
 -- queue: Classes of operations, and whether a person has paused them.
 -- Migrations: 0006-admin, 0038-told-changes
@@ -2877,7 +2922,7 @@ AS $function$
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.forget_cluster_fence(text,text,timestamp with time zone) TO trivet_engine;
 
--- forget_operations: 0001-foundation
+-- forget_operations: 0093-bulk-items
 -- Rule: history. Instead of foreign keys: slots and events are only written by the statement that writes their operation, and a key would
 -- look it up, and lock it, six times for each operation. What goes with it goes by this.
 CREATE OR REPLACE FUNCTION trivet.forget_operations()
@@ -2889,6 +2934,7 @@ AS $function$
 BEGIN
   DELETE FROM trivet.operation_slot WHERE operation_id = ANY (ARRAY(SELECT id FROM forgotten));
   DELETE FROM trivet.operation_event WHERE operation_id = ANY (ARRAY(SELECT id FROM forgotten));
+  DELETE FROM trivet.bulk_item WHERE bulk_id = ANY (ARRAY(SELECT id FROM forgotten));
   RETURN NULL;
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.forget_operations() TO trivet_app;

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { CommandLine } from './commands/command-line.js';
 import { describeBackendChanges } from './commands/describe-backend-changes.js';
+import { describeBulk } from './commands/describe-bulk.js';
 import { describeClusters } from './commands/describe-clusters.js';
 import { describeHosts } from './commands/describe-hosts.js';
 import { describeLists } from './commands/describe-lists.js';
@@ -15,6 +16,7 @@ describeBackendChanges(line);
 describeClusters(line);
 describeHosts(line);
 describeLists(line);
+describeBulk(line);
 describePeople(line);
 
 it('no key of a store stood in an argument or in the environment of a command', () => {

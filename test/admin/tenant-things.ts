@@ -57,6 +57,7 @@ export async function thingsOf(house: AdminHouse, tenant: HouseTenant): Promise<
     only('resource'),
     { kind: 'unavailable', message: only('error'), retry: 'later' },
   ]);
+  await query('UPDATE trivet.bulk_item SET name = $2 WHERE tenant_id = $1', [id, only('resource')]);
   await query('UPDATE trivet.access SET account_id = $2 WHERE tenant_id = $1', [id, only('account')]);
   await query('UPDATE trivet.host SET uuid = $2, iqns = $3 WHERE tenant_id = $1', [id, only('uuid'), [only('iqn')]]);
   for (const table of ['pool', 'volume_group', 'volume', 'snapshot_group', 'snapshot'])

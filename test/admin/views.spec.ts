@@ -50,7 +50,10 @@ it('goes with its user, and is bounded in number and form', async () => {
      SELECT $1, $2, gen_random_uuid(), 'volumes', 'v' || n, '{}' FROM generate_series(1, 199) AS n`,
     [operator.tenantId, operator.userId],
   );
-  const both = await Promise.all([save(operator, { ...LARGEST, name: 'a' }), save(operator, { ...LARGEST, name: 'b' })]);
+  const both = await Promise.all([
+    save(operator, { ...LARGEST, name: 'a' }),
+    save(operator, { ...LARGEST, name: 'b' }),
+  ]);
   expect(both.map(({ status }) => status).sort()).toEqual([201, 409]);
   for (const wrong of [{ list: '../x' }, { query: { 'a b': '1' } }, { columns: [] }, { name: '' }, { more: 1 }])
     expect((await save(operator, { ...LARGEST, ...wrong })).status, JSON.stringify(wrong)).toBe(400);

@@ -1,7 +1,8 @@
 import { useMe } from '../api/me';
 import { useRead } from '../api/read';
 import { ofOperations } from '../parts/bulk-actions';
-import { ChosenBar, useChoosing } from '../parts/choosing';
+import { useChoosing } from '../parts/choosing';
+import { ChosenBar } from '../parts/chosen-bar';
 import { Pager } from '../parts/data-table';
 import { ExportCsv } from '../parts/export-csv';
 import { FilterBar, type FilterField, useFilters } from '../parts/filters';

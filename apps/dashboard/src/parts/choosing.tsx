@@ -1,5 +1,5 @@
 import { Checkbox } from '@mantine/core';
-import { lazy, Suspense, useEffect, useState } from 'react';
+import { useEffect, useState } from 'react';
 import { useMay } from '../api/me';
 import type { Find, Input, PathOf } from '../api/routes';
 
@@ -131,15 +131,5 @@ export function ChooseRow({ choosing, row }: { choosing: Choosing; row: unknown 
     />
   );
 }
-
-const BulkBar = lazy(() => import('./bulk-bar'));
-
-/** Nothing before something is chosen. */
-export const ChosenBar = ({ choosing }: { choosing: Choosing | undefined }) =>
-  choosing && choosing.chosen.size > 0 ? (
-    <Suspense>
-      <BulkBar choosing={choosing} />
-    </Suspense>
-  ) : null;
 
 export type BulkBody = Input<Find<'POST', BulkPath>>['body'];

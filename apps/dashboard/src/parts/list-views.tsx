@@ -122,6 +122,14 @@ const Rename = ({ view: { id, name } }: { view: ViewReply }) => (
       return undefined;
     }}
   >
-    <TextInput name="name" label="Name" defaultValue={name} required maxLength={200} data-autofocus autoComplete="off" />
+    <TextInput
+      name="name"
+      label="Name"
+      defaultValue={name}
+      required
+      maxLength={200}
+      data-autofocus
+      autoComplete="off"
+    />
   </Act>
 );

@@ -95,7 +95,7 @@ export class ListQuery {
   totals(from: string, bytes: string, most: number): readonly [Statement, readonly unknown[]] {
     const where = this.conditions.length > 0 ? `WHERE ${this.conditions.join(' AND ')}` : '';
     const some = `SELECT ${bytes} AS bytes ${from} ${where} LIMIT ${Math.trunc(most) + 1}`;
-    const text = `SELECT count(*)::int AS count, coalesce(sum(bytes), 0)::text AS bytes FROM (${some}) AS some`;
+    const text = `SELECT count(*)::int AS count, coalesce(sum(bytes), 0)::text AS bytes FROM (${some}) AS counted`;
     return [sql('', text), this.values];
   }
 }

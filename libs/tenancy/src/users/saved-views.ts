@@ -67,7 +67,10 @@ export class SavedViews {
         await tx.query(LOCK_USER, [tenantId, userId]);
         const [made] = await tx.query<SavedView>(CREATE, values);
         if (!made)
-          throw new StorageError('failed_precondition', `you have ${MOST} views already: delete one that you do not need`);
+          throw new StorageError(
+            'failed_precondition',
+            `you have ${MOST} views already: delete one that you do not need`,
+          );
         await tx.commit(auditWrite(actor, entry('create', tenantId, made)));
         return made;
       }),
