@@ -3,7 +3,7 @@ import { ROUTES } from '#admin/contract/index';
 import type { RouteContract } from '#admin/contract/route';
 import { configureLogging } from '#platform/logging/log';
 import { AdminHouse, type CallOptions, type HouseTenant, type Person, type Reply } from '#test/admin/admin-house';
-import { callRoute, guarded, named, PLACEHOLDERS, people } from '#test/admin/route-calls';
+import { callRoute, guarded, inPath, named, PLACEHOLDERS, people } from '#test/admin/route-calls';
 import { fill, guessed, pathWith, type Things, thingsOf } from '#test/admin/tenant-things';
 
 /** What every route refuses in the same way, before it does anything. */

@@ -309,6 +309,7 @@ describe.skipIf(!chromiumPath())('ways through the page', () => {
     visitors.push(visitor);
     const { page } = visitor;
     await visitor.logIn(house.acme.admin, `${at}?search=many-${many}`);
+    await page.getByText('4 volumes, 32 MiB together').waitFor();
     await page.getByLabel(`Choose many-${many}-1`).focus();
     await page.keyboard.press('Space');
     await page.getByLabel(`Choose many-${many}-3`).focus();

@@ -50,6 +50,14 @@ export interface Choosing {
   none(): void;
 }
 
+/** What the list shows, without its order. */
+export function filterOf(bulk: BulkActions | undefined, wanted: Record<string, unknown>): Record<string, string> {
+  const { sort: _, limit: _limit, ...filters } = wanted;
+  return Object.fromEntries(
+    Object.entries({ ...filters, ...bulk?.filter }).map(([name, value]) => [name, String(value)]),
+  );
+}
+
 /** Undefined: nobody can do anything to many of these. */
 export function useChoosing(
   bulk: BulkActions | undefined,
@@ -60,10 +68,7 @@ export function useChoosing(
   const [chosen, setChosen] = useState<ReadonlyMap<string, string>>(new Map());
   const [matching, setMatching] = useState<number>();
   const [last, setLast] = useState<string>();
-  const { sort: _, limit: _limit, ...filters } = wanted;
-  const filter = Object.fromEntries(
-    Object.entries({ ...filters, ...bulk?.filter }).map(([name, value]) => [name, String(value)]),
-  );
+  const filter = filterOf(bulk, wanted);
   // What was chosen by other filters is not shown any more, and must not go along unseen.
   const asked = JSON.stringify([bulk?.tenant, filter]);
   useEffect(() => {

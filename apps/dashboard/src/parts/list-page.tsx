@@ -9,6 +9,7 @@ import { type Column, DataTable, Pager } from './data-table';
 import { ExportCsv } from './export-csv';
 import { FilterBar, type FilterField, useFilters } from './filters';
 import { ConditionCell, To, UnderWay } from './links';
+import { ListTotals } from './list-totals';
 import { Loaded, Page } from './page';
 import { usePageSize } from './page-size';
 import { StateBadge } from './state-badge';
@@ -84,6 +85,7 @@ export function ListPage<P extends ListPath>(props: ListPageProps<P> & Pick<Inpu
               stale={list.isPlaceholderData}
               usualSort={usualSort}
             />
+            {bulk && items.length > 0 && <ListTotals bulk={bulk} wanted={wanted} />}
             <Pager next={next} shown={items.length} />
             {items.length > 0 && <ExportCsv name={label} path={path} params={params} query={wanted} />}
           </>

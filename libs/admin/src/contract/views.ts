@@ -10,7 +10,7 @@ const list = z
   .regex(/^[a-z][a-z/-]{0,63}$/, 'expected the path of the page of a list, without its tenant')
   .meta({ description: 'Path of the page of the list, without its tenant', examples: ['volumes', 'all/volumes'] });
 const query = z
-  .record(z.string().regex(/^[a-zA-Z]{1,32}$/), z.string().max(400))
+  .record(z.string().regex(/^[a-zA-Z]{1,32}$/, 'expected the name of a parameter: at most 32 letters'), z.string().max(400))
   .refine(asked => Object.keys(asked).length <= 32, 'expected 32 at most')
   .meta({
     description: 'Filters, order and number of rows, as the address of the page has them',

@@ -104,14 +104,13 @@ async function begin(needs: BulkNeeds, bulk: Bulk, item: BulkItem): Promise<void
   } catch (error) {
     // Whoever has the bulk now has begun it, or skipped it.
     if (isTaken(error)) return;
-    // The database itself: the whole attempt is made again.
-    if (isStorageError(error) && error.kind === 'unavailable') throw error;
     if (!isStorageError(error)) log.error({ operationId: bulk.id, item: item.nth, err: error }, 'defect in a bulk');
     const refused = isStorageError(error)
       ? error
       : new StorageError('internal', `a defect; quote operation ${bulk.id}`, { retry: 'never', cause: error });
     const isBusy = refused.retry === 'later' && item.tries < TRIES;
     const againMs = isBusy ? doubled(item.tries) : undefined;
+    // Where the database itself is gone this fails, too, and the whole attempt is made again.
     await refuseItem(database, bulk.tenantId, bulk.id, item, refused.toJSON(), againMs);
   }
   await failpoint('bulk.run:item:begun');
