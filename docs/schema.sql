@@ -920,10 +920,10 @@ CREATE TABLE trivet.bulk_item (
   error jsonb,
   tries integer NOT NULL DEFAULT 0,
   try_at timestamptz NOT NULL DEFAULT now(),
-  CONSTRAINT bulk_item_pkey PRIMARY KEY (bulk_id, nth),
+  CONSTRAINT bulk_item_pkey PRIMARY KEY (tenant_id, bulk_id, nth),
   CONSTRAINT bulk_item_state_check CHECK ((state = ANY (ARRAY['waiting', 'begun', 'done', 'failed', 'skipped'])))
 );
-CREATE INDEX bulk_item_left ON trivet.bulk_item (bulk_id, state, nth) WHERE (state = ANY (ARRAY['waiting', 'begun']));
+CREATE INDEX bulk_item_left ON trivet.bulk_item (tenant_id, bulk_id, state, nth) WHERE (state = ANY (ARRAY['waiting', 'begun']));
 ALTER TABLE trivet.bulk_item ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY owner ON trivet.bulk_item TO trivet_owner USING (true) WITH CHECK (true);
 CREATE POLICY tenant ON trivet.bulk_item TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
@@ -2934,7 +2934,8 @@ AS $function$
 BEGIN
   DELETE FROM trivet.operation_slot WHERE operation_id = ANY (ARRAY(SELECT id FROM forgotten));
   DELETE FROM trivet.operation_event WHERE operation_id = ANY (ARRAY(SELECT id FROM forgotten));
-  DELETE FROM trivet.bulk_item WHERE bulk_id = ANY (ARRAY(SELECT id FROM forgotten));
+  DELETE FROM trivet.bulk_item
+   WHERE tenant_id = ANY (ARRAY(SELECT DISTINCT tenant_id FROM forgotten)) AND bulk_id = ANY (ARRAY(SELECT id FROM forgotten));
   RETURN NULL;
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.forget_operations() TO trivet_app;

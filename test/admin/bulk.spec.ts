@@ -24,8 +24,10 @@ const detail = async (bulk: string) => (await house.call(house.acme.viewer, 'GET
 const items = async (bulk: string, query: Record<string, string> = {}) =>
   (await house.call(house.acme.viewer, 'GET', `/operations/${bulk}/items`, { query })).body.items;
 const volumes = async (...names: string[]): Promise<string[]> => {
-  const made = [];
+  const made: string[] = [];
   for (const name of names) made.push(idOf(await makeVolume(house, house.acme, name)));
+  const ready = "SELECT FROM trivet.volume WHERE id = ANY ($1) AND state = 'ready'";
+  await until('they are made', async () => (await house.query(ready, [made])).length === made.length);
   return made;
 };
 const stateOf = async (table: string, id: string) =>

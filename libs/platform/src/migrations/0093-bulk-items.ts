@@ -19,10 +19,10 @@ CREATE TABLE trivet.bulk_item (
   -- How often it was busy, and when it is tried again.
   tries integer NOT NULL DEFAULT 0,
   try_at timestamptz NOT NULL DEFAULT now(),
-  PRIMARY KEY (bulk_id, nth)
+  PRIMARY KEY (tenant_id, bulk_id, nth)
 );
 -- None of what is over: a round reads what is left.
-CREATE INDEX bulk_item_left ON trivet.bulk_item (bulk_id, state, nth) WHERE state IN ('waiting', 'begun');
+CREATE INDEX bulk_item_left ON trivet.bulk_item (tenant_id, bulk_id, state, nth) WHERE state IN ('waiting', 'begun');
 `;
 
 const forget = (more: string): string => `
@@ -42,7 +42,9 @@ export class BulkItems1797210001300 implements Migration {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(TABLE + rowSecurity(['bulk_item']));
     await runner.query(
-      forget('\n  DELETE FROM trivet.bulk_item WHERE bulk_id = ANY (ARRAY(SELECT id FROM forgotten));'),
+      forget(`
+  DELETE FROM trivet.bulk_item
+   WHERE tenant_id = ANY (ARRAY(SELECT DISTINCT tenant_id FROM forgotten)) AND bulk_id = ANY (ARRAY(SELECT id FROM forgotten));`),
     );
   }
 

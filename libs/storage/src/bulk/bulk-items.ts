@@ -12,25 +12,25 @@ export interface BulkItem {
   tries: number;
 }
 
-/** Where a statement finds what the items are called. */
+/** What the item `given` is called, looked up one by one. */
 const NAMED: Record<BulkSubject, string> = {
-  volume: 'SELECT tenant_id, id, name FROM trivet.volume',
-  snapshot: 'SELECT tenant_id, id, name FROM trivet.snapshot',
-  bucket: 'SELECT tenant_id, id, name FROM trivet.bucket',
-  publication: `SELECT p.tenant_id, p.id, v.name || ' to ' || h.name AS name
-                  FROM trivet.publication p
-                  JOIN trivet.volume v ON v.tenant_id = p.tenant_id AND v.id = p.volume_id
-                  JOIN trivet.host h ON h.tenant_id = p.tenant_id AND h.id = p.host_id`,
-  operation: "SELECT tenant_id, id, kind || ' ' || resource_name AS name FROM trivet.operation",
+  volume: 'SELECT o.name FROM trivet.volume o WHERE o.tenant_id = $1 AND o.id = given.id',
+  snapshot: 'SELECT o.name FROM trivet.snapshot o WHERE o.tenant_id = $1 AND o.id = given.id',
+  bucket: 'SELECT o.name FROM trivet.bucket o WHERE o.tenant_id = $1 AND o.id = given.id',
+  publication: `SELECT v.name || ' to ' || h.name
+                  FROM trivet.publication o
+                  JOIN trivet.volume v ON v.tenant_id = o.tenant_id AND v.id = o.volume_id
+                  JOIN trivet.host h ON h.tenant_id = o.tenant_id AND h.id = o.host_id
+                 WHERE o.tenant_id = $1 AND o.id = given.id`,
+  operation: `SELECT o.kind || ' ' || o.resource_name FROM trivet.operation o WHERE o.tenant_id = $1 AND o.id = given.id`,
 };
 
 const inserting = (subject: BulkSubject): Statement =>
   sql(
     `bulk_insert_${subject}s`,
     `INSERT INTO trivet.bulk_item (tenant_id, bulk_id, nth, subject_id, name)
-     SELECT $1, $2, given.nth, given.id, coalesce(named.name, '')
-       FROM unnest($3::uuid[]) WITH ORDINALITY AS given (id, nth)
-       LEFT JOIN LATERAL (SELECT name FROM (${NAMED[subject]}) AS own WHERE own.tenant_id = $1 AND own.id = given.id) AS named ON true`,
+     SELECT $1, $2, given.nth, given.id, coalesce((${NAMED[subject]}), '')
+       FROM unnest($3::uuid[]) WITH ORDINALITY AS given (id, nth)`,
   );
 const INSERT: Record<BulkSubject, Statement> = {
   volume: inserting('volume'),
