@@ -251,6 +251,14 @@ describe('a bulk', () => {
     await ended(house, operationOf(first));
   });
 
+  it('does once what is named twice, also in capitals', async () => {
+    const [id] = (await volumes('in-capitals')) as [string];
+    const reply = await start('delete-volumes', { ids: [id, id.toUpperCase()] });
+    expect(reply).toMatchObject({ status: 202, body: { count: 1 } });
+    await ended(house, operationOf(reply));
+    expect((await detail(operationOf(reply))).items).toMatchObject({ total: 1, done: 1 });
+  });
+
   it('is refused without ids, with too many, and with what no list knows', async () => {
     for (const body of [
       {},
@@ -283,16 +291,53 @@ describe('totals', () => {
     const before = await total('volumes');
     const [id] = (await volumes('counted-1', 'counted-2')) as [string, string];
     const twice = String(2 * 8 * 1_048_576);
-    expect(await total('volumes', { search: 'counted-' })).toEqual({ count: 2, more: false, bytes: twice });
+    const both = { count: 2, more: false, bytes: twice, digest: expect.stringMatching(/^[0-9a-f]{64}$/) };
+    expect(await total('volumes', { search: 'counted-' })).toEqual(both);
     const after = await total('volumes');
     expect(after.count).toBe(before.count + 2);
     expect(BigInt(after.bytes) - BigInt(before.bytes)).toBe(BigInt(twice));
     const bin = await total('volumes', { state: 'binned' });
     await ended(house, operationOf(await start('delete-volumes', { ids: [id] })));
-    expect((await total('volumes')).count).toBe(after.count - 1);
-    expect((await total('volumes', { state: 'binned' })).count).toBe(bin.count + 1);
-    const listed = await house.call(house.acme.viewer, 'GET', '/tenants/acme/volumes', { query: { limit: '200' } });
-    expect(listed.body.items).toHaveLength(after.count - 1);
+    const size = BigInt(8 * 1_048_576);
+    const left = await total('volumes');
+    expect(left).toMatchObject({ count: after.count - 1, bytes: String(BigInt(after.bytes) - size) });
+    expect(await total('volumes', { state: 'binned' })).toMatchObject({
+      count: bin.count + 1,
+      bytes: String(BigInt(bin.bytes) + size),
+    });
+    const listed = async () =>
+      (await house.call(house.acme.viewer, 'GET', '/tenants/acme/volumes', { query: { limit: '200' } })).body.items;
+    expect(await listed()).toHaveLength(left.count);
+    // The list shows what leaves the bin, and the totals are those of the list.
+    const leave = "UPDATE trivet.volume SET state = 'deleting' WHERE id = $1 AND binned_until IS NOT NULL RETURNING id";
+    expect(await house.query(leave, [id])).toHaveLength(1);
+    expect((await total('volumes')).count).toBe(left.count + 1);
+    expect(await listed()).toHaveLength(left.count + 1);
+    await house.query("UPDATE trivet.volume SET state = 'binned' WHERE id = $1", [id]);
+  });
+
+  it('say which they are, and a bulk of others is refused', async () => {
+    const [first] = (await volumes('which-1', 'which-2')) as [string, string];
+    const filter = { search: 'which-' };
+    const { count, digest } = await total('volumes', filter);
+    await ended(house, operationOf(await start('delete-volumes', { ids: [first] })));
+    await volumes('which-3');
+    const refused = await start('delete-volumes', { filter, count, digest });
+    expect(refused).toMatchObject({ status: 409, body: { code: 'failed_precondition' } });
+    expect(refused.body.detail).toContain('2 match, but others');
+    const now = await total('volumes', filter);
+    expect(now.count).toBe(count);
+    expect((await start('delete-volumes', { filter, count, digest: now.digest })).status).toBe(202);
+  });
+
+  it('of operations are a glance, unless all are asked for', async () => {
+    const asked = { kind: 'volume.create', state: 'succeeded' };
+    const { count, digest } = await total('operations', { ...asked, exact: 'true' });
+    expect(await total('operations', asked)).toEqual({ count, digest, more: false, bytes: null });
+    // None of them can be retried: each is an item that says so.
+    const reply = await start('retry-operations', { filter: asked, count, digest });
+    expect(reply).toMatchObject({ status: 202, body: { count } });
+    await ended(house, operationOf(reply));
   });
 
   it('of a long list are not counted to their end', async () => {
@@ -301,10 +346,37 @@ describe('totals', () => {
        SELECT $1, gen_random_uuid(), $2, 'long-' || n, 'registered', 'ready', '{}', 'x' FROM generate_series(1, 10001) AS n`,
       [house.acme.id, house.acme.backends.fake],
     );
-    expect(await total('buckets', { search: 'long-' })).toEqual({ count: 10_000, more: true, bytes: null });
+    expect(await total('buckets', { search: 'long-' })).toEqual({
+      count: 10_000,
+      more: true,
+      bytes: null,
+      digest: null,
+    });
     const body = { filter: { search: 'long-' }, count: 10_000 };
     const refused = await start('delete-buckets', body);
     expect(refused.body.detail).toContain('more than 10000 match');
     await house.query("DELETE FROM trivet.bucket WHERE name LIKE 'long-%'");
+  });
+
+  it('of more volumes than are counted are what is tallied', async () => {
+    const [like] = await volumes('like-many');
+    const { count } = await total('volumes');
+    await house.query(
+      `INSERT INTO trivet.volume
+       SELECT made.* FROM trivet.volume v, generate_series(1, 10001) AS n,
+              LATERAL jsonb_populate_record(v, jsonb_build_object('id', gen_random_uuid(), 'name', 'many-' || n)) AS made
+        WHERE v.id = $1`,
+      [like],
+    );
+    // The bin is not empty, and no tally knows its bytes.
+    expect(await total('volumes')).toEqual({ count: count + 10_001, more: false, bytes: null, digest: null });
+    expect(await total('volumes', { search: 'many-' })).toMatchObject({ count: 10_000, more: true, bytes: null });
+    await house.query(
+      "UPDATE trivet.volume SET state = 'binned', binned_until = now() + interval '1 day' WHERE name LIKE 'many-%'",
+    );
+    const bin = await total('volumes', { state: 'binned' });
+    expect(bin).toMatchObject({ more: false, bytes: null, digest: null });
+    expect(bin.count).toBeGreaterThan(10_000);
+    await house.query("DELETE FROM trivet.volume WHERE name LIKE 'many-%'");
   });
 });

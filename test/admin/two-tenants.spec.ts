@@ -215,6 +215,7 @@ describe('what is read', () => {
     'step',
     'hours',
     'list',
+    'exact',
   ]);
 
   it.each(named(reads.filter(({ query }) => query)))(

@@ -31,7 +31,7 @@ interface Bulk {
   /** What counts them, by the filters as its query names them. */
   totals: RouteContract;
   filters: Options;
-  /** Counted with it, beside what is asked for. */
+  /** For its count, beside what is asked for. */
   also?: Readonly<Record<string, string>>;
   noun: string;
   /** What happens to them, for a question; absent: nothing is lost. */
@@ -53,6 +53,9 @@ const OF_OPERATIONS = {
   ...sinceAndUntil('accepted'),
   stuck: flag('with --all-matching: those that wait for a person, or have failed more than three times'),
 };
+
+/** They are looked for one by one. */
+const EXACT = { exact: 'true' };
 
 const bulk = (verb: string, about: string, example: string, options: Bulk): Command =>
   ofTenant(verb, about, example, {
@@ -89,10 +92,11 @@ async function start(
     throw new LauncherError('say ids, or --all-matching with filters: one of the two', EXIT.data);
   if (!allMatching && Object.keys(filter).length > 0)
     throw new LauncherError('filters go with --all-matching, and not with ids', EXIT.data);
-  const count = allMatching ? await howMany(api, totals, tenant, { ...filter, ...also }) : new Set(given).size;
+  const matching = allMatching ? await matched(api, totals, tenant, { ...filter, ...also }) : undefined;
+  const count = matching?.count ?? new Set(given.map(id => id.toLowerCase())).size;
   if (count === 0) return showOne({ operation: null, count }, json, () => `no ${what} matches: nothing was done`);
   if (loses !== undefined) await confirm(`${counted(count, what)} of tenant ${tenant} ${loses}`, yes);
-  const chosen = allMatching ? { filter, count } : { ids: given };
+  const chosen = matching ? { filter, ...matching } : { ids: given };
   const body = { ...chosen, ...(why === undefined ? {} : { reason: why }) } as never;
   const { reply } = await api.call(route, { params: { tenant }, body });
   const { operation } = reply;
@@ -104,14 +108,16 @@ async function start(
   );
 }
 
-async function howMany(
+/** How many, and which: those, and no others, are what is begun. */
+async function matched(
   api: ApiClient,
   route: RouteContract,
   tenant: string,
   query: Readonly<Record<string, string>>,
-): Promise<number> {
+): Promise<{ count: number; digest: string | undefined }> {
   const { reply } = await api.call(route as typeof totalsRoutes.volumes, { params: { tenant }, query } as never);
-  if (!reply.more && reply.count <= MOST_MATCHING) return reply.count;
+  const { count, more, digest } = reply;
+  if (!more && count <= MOST_MATCHING) return { count, digest: digest ?? undefined };
   throw new LauncherError(`more than ${MOST_MATCHING} match: narrow the filters`, EXIT.data);
 }
 
@@ -169,6 +175,7 @@ export const BULK = noun('bulk', 'what is done to many at once, as one operation
     route: bulkRoutes.retryOperations,
     totals: totalsRoutes.operations,
     filters: OF_OPERATIONS,
+    also: EXACT,
     noun: 'operation',
   }),
   bulk(
@@ -179,6 +186,7 @@ export const BULK = noun('bulk', 'what is done to many at once, as one operation
       route: bulkRoutes.cancelOperations,
       totals: totalsRoutes.operations,
       filters: OF_OPERATIONS,
+      also: EXACT,
       noun: 'operation',
       why: needed(reason) as typeof reason,
     },

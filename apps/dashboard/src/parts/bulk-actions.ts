@@ -70,6 +70,7 @@ export const ofOperations = (tenant: string): BulkActions => ({
   tenant,
   noun: ['operation', 'operations'],
   totals: '/tenants/{tenant}/totals/operations',
+  counts: { exact: 'true' },
   actions: [
     {
       starts: '/tenants/{tenant}/bulk/retry-operations',

@@ -16,7 +16,7 @@ export default function BulkBar({ choosing }: { choosing: Choosing }) {
   const { bulk, chosen, matching, filter } = choosing;
   const navigate = useNavigate();
   const { tenant, noun } = bulk;
-  const count = matching ?? chosen.size;
+  const count = matching?.count ?? chosen.size;
   const counted = `${count.toLocaleString('en')} ${count === 1 ? noun[0] : noun[1]}`;
   const tooMany = matching === undefined && chosen.size > MOST.ids;
   return (
@@ -48,7 +48,7 @@ export default function BulkBar({ choosing }: { choosing: Choosing }) {
             done="It has begun"
             run={async (_, why) => {
               const body = {
-                ...(matching === undefined ? { ids: [...chosen.keys()] } : { filter, count }),
+                ...(matching === undefined ? { ids: [...chosen.keys()] } : { filter, ...matching }),
                 reason: why,
               };
               const { data } = await call('POST', starts, { params: { tenant }, body: body as BulkBody });
@@ -75,9 +75,10 @@ function ChooseMatching({ choosing }: { choosing: Choosing }) {
     setError(undefined);
     try {
       const params = { tenant: bulk.tenant };
-      const { data } = await call('GET', bulk.totals, { params, query: filter as never });
-      if (data.more || data.count > MOST.matching) setTooMany(true);
-      else chooseMatching(data.count);
+      const { data } = await call('GET', bulk.totals, { params, query: { ...filter, ...bulk.counts } as never });
+      const { more, digest } = data;
+      if (more || data.count > MOST.matching) setTooMany(true);
+      else chooseMatching({ count: data.count, digest: digest ?? undefined });
     } catch (problem) {
       setError(problem);
     } finally {

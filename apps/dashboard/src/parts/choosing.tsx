@@ -26,6 +26,8 @@ export interface BulkActions {
   totals: TotalsPath;
   /** Beside those of the address. */
   filter?: Record<string, string>;
+  /** Beside the filters, when it is counted what is to be chosen. */
+  counts?: Record<string, string>;
   actions: readonly BulkAction[];
 }
 
@@ -34,19 +36,25 @@ interface Row {
   name?: string;
 }
 
+/** How many, and which they are, as their totals say it. */
+export interface Matching {
+  count: number;
+  digest: string | undefined;
+}
+
 /** What of a list is chosen, also on pages that are not shown. */
 export interface Choosing {
   bulk: BulkActions;
   /** Names by ids. */
   chosen: ReadonlyMap<string, string>;
-  /** All that match, by the filters: how many that were. */
-  matching: number | undefined;
+  /** All that match, by the filters: what that was when it was counted. */
+  matching: Matching | undefined;
   /** As the bulk takes them. */
   filter: Record<string, string>;
   /** @param range with all between it and the one before */
   toggle(row: Row, range: boolean): void;
   choosePage(): void;
-  chooseMatching(count: number): void;
+  chooseMatching(matching: Matching): void;
   none(): void;
 }
 
@@ -66,7 +74,7 @@ export function useChoosing(
 ): Choosing | undefined {
   const may = useMay();
   const [chosen, setChosen] = useState<ReadonlyMap<string, string>>(new Map());
-  const [matching, setMatching] = useState<number>();
+  const [matching, setMatching] = useState<Matching>();
   const [last, setLast] = useState<string>();
   const filter = filterOf(bulk, wanted);
   // What was chosen by other filters is not shown any more, and must not go along unseen.

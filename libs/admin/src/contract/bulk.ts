@@ -1,14 +1,19 @@
 import { z } from 'zod';
 import { bucketRoutes } from '#admin/contract/buckets';
 import { count, id, ofTenant, pageOf, paging, reason } from '#admin/contract/common';
+import { publicationRoutes } from '#admin/contract/hosts';
 import { operationRoutes, storedError } from '#admin/contract/operations';
 import { type Role, route } from '#admin/contract/route';
-import { publicationRoutes, snapshotRoutes, volumeRoutes } from '#admin/contract/volumes';
+import { snapshotRoutes } from '#admin/contract/snapshots';
+import { volumeRoutes } from '#admin/contract/volumes';
 
 const tag = 'bulk';
 /** Of one call by ids, and of one by a filter. */
 export const MOST_IDS = 1_000;
 export const MOST_MATCHING = 10_000;
+
+/** Which things were counted. */
+export const digest = z.string().regex(/^[0-9a-f]{64}$/, 'expected the digest of totals');
 
 /** The filters of a list, as its query has them. */
 export function filtersOf<Query extends z.ZodObject>({ shape }: Query) {
@@ -32,6 +37,9 @@ const chosen = <Filter extends z.ZodObject, Why extends z.ZodType>(filter: Filte
         .min(1)
         .max(MOST_MATCHING)
         .meta({ description: 'How many you expect: when another number matches, nothing is done (409)' }),
+      digest: digest
+        .optional()
+        .meta({ description: 'Which you expect, as their totals say it: when others match, nothing is done (409)' }),
       reason: why,
     }),
   ]);

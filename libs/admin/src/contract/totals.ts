@@ -1,9 +1,11 @@
 import { z } from 'zod';
 import { bucketRoutes } from '#admin/contract/buckets';
-import { filtersOf, ofOperations } from '#admin/contract/bulk';
+import { digest, filtersOf, ofOperations } from '#admin/contract/bulk';
 import { bytes, count, ofTenant } from '#admin/contract/common';
+import { publicationRoutes } from '#admin/contract/hosts';
 import { route } from '#admin/contract/route';
-import { publicationRoutes, snapshotRoutes, volumeRoutes } from '#admin/contract/volumes';
+import { snapshotRoutes } from '#admin/contract/snapshots';
+import { volumeRoutes } from '#admin/contract/volumes';
 
 const totals = z
   .object({
@@ -12,6 +14,9 @@ const totals = z
     bytes: bytes
       .nullable()
       .meta({ description: 'What they hold together; null when not all were counted, or nothing there has a size' }),
+    digest: digest
+      .nullable()
+      .meta({ description: 'Which they are, for a bulk that is about just these; null when not all were counted' }),
   })
   .meta({ id: 'Totals' });
 export type TotalsReply = z.output<typeof totals>;
@@ -52,5 +57,15 @@ export const totalsRoutes = {
     'How many publications match',
     filtersOf(publicationRoutes.list.query),
   ),
-  operations: of('totalOperations', 'operations', 'How many operations match', ofOperations()),
+  operations: of(
+    'totalOperations',
+    'operations',
+    'How many operations match',
+    ofOperations().extend({
+      exact: z
+        .enum(['true', 'false'])
+        .optional()
+        .meta({ description: 'true: looks for up to 20 s; else for one, and says that there are more' }),
+    }),
+  ),
 };

@@ -6,10 +6,17 @@ import { MOST_COUNTED, type PageOf, type PageRequest } from '#platform/database/
 import { Names } from '#tenancy/names';
 
 export type Listed = PageOf<{ id: string }>;
+type List<Filter> = (filter: Filter, page: PageRequest) => Promise<Listed>;
 
-/** Rows of one look, and how long all looks may take. */
+export interface Gathered {
+  ids: ReadonlySet<string>;
+  more: boolean;
+}
+
+/** Rows of one look, and how long all looks may take: of who wants all, and of who looks how many there are. */
 const LOOK = 1_000;
 const GATHER_MS = 20_000;
+const GLANCE_MS = 1_000;
 
 /** What the filters of a list match, as ids: one more than are counted says that there are more. */
 @Injectable()
@@ -19,21 +26,28 @@ export class Matching {
     private readonly names: Names,
   ) {}
 
-  async gather<Filter>(
-    call: AdminCall,
-    filter: Filter,
-    list: (filter: Filter, page: PageRequest) => Promise<Listed>,
-  ): Promise<ReadonlySet<string>> {
+  /** All of them: `timeout` when that takes too long. `more`: beyond what is counted. */
+  gather<Filter>(call: AdminCall, filter: Filter, list: List<Filter>): Promise<Gathered> {
+    return this.look(call, filter, list, Number.POSITIVE_INFINITY);
+  }
+
+  /** What a second finds. `more`: it did not come to the end. */
+  glance<Filter>(call: AdminCall, filter: Filter, list: List<Filter>): Promise<Gathered> {
+    return this.look(call, filter, list, performance.now() + GLANCE_MS);
+  }
+
+  private async look<Filter>(call: AdminCall, filter: Filter, list: List<Filter>, until: number): Promise<Gathered> {
     const patience = call.patience(GATHER_MS);
     const ids = new Set<string>();
     for (let after: PageRequest['after']; ids.size <= MOST_COUNTED; ) {
       patience.throwIfAborted();
+      if (after && performance.now() >= until) return { ids, more: true };
       const { rows, next } = await list(filter, after ? { limit: LOOK, after } : { limit: LOOK });
       for (const { id } of rows) ids.add(id);
       if (!next) break;
       after = next;
     }
-    return ids;
+    return { ids, more: ids.size > MOST_COUNTED };
   }
 
   /** Of one tenant. */

@@ -11,7 +11,7 @@ import { Serves } from '#admin/requests/serves';
 import { Operations } from '#operations/accepting/operations';
 import { OperationAdmin } from '#operations/administration/operation-admin';
 import { Database } from '#platform/database/database';
-import { MOST_COUNTED, type PageRequest } from '#platform/database/keyset';
+import { digestOf, MOST_COUNTED, type PageRequest } from '#platform/database/keyset';
 import { StorageError } from '#platform/errors';
 import { listPublications } from '#storage/block/publications/publication-list';
 import { listSnapshots } from '#storage/block/snapshots/snapshot-list';
@@ -22,7 +22,12 @@ import { startBulk } from '#storage/bulk/start-bulk';
 import { listBuckets } from '#storage/object/buckets/bucket-list';
 import { Tenants } from '#tenancy/tenants/tenants';
 
-type Chosen<Filter> = { reason?: string | undefined } & ({ ids: string[] } | { filter: Filter; count: number });
+interface Expected<Filter> {
+  filter: Filter;
+  count: number;
+  digest?: string | undefined;
+}
+type Chosen<Filter> = { reason?: string | undefined } & ({ ids: string[] } | Expected<Filter>);
 type BulkRoute = RouteContract & { params: (typeof bulkRoutes.deleteVolumes)['params'] };
 
 /** Ids that the audit log keeps of a bulk; each that is begun has an entry of its own. */
@@ -108,7 +113,9 @@ export class BulkController {
     body: Chosen<Filter>,
     list: (filter: Filter, page: PageRequest) => Promise<Listed>,
   ): Promise<{ operation: string; count: number }> {
-    const ids = 'ids' in body ? [...new Set(body.ids)] : await this.matching(call, body, list);
+    // As the database writes them: in capitals it is the same one.
+    const ids =
+      'ids' in body ? [...new Set(body.ids.map(id => id.toLowerCase()))] : await this.matching(call, body, list);
     const { reason } = body;
     const what = 'filter' in body ? { filter: body.filter } : {};
     const change = new Change(call, {
@@ -131,19 +138,18 @@ export class BulkController {
     return { operation, count: ids.length };
   }
 
-  /** Exactly as many as were expected: whoever says "all of them" has seen how many that are. */
+  /** Exactly those that were expected: whoever says "all of them" has seen how many, and which, that are. */
   private async matching<Filter extends object>(
     call: AdminCall<BulkRoute>,
-    { filter, count }: { filter: Filter; count: number },
+    { filter, count, digest }: Expected<Filter>,
     list: (filter: Filter, page: PageRequest) => Promise<Listed>,
   ): Promise<string[]> {
-    const ids = await this.matches.gather(call, filter, list);
-    if (ids.size === count) return [...ids];
-    const found = ids.size > MOST_COUNTED ? `more than ${MOST_COUNTED}` : String(ids.size);
-    throw new StorageError(
-      'failed_precondition',
-      `${found} match, and you expected ${count}: look at the list again, and decide anew`,
-      { field: 'count' },
-    );
+    const { ids, more } = await this.matches.gather(call, filter, list);
+    const refused = (what: string, field: string) =>
+      new StorageError('failed_precondition', `${what}: look at the list again, and decide anew`, { field });
+    const found = more ? `more than ${MOST_COUNTED}` : String(ids.size);
+    if (more || ids.size !== count) throw refused(`${found} match, and you expected ${count}`, 'count');
+    if (digest !== undefined && digest !== digestOf(ids)) throw refused(`${count} match, but others`, 'digest');
+    return [...ids];
   }
 }

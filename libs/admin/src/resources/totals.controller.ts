@@ -4,7 +4,7 @@ import { type AdminCall, Call } from '#admin/requests/admin-call';
 import { Matching, publicationsAsked, snapshotsAsked, withCondition } from '#admin/requests/matching';
 import { Serves } from '#admin/requests/serves';
 import { Database } from '#platform/database/database';
-import { MOST_COUNTED } from '#platform/database/keyset';
+import { digestOf, MOST_COUNTED } from '#platform/database/keyset';
 import { totalPublications } from '#storage/block/publications/publication-list';
 import { totalSnapshots } from '#storage/block/snapshots/snapshot-list';
 import { totalVolumes } from '#storage/block/volumes/volume-list';
@@ -40,8 +40,11 @@ export class TotalsController {
 
   @Serves(totalsRoutes.operations)
   async operations(@Call() call: AdminCall<typeof totalsRoutes.operations>) {
-    const ids = await this.matching.gather(call, call.query, this.matching.operations(call.tenant.id));
-    const more = ids.size > MOST_COUNTED;
-    return { count: Math.min(ids.size, MOST_COUNTED), more, bytes: null };
+    const { exact, ...asked } = call.query;
+    const list = this.matching.operations(call.tenant.id);
+    const { ids, more } =
+      exact === 'true' ? await this.matching.gather(call, asked, list) : await this.matching.glance(call, asked, list);
+    const count = Math.min(ids.size, MOST_COUNTED);
+    return { count, more, bytes: null, digest: more ? null : digestOf(ids) };
   }
 }

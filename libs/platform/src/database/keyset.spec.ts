@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { containing, ListQuery, type Order, orderOf, readPage } from '#platform/database/keyset';
+import { containing, digestOf, ListQuery, type Order, orderOf, readPage } from '#platform/database/keyset';
 
 const ID = '018f0000-0000-7000-8000-000000000001';
 const BY_NAME: Order = {
@@ -51,4 +51,11 @@ describe('a list', () => {
 it('what a person types means itself', () => {
   expect(containing('50%_a\\b')).toBe('%50\\%\\_a\\\\b%');
   expect(containing(undefined)).toBeUndefined();
+});
+
+it('a digest is of which things there are, in whatever order they come', () => {
+  const [a, b, c] = ['0a', '1b', '2c'];
+  expect(digestOf([b!, a!])).toBe(digestOf(new Set([a!, b!])));
+  expect(digestOf([a!, b!])).not.toBe(digestOf([a!, c!]));
+  expect(digestOf([])).toMatch(/^[0-9a-f]{64}$/);
 });

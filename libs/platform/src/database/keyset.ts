@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { Tx } from '#platform/database/database';
 import { type Statement, sql } from '#platform/database/sql';
 import { invalid } from '#platform/errors';
@@ -89,15 +90,24 @@ export class ListQuery {
   }
 
   /**
-   * How many there are, up to one more than `most`, and what they hold together.
+   * How many there are, up to one more than `most`, what they hold together, and which they are (as `digestOf`).
    * @param from `FROM ...`, up to its WHERE
    */
-  totals(from: string, bytes: string, most: number): readonly [Statement, readonly unknown[]] {
+  totals(from: string, { id, bytes }: Counted, most: number): readonly [Statement, readonly unknown[]] {
     const where = this.conditions.length > 0 ? `WHERE ${this.conditions.join(' AND ')}` : '';
-    const some = `SELECT ${bytes} AS bytes ${from} ${where} LIMIT ${Math.trunc(most) + 1}`;
-    const text = `SELECT count(*)::int AS count, coalesce(sum(bytes), 0)::text AS bytes FROM (${some}) AS counted`;
+    const some = `SELECT ${id} AS id, ${bytes ?? '0'} AS bytes ${from} ${where} LIMIT ${Math.trunc(most) + 1}`;
+    const text = `SELECT count(*)::int AS count, coalesce(sum(bytes), 0)::text AS bytes,
+         encode(sha256(convert_to(coalesce(string_agg(id::text, ',' ORDER BY id), ''), 'UTF8')), 'hex') AS digest
+    FROM (${some}) AS counted`;
     return [sql('', text), this.values];
   }
+}
+
+/** Expressions over a row that is counted. */
+export interface Counted {
+  id: string;
+  /** Absent: nothing has a size. */
+  bytes?: string;
 }
 
 /** Of a list: whoever asks for them waits no longer because it is long. */
@@ -108,26 +118,31 @@ export interface Totals {
   more: boolean;
   /** Decimal text; null when not all were counted, or nothing has a size. */
   bytes: string | null;
+  /** Which they are; null when not all were counted. */
+  digest: string | null;
 }
+
+/** Which things these are: SHA-256, in hex, of their ids in their order with commas between. Two sets of as many have two. */
+export const digestOf = (ids: Iterable<string>): string =>
+  createHash('sha256')
+    .update([...ids].sort().join(','))
+    .digest('hex');
 
 /** So many rows are counted. */
 export const MOST_COUNTED = 10_000;
 
-/**
- * @param from `FROM ...`, up to its WHERE
- * @param bytes of a row; absent: nothing has a size
- */
+/** @param from `FROM ...`, up to its WHERE */
 export async function readTotals(
   tx: Pick<Tx, 'query'>,
   query: ListQuery,
   from: string,
-  bytes?: string,
+  counted: Counted,
 ): Promise<Totals> {
-  const [statement, values] = query.totals(from, bytes ?? '0', MOST_COUNTED);
-  const [row] = await tx.query<{ count: number; bytes: string }>(statement, values);
-  const { count, bytes: sum } = row!;
-  const more = count > MOST_COUNTED;
-  return { count: Math.min(count, MOST_COUNTED), more, bytes: more || bytes === undefined ? null : sum };
+  const [statement, values] = query.totals(from, counted, MOST_COUNTED);
+  const [row] = await tx.query<{ count: number; bytes: string; digest: string }>(statement, values);
+  const { count, bytes, digest } = row!;
+  if (count > MOST_COUNTED) return { count: MOST_COUNTED, more: true, bytes: null, digest: null };
+  return { count, more: false, bytes: counted.bytes === undefined ? null : bytes, digest };
 }
 
 interface Placed {

@@ -56,7 +56,9 @@ export async function listPublications(
 }
 
 export const totalPublications = (database: Database, tenantId: string, filter: PublicationFilter): Promise<Totals> =>
-  database.withTenant(tenantId, tx => readTotals(tx, matching(tenantId, filter), 'FROM trivet.publication p'));
+  database.withTenant(tenantId, tx =>
+    readTotals(tx, matching(tenantId, filter), 'FROM trivet.publication p', { id: 'p.id' }),
+  );
 
 const matching = (tenantId: string, { volumeId, hostId }: PublicationFilter): ListQuery =>
   new ListQuery().where('p.tenant_id = ?', tenantId).where('p.volume_id = ?', volumeId).where('p.host_id = ?', hostId);

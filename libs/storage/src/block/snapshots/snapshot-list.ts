@@ -85,7 +85,9 @@ export function listSnapshots(
 
 /** Without bytes: a snapshot shares most of what it holds. */
 export const totalSnapshots = (database: Database, tenantId: string, filter: SnapshotFilter): Promise<Totals> =>
-  database.withTenant(tenantId, tx => readTotals(tx, matching(tenantId, filter), 'FROM trivet.snapshot s'));
+  database.withTenant(tenantId, tx =>
+    readTotals(tx, matching(tenantId, filter), 'FROM trivet.snapshot s', { id: 's.id' }),
+  );
 
 const matching = (tenantId: string | undefined, { volumeId, search }: SnapshotFilter): ListQuery =>
   shown(tenantId).where('s.volume_id = ?', volumeId).where('s.name ILIKE ?', containing(search));

@@ -82,23 +82,31 @@ export function listVolumes(
   return database.readOf(tenantId, tx => readPage(tx, query, SELECT, orderOf(COLUMNS, sort), request));
 }
 
-/** What is at each pool is counted with each change; the bin apart, whose volumes are counted with the others, too. */
+/** By pool, with each change; those in the bin are among the others, and once more apart, without their bytes. */
 const TALLIED = sql(
   'volume_totals',
-  `SELECT coalesce(sum(CASE WHEN kind = 'volume' AND NOT $2 THEN things WHEN $2 AND kind = 'binned' THEN things WHEN kind = 'binned' THEN -things END), 0)::int AS count,
-          coalesce(sum(CASE WHEN kind = 'volume' AND NOT $2 THEN bytes WHEN $2 AND kind = 'binned' THEN bytes WHEN kind = 'binned' THEN -bytes END), 0)::text AS bytes
+  `SELECT coalesce(sum(things) FILTER (WHERE kind = 'volume'), 0)::int AS "all",
+          coalesce(sum(things) FILTER (WHERE kind = 'binned'), 0)::int AS binned,
+          coalesce(sum(bytes) FILTER (WHERE kind = 'volume'), 0)::text AS bytes
      FROM trivet.tally WHERE tenant_id = $1 AND kind IN ('volume', 'binned')`,
 );
 
-/** All of a tenant, and those in its bin, are counted whatever their number: the tallies say it. */
+/**
+ * Where more match than are counted one by one, the tallies say how many all of a tenant are, or all in its bin: but for
+ * those that are leaving the bin, which a list of thousands shows and no tally has. What the bin holds no tally knows.
+ */
 export function totalVolumes(database: Database, tenantId: string, filter: VolumeFilter): Promise<Totals> {
   const { state, ...others } = filter;
   const isWhole = Object.values(others).every(value => value === undefined);
   return database.withTenant(tenantId, async tx => {
-    if (!isWhole || (state !== undefined && state !== 'binned'))
-      return readTotals(tx, matching(tenantId, filter), 'FROM trivet.volume v', 'v.size_bytes');
-    const [row] = await tx.query<Pick<Totals, 'count' | 'bytes'>>(TALLIED, [tenantId, state === 'binned']);
-    return { ...row!, more: false };
+    const counted = { id: 'v.id', bytes: 'v.size_bytes' };
+    const totals = await readTotals(tx, matching(tenantId, filter), 'FROM trivet.volume v', counted);
+    if (!totals.more || !isWhole || (state !== undefined && state !== 'binned')) return totals;
+    const [row] = await tx.query<{ all: number; binned: number; bytes: string }>(TALLIED, [tenantId]);
+    const { all, binned, bytes } = row!;
+    const count = state === 'binned' ? binned : all - binned;
+    if (count <= totals.count) return totals;
+    return { count, more: false, bytes: state === 'binned' || binned > 0 ? null : bytes, digest: null };
   });
 }
 

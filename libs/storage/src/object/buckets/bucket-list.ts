@@ -69,7 +69,10 @@ export function listBuckets(
 /** With what their store counted last; one that it has not counted holds nothing. */
 export const totalBuckets = (database: Database, tenantId: string, filter: BucketFilter): Promise<Totals> =>
   database.withTenant(tenantId, tx =>
-    readTotals(tx, matching(tenantId, filter), 'FROM trivet.bucket t', 'coalesce(t.used_bytes, 0)'),
+    readTotals(tx, matching(tenantId, filter), 'FROM trivet.bucket t', {
+      id: 't.id',
+      bytes: 'coalesce(t.used_bytes, 0)',
+    }),
   );
 
 function matching(tenantId: string | undefined, { state, backend, search, condition }: BucketFilter): ListQuery {
