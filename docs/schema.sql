@@ -923,7 +923,7 @@ CREATE TABLE trivet.bulk_item (
   CONSTRAINT bulk_item_pkey PRIMARY KEY (tenant_id, bulk_id, nth),
   CONSTRAINT bulk_item_state_check CHECK ((state = ANY (ARRAY['waiting', 'begun', 'done', 'failed', 'skipped'])))
 );
-CREATE INDEX bulk_item_left ON trivet.bulk_item (tenant_id, bulk_id, state, nth) WHERE (state = ANY (ARRAY['waiting', 'begun']));
+CREATE INDEX bulk_item_left ON trivet.bulk_item (tenant_id, state, bulk_id, nth) WHERE (state = ANY (ARRAY['waiting', 'begun']));
 ALTER TABLE trivet.bulk_item ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY owner ON trivet.bulk_item TO trivet_owner USING (true) WITH CHECK (true);
 CREATE POLICY tenant ON trivet.bulk_item TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));

@@ -1,7 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { AdminHouse, type CallOptions, type Person } from '#test/admin/admin-house';
-import { createdBuckets, ended, idOf, makeVolume, operationOf, poolsSeen } from '#test/admin/resource-calls';
+import {
+  createdBuckets,
+  ended,
+  idOf,
+  makeVolume,
+  operationOf,
+  poolsSeen,
+  registerBucket,
+} from '#test/admin/resource-calls';
 import { until } from '#test/support/parts';
 
 /** Many at once, as one operation with children: what of them is done, refused, stopped, and by whom. */
@@ -238,6 +246,63 @@ describe('a bulk', () => {
     expect(await ended(house, bulk)).toBe('succeeded');
     expect((await detail(bulk)).items).toMatchObject({ done: 1, failures: [] });
     expect(await stateOf('volume', volume)).toBe('binned');
+  });
+
+  /** Of operations; undefined: none. */
+  const quota = async (value?: number): Promise<void> => {
+    await house.query("DELETE FROM trivet.tenant_quota WHERE tenant_id = $1 AND key = 'operations'", [house.acme.id]);
+    if (value === undefined) return;
+    const insert = "INSERT INTO trivet.tenant_quota (tenant_id, key, value) VALUES ($1, 'operations', $2)";
+    await house.query(insert, [house.acme.id, value]);
+  };
+  const idle = async (bulk: string): Promise<number> => {
+    const idleOf = "SELECT coalesce((progress ->> 'idle')::int, 0) AS idle FROM trivet.operation WHERE id = $1";
+    return (await house.query<{ idle: number }>(idleOf, [bulk]))[0]!.idle;
+  };
+
+  it('leaves its tenant half of the quota of operations', async () => {
+    house.appliance.fake!.addFault({ method: 'inspectBucket', mode: 'fail-before', error: 'aborted', count: 10_000 });
+    const ids = await createdBuckets(house, house.acme, ...Array.from({ length: 12 }, (_, n) => `of-quota-${n}`));
+    await quota(10);
+    const bulk = operationOf(await start('delete-buckets', { ids }));
+    await until('it begins no more', async () => (await idle(bulk)) > 0);
+    // With itself that is half.
+    expect((await detail(bulk)).items).toMatchObject({ running: 4, waiting: 8 });
+    const made = idOf(await makeVolume(house, house.acme, 'beside-a-bulk'));
+    await quota();
+    house.appliance.fake!.clearFaults();
+    await until('all have ended', async () => {
+      const now = "UPDATE trivet.operation SET next_run_at = now() WHERE state = 'pending' AND next_run_at > now()";
+      await house.query(now);
+      return (await stateOf('operation', bulk)) === 'succeeded';
+    });
+    expect((await detail(bulk)).items).toMatchObject({ done: 12, failures: [] });
+    expect(await stateOf('volume', made)).toBe('ready');
+    const attempts = "SELECT FROM trivet.operation_event WHERE operation_id = $1 AND type = 'attempt'";
+    // However often it looked.
+    expect((await house.query(attempts, [bulk])).length).toBeLessThanOrEqual(10);
+  });
+
+  it('waits for room in that quota without a try, and does what was refused when there is some', async () => {
+    const id = await registerBucket(house, house.acme, 'let-go-by-quota');
+    await quota(0);
+    const bulk = operationOf(await start('delete-buckets', { ids: [id] }));
+    await until('it was refused more than once', async () => (await idle(bulk)) > 1);
+    const [item] = await items(bulk);
+    expect(item).toMatchObject({ state: 'waiting', operation: null, error: { kind: 'resource_exhausted' } });
+    const tries = 'SELECT tries FROM trivet.bulk_item WHERE bulk_id = $1';
+    expect(await house.query(tries, [bulk])).toEqual([{ tries: 0 }]);
+    await quota();
+    expect(await ended(house, bulk)).toBe('succeeded');
+    expect((await detail(bulk)).items).toMatchObject({ done: 1, failures: [] });
+  });
+
+  it('of operations is accepted whatever that quota says', async () => {
+    await quota(0);
+    const reply = await start('retry-operations', { ids: [randomUUID()] }, house.acme.operator);
+    await quota();
+    expect(reply.status, JSON.stringify(reply.body)).toBe(202);
+    await ended(house, operationOf(reply));
   });
 
   it('is begun once by a repeat with its key', async () => {

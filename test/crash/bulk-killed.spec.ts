@@ -32,6 +32,24 @@ async function begin(name: string, stopped: boolean): Promise<string> {
   return bulk;
 }
 
+it('begins nothing more of its portion once it was told to stop', async () => {
+  const ids = await createdBuckets(house, house.acme, 'told-1', 'told-2', 'told-3');
+  const reply = await house.call(house.acme.admin, 'POST', '/tenants/acme/bulk/delete-buckets', { body: { ids } });
+  const bulk = operationOf(reply);
+  const worker = await house.appliance.startingWorker({ TRIVET_FAILPOINT: 'bulk.run:item:begun=stop@1' });
+  const begun = "SELECT FROM trivet.bulk_item WHERE bulk_id = $1 AND state <> 'waiting'";
+  await until('it has begun one', async () => (await house.query(begun, [bulk])).length === 1);
+  const stop = await house.call(house.acme.admin, 'POST', `/operations/${bulk}/cancel`, { body: { reason: 'a test' } });
+  expect(stop.status, JSON.stringify(stop.body)).toBe(200);
+  worker.signal('SIGCONT');
+  await until('it has stopped', async () => (await stateOf(bulk)) === 'cancelled', 60_000);
+  const states = 'SELECT state FROM trivet.bulk_item WHERE bulk_id = $1 ORDER BY nth OFFSET 1';
+  expect(await house.query(states, [bulk])).toEqual([{ state: 'skipped' }, { state: 'skipped' }]);
+  await worker.stop('SIGKILL');
+  // What it had begun goes on by itself, and is nothing that a later case waits for.
+  await house.query("UPDATE trivet.bulk_item SET state = 'done' WHERE bulk_id = $1 AND state = 'begun'", [bulk]);
+});
+
 it.each(points.map((point, n) => [point, n] as const))('%s', async (point, n) => {
   await begin(`killed-${n}`, isUndo(point));
   await letLeasesEnd(house.appliance);

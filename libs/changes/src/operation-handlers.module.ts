@@ -40,6 +40,7 @@ export const HANDLERS = key<Handler[]>('handlers of operations');
               targetIds: config.TRIVET_TARGET_IDS,
               scsiIdentity: config.TRIVET_SCSI_IDENTITY,
             },
+            cap: config.TRIVET_TENANT_CAP,
             kinds: () => new OperationKinds(handlers),
           },
         );

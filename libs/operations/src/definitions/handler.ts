@@ -71,7 +71,7 @@ export interface Step<Work = unknown, Request extends object = object> {
 
 export interface Later {
   laterMs: number;
-  /** Something was done since the attempt began: attempts and crashes are counted anew. */
+  /** Something was done since it last waited: crashes are counted anew. */
   moved: boolean;
 }
 

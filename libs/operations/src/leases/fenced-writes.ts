@@ -49,7 +49,7 @@ interface Wait {
   writes: readonly Write[];
   step: string | undefined;
   delayMs: number;
-  /** Its attempts and crashes are counted anew. */
+  /** Its crashes are counted anew. */
   moved: boolean;
 }
 

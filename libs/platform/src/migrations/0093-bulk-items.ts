@@ -21,8 +21,8 @@ CREATE TABLE trivet.bulk_item (
   try_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (tenant_id, bulk_id, nth)
 );
--- None of what is over: a round reads what is left.
-CREATE INDEX bulk_item_left ON trivet.bulk_item (tenant_id, bulk_id, state, nth) WHERE state IN ('waiting', 'begun');
+-- None of what is over: a round reads what is left of its bulk, and what all bulks of its tenant have begun.
+CREATE INDEX bulk_item_left ON trivet.bulk_item (tenant_id, state, bulk_id, nth) WHERE state IN ('waiting', 'begun');
 `;
 
 const forget = (more: string): string => `

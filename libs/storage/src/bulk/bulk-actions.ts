@@ -14,9 +14,6 @@ export const BULK_ACTIONS = {
 export type BulkAction = keyof typeof BULK_ACTIONS;
 export type BulkSubject = (typeof BULK_ACTIONS)[BulkAction]['of'];
 
-/** What takes data away waits behind what does so too, and is never refused by a quota of operations. */
-export const classOf = (action: BulkAction): 'destroy' | 'fast' => (isOfOperations(action) ? 'fast' : 'destroy');
-
 export const isOfOperations = (action: BulkAction): boolean => BULK_ACTIONS[action].of === 'operation';
 
 /** For people: what the bulk is about. */

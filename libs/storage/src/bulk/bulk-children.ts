@@ -26,6 +26,8 @@ export interface BulkNeeds {
   database: Database;
   secrets: SecretBox;
   block: Omit<BlockDependencies, 'operations' | 'database' | 'secrets'>;
+  /** Places that a tenant may have at a backend in a class. */
+  cap: number;
   /** Of all kinds; they know of this one too, so it is asked when it is needed. */
   kinds(): OperationKinds;
 }

@@ -111,6 +111,22 @@ const PUT_OFF = sql(
     WHERE tenant_id = $1 AND bulk_id = $2 AND nth = $3 AND state = 'waiting'`,
 );
 
+const HOLD = sql(
+  'bulk_hold',
+  `UPDATE trivet.bulk_item SET error = $4 WHERE tenant_id = $1 AND bulk_id = $2 AND nth = $3 AND state = 'waiting'`,
+);
+
+/** It waits for room, and says so. */
+export async function holdItem(
+  database: Database,
+  tenantId: string,
+  bulkId: string,
+  { nth }: BulkItem,
+  error: StoredError,
+): Promise<void> {
+  await database.withTenant(tenantId, tx => tx.query(HOLD, [tenantId, bulkId, nth, JSON.stringify(error)]));
+}
+
 /** @param againMs busy now: tried again after so long; absent: it has failed */
 export async function refuseItem(
   database: Database,

@@ -7,12 +7,15 @@ import { StorageError } from '#platform/errors';
 import { uuidv7 } from '#platform/uuid';
 import type { BulkItem } from '#storage/bulk/bulk-items';
 
+/** Of the bulk: nobody has asked it to stop. Whoever was told that it stops sees nothing begin after that. */
+const GOES_ON = `EXISTS (SELECT FROM trivet.operation b WHERE b.tenant_id = $1 AND b.id = $2 AND b.cancel_requested_at IS NULL)`;
+
 /** Raises when it is not waiting any more: it was begun already, or the bulk was stopped. */
 const TAKE = sql(
   'bulk_take',
   `WITH taken AS (
      UPDATE trivet.bulk_item SET state = 'begun', operation_id = $4, error = NULL
-      WHERE tenant_id = $1 AND bulk_id = $2 AND nth = $3 AND state = 'waiting' RETURNING nth)
+      WHERE tenant_id = $1 AND bulk_id = $2 AND nth = $3 AND state = 'waiting' AND ${GOES_ON} RETURNING nth)
    SELECT trivet.fenced(max(nth)) FROM taken`,
 );
 const JOIN = sql(
@@ -28,7 +31,7 @@ export const ITEM_DONE = sql(
   'bulk_item_done',
   `WITH done AS (
      UPDATE trivet.bulk_item SET state = 'done', operation_id = $4, error = NULL
-      WHERE tenant_id = $1 AND bulk_id = $2 AND nth = $3 AND state = 'waiting' RETURNING nth)
+      WHERE tenant_id = $1 AND bulk_id = $2 AND nth = $3 AND state = 'waiting' AND ${GOES_ON} RETURNING nth)
    SELECT trivet.fenced(max(nth)) FROM done`,
 );
 

@@ -5,24 +5,23 @@ import { isStorageError, StorageError } from '#platform/errors';
 import { createLogger } from '#platform/logging/log';
 import { failpoint } from '#platform/process/failpoint';
 import type { BulkRequest } from '#storage/bulk/bulk-actions';
+import { isOfOperations } from '#storage/bulk/bulk-actions';
 import { type Bulk, type BulkNeeds, beginItem } from '#storage/bulk/bulk-children';
 import {
   type BulkItem,
   countItems,
+  holdItem,
   refuseItem,
   SKIP,
   settleItems,
   someWait,
   waitingItems,
 } from '#storage/bulk/bulk-items';
+import { PORTION, readLoad, roomOf } from '#storage/bulk/bulk-room';
 import { isTaken } from '#storage/bulk/item-operations';
 
 const log = createLogger('bulk');
 
-/** Children under way at once: a stop ends all but these. */
-export const AT_ONCE = 32;
-/** Begun between two points, at which it hears of a stop. */
-const PORTION = 16;
 /** How long a round waits for children that move, and at most for others. */
 const ROUND_MS = 1_000;
 const IDLE_MS = 30_000;
@@ -37,6 +36,7 @@ const doubled = (times: number): number => Math.min(IDLE_MS, ROUND_MS * 2 ** Mat
  */
 export const runBulk = defineOperation('bulk.run', {
   resourceKind: 'bulk',
+  // A quota of operations refuses none of that class: what mends an outage must not wait for its end.
   class: 'destroy',
   slots: (id, _: BulkRequest) => [{ resource: id, slot: 'lifecycle', own: true }],
   carriedOut: (needs: BulkNeeds): Handling<unknown, BulkRequest> => ({
@@ -49,17 +49,19 @@ export const runBulk = defineOperation('bulk.run', {
           const { database } = needs;
           const bulk = bulkOf(operation);
           const { settled, running } = await settleItems(database, bulk.tenantId, bulk.id);
-          const room = Math.min(PORTION, AT_ONCE - running);
+          const room = await roomFor(needs, bulk, running);
           const next = room > 0 ? await waitingItems(database, bulk.tenantId, bulk.id, room) : [];
-          for (const item of next) await begin(needs, bulk, item);
-          if (next.length > 0) {
-            progress.moved = true;
-            return 'again';
-          }
-          if (running > 0 || (await someWait(database, bulk.tenantId, bulk.id))) {
+          let begun = 0;
+          while (begun < next.length && (await begin(needs, bulk, next[begun]!))) begun++;
+          if (begun > 0) progress.moved = true;
+          // Else its tenant has no room for the next one: it looks again when others have ended.
+          if (begun > 0 && begun === next.length) return 'again';
+          if (next.length > 0 || running > 0 || (await someWait(database, bulk.tenantId, bulk.id))) {
             const moved = settled > 0 || progress.moved === true;
+            const idle = moved ? 0 : Number(progress.idle ?? 0) + 1;
             progress.moved = false;
-            return { laterMs: moved ? ROUND_MS : doubled(operation.attempt), moved };
+            progress.idle = idle;
+            return { laterMs: doubled(idle), moved };
           }
           const {
             total: _total,
@@ -97,24 +99,39 @@ export const runBulk = defineOperation('bulk.run', {
 /** What is done to many at once. */
 export const BULK_OPERATIONS = [runBulk] as const;
 
-async function begin(needs: BulkNeeds, bulk: Bulk, item: BulkItem): Promise<void> {
+/** What is done by the transaction that does all there is to do takes no place. */
+async function roomFor({ database, cap }: BulkNeeds, { tenantId, request }: Bulk, running: number): Promise<number> {
+  return isOfOperations(request.action) ? PORTION : roomOf(running, await readLoad(database, tenantId, cap));
+}
+
+/** False: its tenant may have no more operations now, and it waits without a try of its own. */
+async function begin(needs: BulkNeeds, bulk: Bulk, item: BulkItem): Promise<boolean> {
   const { database } = needs;
   try {
     await beginItem(needs, bulk, item);
   } catch (error) {
-    // Whoever has the bulk now has begun it, or skipped it.
-    if (isTaken(error)) return;
+    // Whoever has the bulk now has begun it, or it was stopped.
+    if (isTaken(error)) return true;
     if (!isStorageError(error)) log.error({ operationId: bulk.id, item: item.nth, err: error }, 'defect in a bulk');
     const refused = isStorageError(error)
       ? error
       : new StorageError('internal', `a defect; quote operation ${bulk.id}`, { retry: 'never', cause: error });
+    if (isOfQuota(refused)) {
+      await holdItem(database, bulk.tenantId, bulk.id, item, refused.toJSON());
+      return false;
+    }
     const isBusy = refused.retry === 'later' && item.tries < TRIES;
     const againMs = isBusy ? doubled(item.tries) : undefined;
     // Where the database itself is gone this fails, too, and the whole attempt is made again.
     await refuseItem(database, bulk.tenantId, bulk.id, item, refused.toJSON(), againMs);
   }
   await failpoint('bulk.run:item:begun');
+  return true;
 }
+
+/** Of operations: they end by themselves, however long that takes. */
+const isOfQuota = ({ kind, field, retry }: StorageError): boolean =>
+  kind === 'resource_exhausted' && field === 'quota' && retry === 'later';
 
 const bulkOf = ({ tenantId, id, traceparent, request }: LeasedOperation<BulkRequest>): Bulk => ({
   tenantId,

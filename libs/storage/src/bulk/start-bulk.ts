@@ -1,6 +1,6 @@
 import type { Caller } from '#operations/accepting/caller';
 import type { Submits } from '#operations/accepting/operations';
-import { BULK_ACTIONS, type BulkRequest, classOf, NO_BACKEND, titleOf } from '#storage/bulk/bulk-actions';
+import { BULK_ACTIONS, type BulkRequest, NO_BACKEND, titleOf } from '#storage/bulk/bulk-actions';
 import { insertItems } from '#storage/bulk/bulk-items';
 import { runBulk } from '#storage/bulk/run-bulk';
 
@@ -20,7 +20,6 @@ export async function startBulk(
       resourceId: operationId,
       resourceName: titleOf(action, ids.length),
       request: { ...request, count: ids.length },
-      class: classOf(action),
     });
     return { value: operationId };
   });
