@@ -278,8 +278,10 @@ CREATE TABLE trivet.saved_view (
   CONSTRAINT saved_view_pkey PRIMARY KEY (tenant_id, user_id, id),
   CONSTRAINT saved_view_tenant_id_user_id_list_name_key UNIQUE (tenant_id, user_id, list, name),
   CONSTRAINT saved_view_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES trivet.tenant_user(tenant_id, id) ON DELETE CASCADE,
+  CONSTRAINT saved_view_columns_check CHECK ((octet_length((columns)::text) <= 4096)),
   CONSTRAINT saved_view_list_check CHECK ((octet_length(list) <= 64)),
-  CONSTRAINT saved_view_name_check CHECK ((octet_length(name) <= 400))
+  CONSTRAINT saved_view_name_check CHECK ((char_length(name) <= 200)),
+  CONSTRAINT saved_view_query_check CHECK ((octet_length((query)::text) <= 4096))
 );
 ALTER TABLE trivet.saved_view ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY owner ON trivet.saved_view TO trivet_owner USING (true) WITH CHECK (true);
@@ -915,6 +917,7 @@ CREATE TABLE trivet.bulk_item (
   nth integer NOT NULL,
   subject_id uuid NOT NULL,
   name text NOT NULL,
+  version text,
   state text NOT NULL DEFAULT 'waiting',
   operation_id uuid,
   error jsonb,

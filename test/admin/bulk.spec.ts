@@ -102,6 +102,8 @@ describe('a bulk', () => {
       reason: 'a test',
       after: { action: 'delete-volumes', ids: [id], count: 1 },
     });
+    const { address } = (await house.audit('bulk.start'))[0]!;
+    expect((await detail(bulk)).request).toEqual({ action: 'delete-volumes', count: 1, reason: 'a test' });
     const [child] = await items(bulk);
     expect((await house.audit('volume.delete'))[0]).toMatchObject({
       actor: house.acme.admin.username,
@@ -110,7 +112,10 @@ describe('a bulk', () => {
       subject_id: id,
       operation_id: child.operation,
       reason: `bulk ${bulk}: a test`,
+      address,
+      before: { id, name: 'noted', state: 'ready' },
     });
+    expect(address).not.toBe('');
   });
 
   it('by a filter is of as many as were expected, or not begun', async () => {
@@ -172,15 +177,17 @@ describe('a bulk', () => {
     const [one, two] = [await create('waits-1'), await create('waits-2')];
     const failing = "SELECT FROM trivet.operation WHERE id = ANY ($1) AND error IS NOT NULL AND state = 'pending'";
     await until('both have failed', async () => (await house.query(failing, [[one, two]])).length === 2);
-    await until('both wait for long', async () => {
-      await house.query(
-        "UPDATE trivet.operation SET next_run_at = now() + interval '1 hour' WHERE id = ANY ($1) AND state = 'pending'",
-        [[one, two]],
-      );
-      const rows =
-        "SELECT FROM trivet.operation WHERE id = ANY ($1) AND state = 'pending' AND next_run_at > now() + interval '50 minutes'";
-      return (await house.query(rows, [[one, two]])).length === 2;
-    });
+    const putOff = () =>
+      until('both wait for long', async () => {
+        await house.query(
+          "UPDATE trivet.operation SET next_run_at = now() + interval '1 hour' WHERE id = ANY ($1) AND state = 'pending'",
+          [[one, two]],
+        );
+        const rows =
+          "SELECT FROM trivet.operation WHERE id = ANY ($1) AND state = 'pending' AND next_run_at > now() + interval '50 minutes'";
+        return (await house.query(rows, [[one, two]])).length === 2;
+      });
+    await putOff();
     expect((await start('retry-operations', { ids: [one] }, house.acme.viewer)).status).toBe(403);
     expect((await start('delete-volumes', { ids: [one] }, house.acme.operator)).status).toBe(403);
     const retry = operationOf(await start('retry-operations', { ids: [one, two, randomUUID()] }, house.acme.operator));
@@ -193,6 +200,8 @@ describe('a bulk', () => {
     const asked = "SELECT FROM trivet.operation_event WHERE operation_id = ANY ($1) AND type = 'retry_asked'";
     expect(await house.query(asked, [[one, two]])).toHaveLength(2);
 
+    // As it was when it was chosen: none of them runs when its turn comes.
+    await putOff();
     const body = { filter: { kind: 'volume.create', state: 'pending,running' }, count: 2 };
     expect((await start('cancel-operations', body, house.acme.operator)).status).toBe(400);
     const withReason = { ...body, reason: 'withdrawn' };
@@ -248,6 +257,110 @@ describe('a bulk', () => {
     expect(await stateOf('volume', volume)).toBe('binned');
   });
 
+  /** What is accepted meanwhile is begun after it. */
+  const whilePaused = async <T>(work: () => Promise<T>): Promise<T> => {
+    const pause = (paused: boolean) =>
+      house.query("UPDATE trivet.queue SET paused = $1 WHERE class = 'destroy'", [paused]);
+    await pause(true);
+    try {
+      return await work();
+    } finally {
+      await pause(false);
+    }
+  };
+  const CHANGED = 'it was changed since it was chosen';
+
+  it('leaves alone what was changed after it was accepted', async () => {
+    const [same, edited] = (await volumes('same', 'edited')) as [string, string];
+    const [kept, purged] = (await createdBuckets(house, house.acme, 'kept', 'purged')) as [string, string];
+    house.appliance.fakeBlock!.addFault({ method: 'stage', mode: 'fail-before', error: 'aborted', count: 1_000 });
+    const options = { body: { name: 'chosen', size: '1048576' }, headers: { prefer: 'wait=0' } };
+    const created = operationOf(await house.call(house.acme.operator, 'POST', '/tenants/acme/volumes', options));
+    const waits = "SELECT FROM trivet.operation WHERE id = $1 AND state = 'pending' AND error IS NOT NULL";
+    await until('it waits', async () => (await house.query(waits, [created])).length === 1);
+    await house.query("UPDATE trivet.operation SET next_run_at = now() + interval '1 hour' WHERE id = $1", [created]);
+    const bulks = await whilePaused(async () => {
+      const begun = [
+        await start('delete-volumes', { ids: [same, edited] }),
+        await start('delete-buckets', { ids: [kept, purged] }),
+        await start('retry-operations', { ids: [created] }),
+      ].map(operationOf);
+      const change = { body: { description: 'needed after all' } };
+      const reply = await house.change(house.acme.admin, 'PATCH', `/tenants/acme/volumes/${edited}`, change);
+      expect(reply.status, JSON.stringify(reply.body)).toBe(200);
+      const purge = `UPDATE trivet.bucket SET desired = jsonb_set(desired, '{spec,deletePolicy}', '"purge"') WHERE id = $1`;
+      await house.query(purge, [purged]);
+      await house.query("UPDATE trivet.operation SET state = 'needs_attention' WHERE id = $1", [created]);
+      return begun;
+    });
+    for (const bulk of bulks) await ended(house, bulk);
+    const [ofVolumes, ofBuckets, ofOperations] = await Promise.all(bulks.map(async bulk => (await detail(bulk)).items));
+    expect(ofVolumes).toMatchObject({ done: 1, failures: [{ id: edited, message: expect.stringContaining(CHANGED) }] });
+    expect(ofBuckets).toMatchObject({ done: 1, failures: [{ id: purged, message: expect.stringContaining(CHANGED) }] });
+    expect(ofOperations).toMatchObject({
+      done: 0,
+      failures: [{ id: created, message: `${CHANGED}: it was pending and is needs_attention` }],
+    });
+    expect(await stateOf('volume', edited)).toBe('ready');
+    expect(await stateOf('bucket', purged)).toBe('ready');
+    house.appliance.fakeBlock!.clearFaults();
+    await house.call(house.acme.operator, 'POST', `/operations/${created}/retry`, { body: {} });
+    await ended(house, created);
+  });
+
+  it('begins nothing for who may not do it any more', async () => {
+    const { operator, admin } = house.acme;
+    const [id] = (await volumes('of-the-former')) as [string];
+    const bulks = await whilePaused(async () => {
+      const begun = [
+        await start('retry-operations', { ids: [randomUUID(), randomUUID()] }, operator),
+        await start('delete-volumes', { ids: [id] }, admin),
+      ].map(operationOf);
+      await house.query("UPDATE trivet.tenant_user SET role = 'viewer' WHERE id = $1", [operator.userId]);
+      await house.query("UPDATE trivet.admin_token SET expires_at = now() - interval '1 s' WHERE id = $1", [
+        admin.tokenId,
+      ]);
+      return begun as [string, string];
+    });
+    for (const bulk of bulks) expect(await ended(house, bulk)).toBe('succeeded');
+    await house.query("UPDATE trivet.tenant_user SET role = 'operator' WHERE id = $1", [operator.userId]);
+    await house.query('UPDATE trivet.admin_token SET expires_at = NULL WHERE id = $1', [admin.tokenId]);
+    expect((await detail(bulks[0])).items).toMatchObject({ total: 2, skipped: 2 });
+    const [skipped] = await items(bulks[0], { state: 'skipped' });
+    expect(skipped.error).toMatchObject({ kind: 'permission_denied' });
+    expect(skipped.error.message).toContain('is viewer by now; this takes the role operator');
+    const [other] = await items(bulks[1]);
+    expect(other).toMatchObject({ state: 'skipped', operation: null });
+    expect(other.error.message).toContain('may not come in any more');
+    expect(await stateOf('volume', id)).toBe('ready');
+  });
+
+  it('is one of few that a tenant has at a time', async () => {
+    const replies = await whilePaused(() =>
+      Promise.all(Array.from({ length: 9 }, () => start('retry-operations', { ids: [randomUUID()] }))),
+    );
+    const refused = replies.filter(({ status }) => status !== 202);
+    expect(refused).toMatchObject([{ status: 507, body: { code: 'resource_exhausted' } }]);
+    for (const reply of replies) if (reply.status === 202) await ended(house, operationOf(reply));
+    await ended(house, operationOf(await start('retry-operations', { ids: [randomUUID()] })));
+  });
+
+  it('purges what is on its way into the bin when it has come there', async () => {
+    const [id] = (await volumes('on-its-way')) as [string];
+    await house.query("UPDATE trivet.volume SET state = 'deleting', updated_at = now() WHERE id = $1", [id]);
+    const bulk = operationOf(await start('purge-volumes', { ids: [id] }));
+    const tried = 'SELECT FROM trivet.bulk_item WHERE bulk_id = $1 AND tries > 0';
+    await until('it was tried', async () => (await house.query(tried, [bulk])).length === 1);
+    expect((await items(bulk))[0]).toMatchObject({ state: 'waiting', error: { kind: 'aborted' } });
+    await house.query(
+      "UPDATE trivet.volume SET state = 'binned', updated_at = now(), binned_until = now() + interval '1 day' WHERE id = $1",
+      [id],
+    );
+    expect(await ended(house, bulk)).toBe('succeeded');
+    expect((await detail(bulk)).items).toMatchObject({ done: 1, failures: [] });
+    expect(await stateOf('volume', id)).toBe('gone');
+  });
+
   /** Of operations; undefined: none. */
   const quota = async (value?: number): Promise<void> => {
     await house.query("DELETE FROM trivet.tenant_quota WHERE tenant_id = $1 AND key = 'operations'", [house.acme.id]);
@@ -293,6 +406,7 @@ describe('a bulk', () => {
     const tries = 'SELECT tries FROM trivet.bulk_item WHERE bulk_id = $1';
     expect(await house.query(tries, [bulk])).toEqual([{ tries: 0 }]);
     await quota();
+    await house.query("UPDATE trivet.operation SET next_run_at = now() WHERE id = $1 AND state = 'pending'", [bulk]);
     expect(await ended(house, bulk)).toBe('succeeded');
     expect((await detail(bulk)).items).toMatchObject({ done: 1, failures: [] });
   });

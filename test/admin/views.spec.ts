@@ -29,7 +29,16 @@ it('is saved, renamed, changed and forgotten by who made it', async () => {
   expect(all.body).toMatchObject({ name: 'the largest', columns: null, query: {} });
   expect((await house.call(viewer, 'DELETE', at)).status).toBe(204);
   expect((await house.call(viewer, 'DELETE', at)).status).toBe(404);
-  expect((await house.audit('view.delete'))[0]).toMatchObject({ actor: viewer.username, subject_name: 'the largest' });
+  expect((await house.audit('view.delete'))[0]).toMatchObject({
+    actor: viewer.username,
+    subject_name: '',
+    after: { list: 'volumes' },
+  });
+});
+
+it('has as long a name as any other thing, in whatever letters', async () => {
+  const made = await save(house.acme.operator, { ...LARGEST, name: '\u20ac'.repeat(200) });
+  expect(made.status, JSON.stringify(made.body)).toBe(201);
 });
 
 it('is of nobody else, whatever his role', async () => {
@@ -55,7 +64,17 @@ it('goes with its user, and is bounded in number and form', async () => {
     save(operator, { ...LARGEST, name: 'b' }),
   ]);
   expect(both.map(({ status }) => status).sort()).toEqual([201, 409]);
-  for (const wrong of [{ list: '../x' }, { query: { 'a b': '1' } }, { columns: [] }, { name: '' }, { more: 1 }])
+  const long = Object.fromEntries('abcdefgh'.split('').map(letter => [letter, 'x'.repeat(400)]));
+  const wide = Array.from({ length: 64 }, (_, n) => `${n}`.padEnd(64, 'x'));
+  for (const wrong of [
+    { query: long },
+    { columns: wide },
+    { list: '../x' },
+    { query: { 'a b': '1' } },
+    { columns: [] },
+    { name: '' },
+    { more: 1 },
+  ])
     expect((await save(operator, { ...LARGEST, ...wrong })).status, JSON.stringify(wrong)).toBe(400);
   await house.query('DELETE FROM trivet.tenant_user WHERE id = $1', [operator.userId]);
   expect(await house.query('SELECT FROM trivet.saved_view WHERE user_id = $1', [operator.userId])).toEqual([]);

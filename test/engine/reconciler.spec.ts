@@ -100,6 +100,28 @@ it('forgets all that is due in one run, in portions, and says so when the run is
   expect(await named('long-gone')).toBe(100);
 });
 
+it('forgets the items of a bulk in portions, before its operation', async () => {
+  const { signal } = new AbortController();
+  const bulk = randomUUID();
+  await house.testDatabase.query(
+    `INSERT INTO trivet.operation (tenant_id, id, kind, class, backend_id, resource_kind, resource_id, resource_name, request, state, finished_at)
+     VALUES ($1, $2, 'bulk.run', 'destroy', $3, 'bulk', $2, 'a-bulk', '{}', 'succeeded', now() - interval '40 days')`,
+    [house.tenantId, bulk, house.backendId],
+  );
+  await house.testDatabase.query(
+    `INSERT INTO trivet.bulk_item (tenant_id, bulk_id, nth, subject_id, name, state)
+     SELECT $1, $2, n, gen_random_uuid(), '', 'done' FROM generate_series(1, 700) AS n`,
+    [house.tenantId, bulk],
+  );
+  const left = async () =>
+    (await house.testDatabase.query('SELECT FROM trivet.bulk_item WHERE bulk_id = $1', [bulk])).length;
+  const retention = (roundMs: number) => operationRetention(house.database, { portion: 250, roundMs });
+  expect(await retention(0).run(signal)).toBe('more');
+  expect({ items: await left(), bulks: await named('a-bulk') }).toEqual({ items: 450, bulks: 1 });
+  expect(await retention(60_000).run(signal)).toBeUndefined();
+  expect({ items: await left(), bulks: await named('a-bulk') }).toEqual({ items: 0, bulks: 0 });
+});
+
 it('takes no share of a round from one class for another, however many of its operations nobody answers', async () => {
   const own = await EngineHouse.create();
   try {

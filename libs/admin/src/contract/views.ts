@@ -5,13 +5,21 @@ import { route } from '#admin/contract/route';
 const tag = 'views';
 const access = { scope: 'self' } as const;
 
+/** As JSON: of the 4 kB that a column takes, so that its blanks and marks fit in whatever it is written as. */
+const MOST_BYTES = 3_000;
+const isSmall = (value: unknown): boolean => new TextEncoder().encode(JSON.stringify(value)).length <= MOST_BYTES;
+
 const list = z
   .string()
   .regex(/^[a-z][a-z/-]{0,63}$/, 'expected the path of the page of a list, without its tenant')
   .meta({ description: 'Path of the page of the list, without its tenant', examples: ['volumes', 'all/volumes'] });
 const query = z
-  .record(z.string().regex(/^[a-zA-Z]{1,32}$/, 'expected the name of a parameter: at most 32 letters'), z.string().max(400))
+  .record(
+    z.string().regex(/^[a-zA-Z]{1,32}$/, 'expected the name of a parameter: at most 32 letters'),
+    z.string().max(400),
+  )
   .refine(asked => Object.keys(asked).length <= 32, 'expected 32 at most')
+  .refine(isSmall, `expected ${MOST_BYTES} bytes at most`)
   .meta({
     description: 'Filters, order and number of rows, as the address of the page has them',
     examples: [{ state: 'ready', sort: '-size' }],
@@ -20,6 +28,7 @@ const columns = z
   .array(z.string().min(1).max(64))
   .min(1)
   .max(64)
+  .refine(isSmall, `expected ${MOST_BYTES} bytes at most`)
   .nullable()
   .meta({ description: 'Heads of the columns that are shown; null: all' });
 

@@ -136,7 +136,7 @@ export class OperationsController {
       dispatch: { number: found.dispatchNo, at: found.dispatchedAt?.toISOString() ?? null },
       waitsFor: found.waitsFor,
       items: found.kind === runBulk.kind ? await this.itemsOf(found) : null,
-      request: found.request as Record<string, unknown>,
+      request: requestOf(found),
       result: found.result,
       traceparent: found.traceparent,
       advice: found.advice,
@@ -208,3 +208,10 @@ const shownEvent = (
   type,
   detail: typeof detail.worker === 'string' ? { ...detail, worker: named(detail.worker) } : detail,
 });
+
+/** Of a bulk without who asked for it: that is `actor`, and from where the audit log says. */
+function requestOf({ kind, request }: OperationDetail): Record<string, unknown> {
+  if (kind !== runBulk.kind) return request as Record<string, unknown>;
+  const { by: _, ...asked } = request as Record<string, unknown>;
+  return asked;
+}

@@ -123,14 +123,9 @@ export class BulkController {
       after: { action, ...what, count: ids.length, ids: ids.slice(0, NOTED) },
       ...(reason === undefined ? {} : { reason }),
     });
-    const { kind, name, tokenName, door } = call.actor;
-    const by = {
-      kind,
-      name,
-      ...(tokenName === undefined ? {} : { tokenName }),
-      ...(door ? { door } : {}),
-      shown: call.actorName,
-    };
+    const { id, kind, tenantId, userId } = call.principal;
+    const login = { tenantId, userId, ...(kind === 'token' ? { tokenId: id } : {}) };
+    const by = { ...call.actor, shown: call.actorName, login };
     const asked = { action, by, ...(reason === undefined ? {} : { reason }) };
     const request = { ...asked, ...what };
     const operation = await startBulk(this.operations, change.caller({ backendId: '' }), request, ids);

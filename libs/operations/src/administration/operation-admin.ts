@@ -8,7 +8,7 @@ import {
 } from '#operations/administration/operation-list';
 import type { OperationKinds } from '#operations/definitions/operation-kinds';
 import { joined } from '#operations/leases/fenced-writes';
-import type { LeasedOperation } from '#operations/operation';
+import type { LeasedOperation, OperationState } from '#operations/operation';
 import type { Database, Tx, Write } from '#platform/database/database';
 import type { PageOf, PageRequest } from '#platform/database/keyset';
 import { sql, sqlFile } from '#platform/database/sql';
@@ -20,6 +20,10 @@ const CANCEL = sqlFile('operations', 'ask_cancel');
 const RELEASE = sqlFile('operations', 'ask_release');
 const PARKED = sqlFile('operations', 'parked');
 const RESOLVE = sqlFile('operations', 'resolve');
+const STATE = sql(
+  'operation_lock_state',
+  'SELECT state FROM trivet.operation WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE',
+);
 const SLOTS = sql(
   'operation_resources',
   'SELECT DISTINCT resource_id AS resource FROM trivet.operation_slot WHERE tenant_id = $1 AND operation_id = $2',
@@ -34,6 +38,8 @@ export interface Request {
   /** Who asks, for people. */
   by: string;
   reason?: string;
+  /** Throws what forbids it in this state, in which it is until that is done. */
+  requireState?(state: OperationState): void;
   /** Goes into the same transaction: the audit log's entry. */
   note?(operation: OperationDetail): readonly Write[];
 }
@@ -70,7 +76,13 @@ export class OperationAdmin {
     const { tenantId } = found;
     const notes = request.note?.(found) ?? [];
     const slots = await this.database.withTenant(tenantId, tx => tx.query<{ resource: string }>(SLOTS, [tenantId, id]));
-    const done = await this.database.withTenant(tenantId, tx => this[action](tx, found, request, notes));
+    const done = await this.database.withTenant(tenantId, async tx => {
+      if (request.requireState) {
+        const [now] = await tx.query<{ state: OperationState }>(STATE, [tenantId, id]);
+        if (now) request.requireState(now.state);
+      }
+      return this[action](tx, found, request, notes);
+    });
     const now = (await this.find(scope, id)) ?? found;
     if (!done)
       throw new StorageError('failed_precondition', refusal(action, now), {

@@ -18,6 +18,9 @@ const PRUNE = sql(
    SELECT count(*)::int AS due, max(finished_at)::text AS last FROM due`,
 );
 
+/** Of the same portion: a bulk has up to 10,000, and they would all go with its operation. */
+const FORGET_ITEMS = sql('forget_bulk_items', 'SELECT trivet.forget_bulk_items($1, $2) AS gone');
+
 export interface RetentionOptions {
   portion?: number;
   roundMs?: number;
@@ -39,13 +42,23 @@ export const operationRetention = (
     let from = '-infinity';
     while (!signal.aborted) {
       const began = performance.now();
+      const [forgotten] = await database.engine<{ gone: number }>(FORGET_ITEMS, [portion, from]);
+      if (forgotten!.gone === portion) {
+        if (performance.now() >= until) return 'more';
+        await rest(began, signal);
+        continue;
+      }
       const [pruned] = await database.engine<{ due: number; last: string | null }>(PRUNE, [portion, from]);
       const { due, last } = pruned!;
       if (last === null || due < portion) return undefined;
       from = last;
       if (performance.now() >= until) return 'more';
-      await delay(performance.now() - began, undefined, { signal }).catch(() => {});
+      await rest(began, signal);
     }
     return undefined;
   },
 });
+
+/** As long as it worked. */
+const rest = (began: number, signal: AbortSignal): Promise<void> =>
+  delay(performance.now() - began, undefined, { signal }).catch(() => {});

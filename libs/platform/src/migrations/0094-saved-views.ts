@@ -10,11 +10,11 @@ CREATE TABLE trivet.saved_view (
   id uuid NOT NULL,
   -- Path of the list's page, without the tenant.
   list text NOT NULL CHECK (octet_length(list) <= 64),
-  name text NOT NULL CHECK (octet_length(name) <= 400),
+  name text NOT NULL CHECK (char_length(name) <= 200),
   -- Filters, order and number of rows, as the address of the page has them.
-  query jsonb NOT NULL,
+  query jsonb NOT NULL CHECK (octet_length(query::text) <= 4096),
   -- Heads of the columns that are shown; NULL: all.
-  columns text[],
+  columns text[] CHECK (octet_length(columns::text) <= 4096),
   created_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (tenant_id, user_id, id),

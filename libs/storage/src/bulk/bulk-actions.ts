@@ -1,15 +1,15 @@
 import { counted } from '#platform/counted';
 import type { Actor } from '#tenancy/audit-log/audit-log';
 
-/** What is done to many: each in its own operation, or by the one statement that a person asks for it with. */
+/** What is done to many: each in its own operation, or by the one statement that a person asks for it with. `role`: what that takes. */
 export const BULK_ACTIONS = {
-  'delete-volumes': { of: 'volume', what: ['deletion of', 'volume'] },
-  'purge-volumes': { of: 'volume', what: ['removal from the recycle bin of', 'volume'] },
-  'delete-snapshots': { of: 'snapshot', what: ['deletion of', 'snapshot'] },
-  'delete-buckets': { of: 'bucket', what: ['deletion of', 'bucket'] },
-  unpublish: { of: 'publication', what: ['end of', 'publication'] },
-  'retry-operations': { of: 'operation', what: ['retry of', 'operation'] },
-  'cancel-operations': { of: 'operation', what: ['cancellation of', 'operation'] },
+  'delete-volumes': { role: 'admin', of: 'volume', what: ['deletion of', 'volume'] },
+  'purge-volumes': { role: 'admin', of: 'volume', what: ['removal from the recycle bin of', 'volume'] },
+  'delete-snapshots': { role: 'admin', of: 'snapshot', what: ['deletion of', 'snapshot'] },
+  'delete-buckets': { role: 'admin', of: 'bucket', what: ['deletion of', 'bucket'] },
+  unpublish: { role: 'admin', of: 'publication', what: ['end of', 'publication'] },
+  'retry-operations': { role: 'operator', of: 'operation', what: ['retry of', 'operation'] },
+  'cancel-operations': { role: 'operator', of: 'operation', what: ['cancellation of', 'operation'] },
 } as const;
 export type BulkAction = keyof typeof BULK_ACTIONS;
 export type BulkSubject = (typeof BULK_ACTIONS)[BulkAction]['of'];
@@ -22,14 +22,23 @@ export function titleOf(action: BulkAction, count: number): string {
   return `${what} ${counted(count, noun)}`;
 }
 
+/** How somebody came in. */
+export interface BulkLogin {
+  /** Of the user. */
+  tenantId: string;
+  userId: string;
+  /** Of an API token; a login at the page may have ended long before. */
+  tokenId?: string;
+}
+
 export interface BulkRequest {
   action: BulkAction;
   count: number;
   /** As the API took it; absent: ids were given. */
   filter?: object;
   reason?: string;
-  /** Who asked for it; where from stands in the entry of the audit log. */
-  by: Omit<Actor, 'address'> & { shown: string };
+  /** Who asked for it; shown by the audit log alone. */
+  by: Actor & { shown: string; login: BulkLogin };
 }
 
 /** An operation of several backends is of none: its circuit is never open, and it has a line of its own. */

@@ -14,12 +14,13 @@ import { readVolume } from '#storage/block/volumes/volume-list';
 import { Volumes } from '#storage/block/volumes/volumes';
 import type { BulkAction, BulkRequest } from '#storage/bulk/bulk-actions';
 import { BULK_ACTIONS } from '#storage/bulk/bulk-actions';
-import type { BulkItem } from '#storage/bulk/bulk-items';
+import { type BulkItem, versionNow } from '#storage/bulk/bulk-items';
 import { ITEM_DONE, ItemOperations } from '#storage/bulk/item-operations';
 import { readBucket } from '#storage/object/buckets/bucket-list';
 import { removeBucket } from '#storage/object/buckets/remove-bucket';
 import { driverObserver } from '#storage/shared/driver-observer';
-import { auditWrite } from '#tenancy/audit-log/audit-log';
+import { type LockedTable, lockRow } from '#storage/shared/lock-row';
+import { type Actor, auditWrite } from '#tenancy/audit-log/audit-log';
 
 /** What children are begun with. */
 export interface BulkNeeds {
@@ -53,17 +54,22 @@ const deletion =
     const volume = await find(needs, bulk, item, readVolume);
     if (!binned && volume.state === 'binned')
       throw new StorageError('failed_precondition', `volume ${volume.name} is in the recycle bin already`);
-    const caller = blockCaller(bulk, volume, binned ? 'volume.purge' : undefined);
+    const caller = blockCaller(bulk, volume, watching(bulk, item, VOLUME, binned ? 'volume.purge' : undefined));
     return new Volumes(parts(needs, bulk, item)).delete(caller, volume.id, { force: false, binned });
   };
 
 const act =
   (action: 'retry' | 'cancel'): Begin =>
-  ({ database, kinds }, { tenantId, id: bulkId, request }, { nth, subjectId }) => {
+  ({ database, kinds }, { tenantId, id: bulkId, request }, { nth, subjectId, version }) => {
     const { by, reason } = request;
     return new OperationAdmin(database, kinds()).act(action, { tenantId }, subjectId, {
       by: by.shown,
       ...(reason === undefined ? {} : { reason }),
+      // What ran when it was chosen is meant all the more when it waits now; what waited, and runs, may be mended.
+      requireState(state) {
+        if (version !== null && version !== state && !(version === 'running' && state === 'pending'))
+          throw changed(`it was ${version} and is ${state}`);
+      },
       note: ({ id, kind, state, resourceName }) => [
         [ITEM_DONE, [tenantId, bulkId, nth, id]],
         auditWrite(actorOf(request), {
@@ -83,18 +89,23 @@ const BEGIN: Record<BulkAction, Begin> = {
   'purge-volumes': deletion('only'),
   'delete-snapshots': async (needs, bulk, item) => {
     const snapshot = await find(needs, bulk, item, readSnapshot);
-    return new Snapshots(parts(needs, bulk, item)).delete(blockCaller(bulk, snapshot), snapshot.id);
+    return new Snapshots(parts(needs, bulk, item)).delete(
+      blockCaller(bulk, snapshot, watching(bulk, item, SNAPSHOT)),
+      snapshot.id,
+    );
   },
   unpublish: async (needs, bulk, item) => {
     const found = await find(needs, bulk, item, readPublication);
     const publications = new Publications(parts(needs, bulk, item));
-    return publications.unpublish(blockCaller(bulk, found), found.volumeId, found.hostId, found.id);
+    const caller = blockCaller(bulk, found, watching(bulk, item, PUBLICATION));
+    return publications.unpublish(caller, found.volumeId, found.hostId, found.id);
   },
   'delete-buckets': async (needs, bulk, item) => {
     const bucket = await find(needs, bulk, item, readBucket);
     // What is under way at a registered one may leave it here: it is let go after that.
     const operations = new ItemOperations(needs.database, bulk.id, item, bucket.origin === 'created');
-    return removeBucket(operations, callerOf(bulk, bucket), bucket.name, { incarnation: bucket.id, forget: true });
+    const caller = callerOf(bulk, bucket, watching(bulk, item, BUCKET));
+    return removeBucket(operations, caller, bucket.name, { incarnation: bucket.id, forget: true });
   },
   'retry-operations': act('retry'),
   'cancel-operations': act('cancel'),
@@ -118,29 +129,74 @@ const parts = ({ database, secrets, block }: BulkNeeds, { id }: Bulk, item: Bulk
   operations: new ItemOperations(database, id, item),
 });
 
-const blockCaller = (bulk: Bulk, { backendId }: { backendId: string }, action?: string) => ({
-  ...callerOf(bulk, { backendId }, action),
+const blockCaller = (bulk: Bulk, { backendId }: { backendId: string }, observer: ChangeObserver) => ({
+  ...callerOf(bulk, { backendId }, observer),
   // Nothing that is done here asks it.
   backendKind: '',
 });
 
-function callerOf(
-  { tenantId, id, traceparent, request }: Bulk,
+/** The bulk waits for nobody: it looks what has become of all of them. */
+const callerOf = (
+  { tenantId, traceparent, request }: Bulk,
   { backendId }: { backendId: string },
-  action?: string,
-): Caller {
-  const { note } = driverObserver(tenantId, actorOf(request));
-  const observer: ChangeObserver = {
-    note(change) {
-      const { actor, entry } = note!(change);
-      return { actor, entry: { ...entry, action: action ?? entry.action, reason: whyOf(id, request.reason) } };
-    },
-  };
-  // The bulk waits for nobody: it looks what has become of all of them.
-  return { tenantId, backendId, deadline: 0, actor: request.by.shown, observer, ...(traceparent && { traceparent }) };
+  observer: ChangeObserver,
+): Caller => ({
+  tenantId,
+  backendId,
+  deadline: 0,
+  actor: request.by.shown,
+  observer,
+  ...(traceparent && { traceparent }),
+});
+
+interface Watched {
+  /** Absent: what is begun there locks it, after others. */
+  table?: LockedTable;
+  read(tx: Tx, tenantId: string, id: string): Promise<{ state: string } | undefined>;
 }
 
-const actorOf = ({ by: { shown: _, ...actor } }: BulkRequest) => ({ ...actor, address: '' });
+const VOLUME: Watched = { table: 'volume', read: readVolume };
+const SNAPSHOT: Watched = { table: 'snapshot', read: readSnapshot };
+const BUCKET: Watched = { table: 'bucket', read: readBucket };
+const PUBLICATION: Watched = { read: readPublication };
+
+/**
+ * Looks under the lock whether it is still as it was when it was chosen, in the place of the If-Match of a single call, and
+ * tells the audit log what it was. What somebody else deletes already is joined.
+ */
+function watching(
+  { tenantId, id, request }: Bulk,
+  { subjectId, version }: BulkItem,
+  { table, read }: Watched,
+  action?: string,
+): ChangeObserver {
+  const { note } = driverObserver(tenantId, actorOf(request));
+  let was: object | undefined;
+  return {
+    async before(tx) {
+      if (table) await lockRow(tx, table, tenantId, subjectId);
+      const row = await read(tx, tenantId, subjectId);
+      const now = await versionNow(tx, tenantId, BULK_ACTIONS[request.action].of, subjectId);
+      if (row && version !== null && now !== version && row.state !== 'deleting')
+        throw changed('look at it, and decide anew');
+      was = row && seen(row);
+    },
+    note(change) {
+      const { actor, entry } = note!(change);
+      const before = was ?? entry.before;
+      return { actor, entry: { ...entry, before, action: action ?? entry.action, reason: whyOf(id, request.reason) } };
+    },
+  };
+}
+
+const changed = (how: string): StorageError =>
+  new StorageError('failed_precondition', `it was changed since it was chosen: ${how}`, { retry: 'never' });
+
+/** As people see it. */
+const seen = (row: object): object =>
+  Object.fromEntries(Object.entries(row).filter(([name]) => name !== 'tenantId' && name !== 'version'));
+
+const actorOf = ({ by: { shown: _, login: _login, ...actor } }: BulkRequest): Actor => actor;
 
 const whyOf = (bulkId: string, reason: string | undefined): string =>
   reason === undefined ? `bulk ${bulkId}` : `bulk ${bulkId}: ${reason}`;

@@ -9,28 +9,40 @@ export interface BulkItem {
   nth: number;
   subjectId: string;
   name: string;
+  /** As it was when the bulk was accepted. */
+  version: string | null;
   tries: number;
 }
 
-/** What the item `given` is called, looked up one by one. */
-const NAMED: Record<BulkSubject, string> = {
-  volume: 'SELECT o.name FROM trivet.volume o WHERE o.tenant_id = $1 AND o.id = given.id',
-  snapshot: 'SELECT o.name FROM trivet.snapshot o WHERE o.tenant_id = $1 AND o.id = given.id',
-  bucket: 'SELECT o.name FROM trivet.bucket o WHERE o.tenant_id = $1 AND o.id = given.id',
-  publication: `SELECT v.name || ' to ' || h.name
+/**
+ * What the item `given` is called, and as it is now, looked up one by one. A publication changes nothing but its progress, and
+ * another one has another id. A bucket's row has times of what was found at its store, too: by what people set alone. A volume
+ * that is being deleted is another one soon, in the bin or gone, and was chosen for that.
+ */
+const FOUND: Record<BulkSubject, string> = {
+  volume: `SELECT o.name, CASE WHEN o.state <> 'deleting' THEN o.updated_at::text END AS version
+             FROM trivet.volume o WHERE o.tenant_id = $1 AND o.id = given.id`,
+  snapshot:
+    'SELECT o.name, o.updated_at::text AS version FROM trivet.snapshot o WHERE o.tenant_id = $1 AND o.id = given.id',
+  bucket: `SELECT o.name, o.origin || ' ' || md5(o.desired::text) AS version
+             FROM trivet.bucket o WHERE o.tenant_id = $1 AND o.id = given.id`,
+  publication: `SELECT v.name || ' to ' || h.name AS name, NULL AS version
                   FROM trivet.publication o
                   JOIN trivet.volume v ON v.tenant_id = o.tenant_id AND v.id = o.volume_id
                   JOIN trivet.host h ON h.tenant_id = o.tenant_id AND h.id = o.host_id
                  WHERE o.tenant_id = $1 AND o.id = given.id`,
-  operation: `SELECT o.kind || ' ' || o.resource_name FROM trivet.operation o WHERE o.tenant_id = $1 AND o.id = given.id`,
+  operation: `SELECT o.kind || ' ' || o.resource_name AS name, o.state AS version
+                FROM trivet.operation o WHERE o.tenant_id = $1 AND o.id = given.id`,
 };
 
+/** The OFFSET keeps them apart: joined, all that the tenant has would be read for a few. */
 const inserting = (subject: BulkSubject): Statement =>
   sql(
     `bulk_insert_${subject}s`,
-    `INSERT INTO trivet.bulk_item (tenant_id, bulk_id, nth, subject_id, name)
-     SELECT $1, $2, given.nth, given.id, coalesce((${NAMED[subject]}), '')
-       FROM unnest($3::uuid[]) WITH ORDINALITY AS given (id, nth)`,
+    `INSERT INTO trivet.bulk_item (tenant_id, bulk_id, nth, subject_id, name, version)
+     SELECT $1, $2, given.nth, given.id, coalesce(found.name, ''), found.version
+       FROM unnest($3::uuid[]) WITH ORDINALITY AS given (id, nth)
+       LEFT JOIN LATERAL (${FOUND[subject]} OFFSET 0) AS found ON true`,
   );
 const INSERT: Record<BulkSubject, Statement> = {
   volume: inserting('volume'),
@@ -39,6 +51,30 @@ const INSERT: Record<BulkSubject, Statement> = {
   publication: inserting('publication'),
   operation: inserting('operation'),
 };
+
+const looking = (subject: BulkSubject): Statement =>
+  sql(
+    `bulk_version_${subject}`,
+    `SELECT found.version FROM (VALUES ($2::uuid)) AS given (id), LATERAL (${FOUND[subject]}) AS found`,
+  );
+const VERSION: Record<BulkSubject, Statement> = {
+  volume: looking('volume'),
+  snapshot: looking('snapshot'),
+  bucket: looking('bucket'),
+  publication: looking('publication'),
+  operation: looking('operation'),
+};
+
+/** As it is now, in the terms of `BulkItem.version`; lock it before, so that it stays so. Undefined: it is gone. */
+export async function versionNow(
+  tx: Tx,
+  tenantId: string,
+  subject: BulkSubject,
+  id: string,
+): Promise<string | null | undefined> {
+  const [row] = await tx.query<{ version: string | null }>(VERSION[subject], [tenantId, id]);
+  return row?.version;
+}
 
 /** Within the transaction that accepts their bulk. */
 export async function insertItems(
@@ -53,7 +89,7 @@ export async function insertItems(
 
 const WAITING = sql(
   'bulk_waiting',
-  `SELECT nth, subject_id AS "subjectId", name, tries FROM trivet.bulk_item
+  `SELECT nth, subject_id AS "subjectId", name, version, tries FROM trivet.bulk_item
     WHERE tenant_id = $1 AND bulk_id = $2 AND state = 'waiting' AND try_at <= now() ORDER BY nth LIMIT $3`,
 );
 /** What has ended is noted, so that a round does not read it again. What waits for a person is not waited for. */
@@ -111,9 +147,11 @@ const PUT_OFF = sql(
     WHERE tenant_id = $1 AND bulk_id = $2 AND nth = $3 AND state = 'waiting'`,
 );
 
+/** Behind those whose turn it is: what takes away more than it adds needs no room. */
 const HOLD = sql(
   'bulk_hold',
-  `UPDATE trivet.bulk_item SET error = $4 WHERE tenant_id = $1 AND bulk_id = $2 AND nth = $3 AND state = 'waiting'`,
+  `UPDATE trivet.bulk_item SET error = $4, try_at = now() + interval '2 s'
+    WHERE tenant_id = $1 AND bulk_id = $2 AND nth = $3 AND state = 'waiting'`,
 );
 
 /** It waits for room, and says so. */
@@ -147,6 +185,21 @@ export const SKIP = sql(
   'bulk_skip',
   "UPDATE trivet.bulk_item SET state = 'skipped' WHERE tenant_id = $1 AND bulk_id = $2 AND state = 'waiting'",
 );
+
+const LOSE = sql(
+  'bulk_lose',
+  "UPDATE trivet.bulk_item SET state = 'skipped', error = $3 WHERE tenant_id = $1 AND bulk_id = $2 AND state = 'waiting'",
+);
+
+/** What has not begun never does, and says why. */
+export async function skipItems(
+  database: Database,
+  tenantId: string,
+  bulkId: string,
+  error: StoredError,
+): Promise<void> {
+  await database.withTenant(tenantId, tx => tx.query(LOSE, [tenantId, bulkId, JSON.stringify(error)]));
+}
 
 export const ITEM_STATES = ['waiting', 'running', 'done', 'failed', 'skipped'] as const;
 export type ItemState = (typeof ITEM_STATES)[number];

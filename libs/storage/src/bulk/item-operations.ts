@@ -66,6 +66,7 @@ export class ItemOperations implements Submits {
       let begun = false;
       await first?.(tx);
       await tx.query(TAKE, [...own, operationId]);
+      await caller.observer?.before?.(tx);
       const begin: Begin = async (operation, asked) => {
         begun = true;
         const asks = operationOf(caller, operationId, operation, asked);

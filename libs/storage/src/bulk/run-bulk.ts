@@ -4,8 +4,7 @@ import type { LeasedOperation } from '#operations/operation';
 import { isStorageError, StorageError } from '#platform/errors';
 import { createLogger } from '#platform/logging/log';
 import { failpoint } from '#platform/process/failpoint';
-import type { BulkRequest } from '#storage/bulk/bulk-actions';
-import { isOfOperations } from '#storage/bulk/bulk-actions';
+import { type BulkRequest, isOfOperations } from '#storage/bulk/bulk-actions';
 import { type Bulk, type BulkNeeds, beginItem } from '#storage/bulk/bulk-children';
 import {
   type BulkItem,
@@ -14,9 +13,11 @@ import {
   refuseItem,
   SKIP,
   settleItems,
+  skipItems,
   someWait,
   waitingItems,
 } from '#storage/bulk/bulk-items';
+import { lostRight } from '#storage/bulk/bulk-rights';
 import { PORTION, readLoad, roomOf } from '#storage/bulk/bulk-room';
 import { isTaken } from '#storage/bulk/item-operations';
 
@@ -51,6 +52,14 @@ export const runBulk = defineOperation('bulk.run', {
           const { settled, running } = await settleItems(database, bulk.tenantId, bulk.id);
           const room = await roomFor(needs, bulk, running);
           const next = room > 0 ? await waitingItems(database, bulk.tenantId, bulk.id, room) : [];
+          if (next.length > 0) {
+            const lost = await lostRight(database, bulk.tenantId, bulk.request);
+            // Once more: what runs goes on, and nothing waits.
+            if (lost) {
+              await skipItems(database, bulk.tenantId, bulk.id, lost.toJSON());
+              return 'again';
+            }
+          }
           let begun = 0;
           while (begun < next.length && (await begin(needs, bulk, next[begun]!))) begun++;
           if (begun > 0) progress.moved = true;

@@ -1,8 +1,36 @@
 import type { Caller } from '#operations/accepting/caller';
 import type { Submits } from '#operations/accepting/operations';
+import type { Tx } from '#platform/database/database';
+import { sql } from '#platform/database/sql';
+import { StorageError } from '#platform/errors';
 import { BULK_ACTIONS, type BulkRequest, NO_BACKEND, titleOf } from '#storage/bulk/bulk-actions';
 import { insertItems } from '#storage/bulk/bulk-items';
 import { runBulk } from '#storage/bulk/run-bulk';
+
+/** Of a tenant, that have not ended. */
+const MOST_BULKS = 8;
+
+/** Of calls of one tenant at the same moment each counts after the one before. */
+const ONE_BY_ONE = sql(
+  'bulk_one_by_one',
+  "SELECT pg_advisory_xact_lock(hashtextextended(concat_ws('/', 'bulk', $1::text), 0))",
+);
+const UNFINISHED = sql(
+  'bulk_unfinished',
+  `SELECT count(*)::int AS bulks FROM trivet.operation
+    WHERE tenant_id = $1 AND kind = 'bulk.run' AND finished_at IS NULL`,
+);
+
+async function requireFew(tx: Tx, tenantId: string): Promise<void> {
+  await tx.query(ONE_BY_ONE, [tenantId]);
+  const [found] = await tx.query<{ bulks: number }>(UNFINISHED, [tenantId]);
+  if (found!.bulks >= MOST_BULKS)
+    throw new StorageError(
+      'resource_exhausted',
+      `${MOST_BULKS} bulks of this tenant are under way: wait for one of them, or stop it`,
+      { retry: 'later' },
+    );
+}
 
 /** Accepts a bulk with its items in one transaction, and does not wait for it. Its id. */
 export async function startBulk(
@@ -15,6 +43,7 @@ export async function startBulk(
   const { tenantId } = caller;
   const asker: Caller = { ...caller, backendId: NO_BACKEND, deadline: 0 };
   const { value } = await operations.submit(asker, async (tx, begin, operationId) => {
+    await requireFew(tx, tenantId);
     await insertItems(tx, tenantId, operationId, BULK_ACTIONS[action].of, ids);
     await begin(runBulk, {
       resourceId: operationId,

@@ -93,9 +93,10 @@ const portion = (table: string, condition = 'true') =>
   );
 /**
  * What there may be millions of, in the order of their references. Slots and events go with their operation, and the audit
- * log stays.
+ * log stays; items of bulks would go so, too, but are thousands of one.
  */
 const HISTORY = [
+  portion('bulk_item'),
   portion('operation', 'finished_at IS NOT NULL'),
   portion('change_chunk'),
   portion('change_step'),

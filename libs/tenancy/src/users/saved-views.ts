@@ -114,9 +114,10 @@ export class SavedViews {
   }
 }
 
-const entry = (verb: string, tenantId: string, { id, list, name }: SavedView) => ({
+/** Without its name, which is nobody's business but its user's. */
+const entry = (verb: string, tenantId: string, { id, list }: SavedView) => ({
   tenantId,
   action: `view.${verb}`,
-  subject: { kind: 'view', id, name },
+  subject: { kind: 'view', id },
   after: { list },
 });

@@ -256,5 +256,14 @@ export async function leaveBin(
   return true;
 }
 
+const LEAVES = sql(
+  'bin_leaves',
+  `SELECT FROM trivet.volume WHERE tenant_id = $1 AND id = $2 AND state = 'deleting' AND binned_until IS NOT NULL`,
+);
+
+/** It was in the bin, and is being removed for good. */
+export const leavesBin = async (tx: Tx, tenantId: string, volumeId: string): Promise<boolean> =>
+  (await tx.query(LEAVES, [tenantId, volumeId])).length > 0;
+
 const notInBin = (volumeId: string): StorageError =>
   new StorageError('not_found', `no volume ${volumeId} is in the recycle bin`);

@@ -14,7 +14,7 @@ import { createVolume } from '#storage/block/volumes/create-volume';
 import { deleteVolume } from '#storage/block/volumes/delete-volume';
 import { expandVolume } from '#storage/block/volumes/expand-volume';
 import { findImage } from '#storage/block/volumes/image-source';
-import { leaveBin } from '#storage/block/volumes/recycle-bin';
+import { leaveBin, leavesBin } from '#storage/block/volumes/recycle-bin';
 import { checkCapabilities, checkCloneSize, checkSize } from '#storage/block/volumes/volume-checks';
 import { checkDependants, deletionOf, UNPUBLISH_ALL } from '#storage/block/volumes/volume-deletion';
 import { editVolume, requireGroup } from '#storage/block/volumes/volume-edit';
@@ -227,6 +227,11 @@ export class Volumes {
       if (!row && binned && (await leaveBin(tx, begin, { tenantId, operationId }, volumeId)))
         return { value: undefined };
       if (!row) throw volumeNotFound(volumeId);
+      // What is on its way into the bin is not out of it when it has come there.
+      if (row.state === 'deleting' && binned === 'only' && !(await leavesBin(tx, tenantId, row.id)))
+        throw new StorageError('aborted', `volume ${row.name} is being deleted; try again when it is in the bin`, {
+          resource: `volume ${row.name}`,
+        });
       if (row.state === 'deleting') return { value: undefined, join: row.activeOperation ?? undefined };
       if (binned === 'only')
         throw new StorageError('failed_precondition', `volume ${row.name} is not in the recycle bin`);
