@@ -304,7 +304,7 @@ describe('a bulk', () => {
     expect(await stateOf('volume', edited)).toBe('ready');
     expect(await stateOf('bucket', purged)).toBe('ready');
     house.appliance.fakeBlock!.clearFaults();
-    await house.call(house.acme.operator, 'POST', `/operations/${created}/retry`, { body: {} });
+    await house.call(house.acme.operator, 'POST', `/operations/${created}/retry`, { body: { reason: 'a test' } });
     await ended(house, created);
   });
 
