@@ -264,7 +264,7 @@ CREATE POLICY tenant ON trivet.secret TO trivet_app USING ((tenant_id = trivet.c
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.secret TO trivet_app;
 
 -- saved_view: Lists as a user wants to see them again.
--- Migrations: 0094-saved-views
+-- Migrations: 0102-saved-views
 CREATE TABLE trivet.saved_view (
   tenant_id uuid NOT NULL,
   user_id uuid NOT NULL,
@@ -910,7 +910,7 @@ GRANT SELECT, INSERT ON trivet.operation_event TO trivet_app;
 GRANT SELECT, INSERT ON trivet.operation_event TO trivet_engine;
 
 -- bulk_item: What a bulk operation is about, and what became of each. Rule: history.
--- Migrations: 0093-bulk-items
+-- Migrations: 0101-bulk-items
 CREATE TABLE trivet.bulk_item (
   tenant_id uuid NOT NULL,
   bulk_id uuid NOT NULL,
@@ -2913,6 +2913,29 @@ BEGIN
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.find_volumes(uuid,uuid,uuid[],text[]) TO trivet_app;
 
+-- forget_bulk_items: 0101-bulk-items
+-- Items of bulks whose operations are forgotten next: of the portion that ended first, from p_from on, so many. How many those were.
+CREATE OR REPLACE FUNCTION trivet.forget_bulk_items(p_portion integer, p_from timestamp with time zone)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+DECLARE
+  gone integer;
+BEGIN
+  WITH due AS MATERIALIZED (
+    SELECT o.tenant_id, o.id, o.kind FROM trivet.operation o
+     WHERE o.finished_at >= p_from AND o.finished_at < now() - interval '30 days' ORDER BY o.finished_at LIMIT p_portion
+  )
+  DELETE FROM trivet.bulk_item
+   WHERE ctid = ANY (ARRAY(SELECT i.ctid FROM due JOIN trivet.bulk_item i ON i.tenant_id = due.tenant_id AND i.bulk_id = due.id
+                            WHERE due.kind = 'bulk.run' LIMIT p_portion));
+  GET DIAGNOSTICS gone = ROW_COUNT;
+  RETURN gone;
+END $function$;
+GRANT EXECUTE ON FUNCTION trivet.forget_bulk_items(integer,timestamp with time zone) TO trivet_engine;
+
 -- forget_cluster_fence: 0059-export-leases
 -- One that was renewed meanwhile stays.
 CREATE OR REPLACE FUNCTION trivet.forget_cluster_fence(p_fsid text, p_address text, p_fenced_at timestamp with time zone)
@@ -2925,7 +2948,7 @@ AS $function$
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.forget_cluster_fence(text,text,timestamp with time zone) TO trivet_engine;
 
--- forget_operations: 0093-bulk-items
+-- forget_operations: 0101-bulk-items
 -- Rule: history. Instead of foreign keys: slots and events are only written by the statement that writes their operation, and a key would
 -- look it up, and lock it, six times for each operation. What goes with it goes by this.
 CREATE OR REPLACE FUNCTION trivet.forget_operations()
@@ -4202,6 +4225,25 @@ AS $function$
    WHERE t.name = p_tenant AND e.name = p_endpoint;
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.resolve_endpoint(text,text) TO trivet_app;
+
+-- role_now: 0101-bulk-items
+-- What a user may do now; NULL: nothing. By an API token no more than the token may; a login at the page may have ended meanwhile.
+CREATE OR REPLACE FUNCTION trivet.role_now(p_tenant uuid, p_user uuid, p_token uuid)
+ RETURNS text
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  SELECT CASE WHEN p_token IS NULL THEN u.role ELSE
+           (SELECT (ARRAY['viewer', 'operator', 'admin'])[least(array_position(ARRAY['viewer', 'operator', 'admin'], a.role),
+                                                               array_position(ARRAY['viewer', 'operator', 'admin'], u.role))]
+              FROM trivet.admin_token a
+             WHERE a.tenant_id = p_tenant AND a.id = p_token AND a.user_id = p_user AND a.kind = 'token'
+               AND (a.expires_at IS NULL OR a.expires_at > now())) END
+    FROM trivet.tenant t JOIN trivet.tenant_user u ON u.tenant_id = t.id AND u.state = 'active'
+   WHERE t.id = p_tenant AND t.state = 'active' AND u.id = p_user;
+$function$;
+GRANT EXECUTE ON FUNCTION trivet.role_now(uuid,uuid,uuid) TO trivet_app;
 
 -- route_operation: 0051-storage-hosts
 -- Rule: home host. Where more than one host is, an operation on a pool is of the pool's host. Of a host that is silent it is held: it has no

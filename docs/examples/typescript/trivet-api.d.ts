@@ -96,6 +96,54 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/session/views": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Views of lists that you have saved
+         * @description Whoever is logged in may call it.
+         */
+        get: operations["listViews"];
+        put?: never;
+        /**
+         * Save a view of a list: its filters, order and columns
+         * @description Whoever is logged in may call it.
+         */
+        post: operations["createView"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/session/views/{view}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Forget a view
+         * @description Whoever is logged in may call it.
+         */
+        delete: operations["deleteView"];
+        options?: never;
+        head?: never;
+        /**
+         * Rename a view, or save another state of its list
+         * @description Whoever is logged in may call it.
+         */
+        patch: operations["changeView"];
+        trace?: never;
+    };
     "/overview": {
         parameters: {
             query?: never;
@@ -1164,6 +1212,116 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tenants/{tenant}/totals/volumes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How many volumes match, and their sizes
+         * @description By the filters of the list. A long list is not counted to its end: `more` says so.
+         *
+         *     Takes the role viewer, in this tenant or over the appliance. To users of other tenants it is 404.
+         */
+        get: operations["totalVolumes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tenants/{tenant}/totals/snapshots": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How many snapshots match
+         * @description By the filters of the list. A long list is not counted to its end: `more` says so.
+         *
+         *     Takes the role viewer, in this tenant or over the appliance. To users of other tenants it is 404.
+         */
+        get: operations["totalSnapshots"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tenants/{tenant}/totals/buckets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How many buckets match, and what they hold
+         * @description By the filters of the list. A long list is not counted to its end: `more` says so.
+         *
+         *     Takes the role viewer, in this tenant or over the appliance. To users of other tenants it is 404.
+         */
+        get: operations["totalBuckets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tenants/{tenant}/totals/publications": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How many publications match
+         * @description By the filters of the list. A long list is not counted to its end: `more` says so.
+         *
+         *     Takes the role viewer, in this tenant or over the appliance. To users of other tenants it is 404.
+         */
+        get: operations["totalPublications"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tenants/{tenant}/totals/operations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How many operations match
+         * @description By the filters of the list. A long list is not counted to its end: `more` says so.
+         *
+         *     Takes the role viewer, in this tenant or over the appliance. To users of other tenants it is 404.
+         */
+        get: operations["totalOperations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/pools": {
         parameters: {
             query?: never;
@@ -1690,6 +1848,182 @@ export interface paths {
          *     Takes the role admin. Shows what belongs to the caller’s tenant, to administrators of the appliance everything.
          */
         post: operations["releaseOperation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tenants/{tenant}/bulk/delete-volumes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Delete many volumes, into the recycle bin unless they were made otherwise; none that is in the bin already
+         * @description Each is an operation of its own, under the rules of the single call, and nothing is forced: what is refused, or is not there, is an item that failed with its reason. 32 are under way at once; cancelOperation of the bulk ends what has not begun.
+         *
+         *     Takes the role admin, in this tenant or over the appliance. To users of other tenants it is 404.
+         */
+        post: operations["bulkDeleteVolumes"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tenants/{tenant}/bulk/purge-volumes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Delete many volumes of the recycle bin for good; none that is not in it
+         * @description Each is an operation of its own, under the rules of the single call, and nothing is forced: what is refused, or is not there, is an item that failed with its reason. 32 are under way at once; cancelOperation of the bulk ends what has not begun.
+         *
+         *     Takes the role admin, in this tenant or over the appliance. To users of other tenants it is 404.
+         */
+        post: operations["bulkPurgeVolumes"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tenants/{tenant}/bulk/delete-snapshots": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Delete many snapshots
+         * @description Each is an operation of its own, under the rules of the single call, and nothing is forced: what is refused, or is not there, is an item that failed with its reason. 32 are under way at once; cancelOperation of the bulk ends what has not begun.
+         *
+         *     Takes the role admin, in this tenant or over the appliance. To users of other tenants it is 404.
+         */
+        post: operations["bulkDeleteSnapshots"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tenants/{tenant}/bulk/delete-buckets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Delete many buckets, each as its deletePolicy says; registered ones are only let go
+         * @description Each is an operation of its own, under the rules of the single call, and nothing is forced: what is refused, or is not there, is an item that failed with its reason. 32 are under way at once; cancelOperation of the bulk ends what has not begun.
+         *
+         *     Takes the role admin, in this tenant or over the appliance. To users of other tenants it is 404.
+         */
+        post: operations["bulkDeleteBuckets"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tenants/{tenant}/bulk/unpublish": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * End many publications, and with them the hosts' sessions
+         * @description Each is an operation of its own, under the rules of the single call, and nothing is forced: what is refused, or is not there, is an item that failed with its reason. 32 are under way at once; cancelOperation of the bulk ends what has not begun.
+         *
+         *     Takes the role admin, in this tenant or over the appliance. To users of other tenants it is 404.
+         */
+        post: operations["bulkUnpublish"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tenants/{tenant}/bulk/retry-operations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Try again now many that wait for their next attempt or for a person
+         * @description Each is an operation of its own, under the rules of the single call, and nothing is forced: what is refused, or is not there, is an item that failed with its reason. 32 are under way at once; cancelOperation of the bulk ends what has not begun.
+         *
+         *     Takes the role operator, in this tenant or over the appliance. To users of other tenants it is 404.
+         */
+        post: operations["bulkRetryOperations"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tenants/{tenant}/bulk/cancel-operations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask many to stop, and to undo what they did
+         * @description Each is an operation of its own, under the rules of the single call, and nothing is forced: what is refused, or is not there, is an item that failed with its reason. 32 are under way at once; cancelOperation of the bulk ends what has not begun.
+         *
+         *     Takes the role operator, in this tenant or over the appliance. To users of other tenants it is 404.
+         */
+        post: operations["bulkCancelOperations"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operations/{operation}/items": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a bulk is about, and what has become of each
+         * @description In the order in which they are begun. Of an operation that is no bulk: none.
+         *
+         *     Takes the role viewer. Shows what belongs to the caller’s tenant, to administrators of the appliance everything.
+         */
+        get: operations["listBulkItems"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -2581,6 +2915,31 @@ export interface components {
             updatedAt: components["schemas"]["Time"];
             tenant: components["schemas"]["OfTenant"];
         };
+        BulkItem: {
+            /** @description Of what it is about */
+            id: components["schemas"]["Id"];
+            /** @description As it was called when the bulk was accepted; empty: it was not there */
+            name: string;
+            /**
+             * @description waiting: not begun; failed: refused, or its operation failed, was cancelled, or waits for a person; skipped: the bulk was stopped before
+             * @enum {string}
+             */
+            state: "waiting" | "running" | "done" | "failed" | "skipped";
+            /** @description That does it; null when none was begun */
+            operation: components["schemas"]["Id"] | null;
+            /** @description Why it failed, or why it waits */
+            error: {
+                /** @description Stable; for programs */
+                kind: string;
+                /** @description For people */
+                message: string;
+                /**
+                 * @description Whether it is tried again by itself, or a person has to look
+                 * @enum {string}
+                 */
+                retry: "never" | "later" | "person";
+            } | null;
+        };
         BusyVolume: {
             id: components["schemas"]["Id"];
             /** @description Of the volume */
@@ -3200,7 +3559,7 @@ export interface components {
                 /** @description As it was called when the operation was accepted */
                 name: string;
             };
-            /** @description Name of the backend */
+            /** @description Name of the backend; empty for what is about several */
             backend: string;
             /** @description Who asked for it: a login, an API token, or a door; null for what comes by itself */
             actor: string | null;
@@ -3270,7 +3629,7 @@ export interface components {
                 /** @description As it was called when the operation was accepted */
                 name: string;
             };
-            /** @description Name of the backend */
+            /** @description Name of the backend; empty for what is about several */
             backend: string;
             /** @description Who asked for it: a login, an API token, or a door; null for what comes by itself */
             actor: string | null;
@@ -3344,6 +3703,31 @@ export interface components {
                 /** @description Slot of the resource that both need */
                 slot: string;
             }[];
+            /** @description Of a bulk, what has become of its items; null of all others */
+            items: {
+                /** @description All of them */
+                total: number;
+                /** @description Not begun */
+                waiting: number;
+                /** @description Under way */
+                running: number;
+                /** @description Ended well */
+                done: number;
+                /** @description Refused, failed, cancelled, or before a person */
+                failed: number;
+                /** @description Never begun: the bulk was stopped before */
+                skipped: number;
+                /** @description The first 20 that failed; listBulkItems has all */
+                failures: {
+                    id: components["schemas"]["Id"];
+                    /** @description Name of what it is about */
+                    name: string;
+                    /** @description That failed; null: it was refused */
+                    operation: components["schemas"]["Id"] | null;
+                    /** @description Why */
+                    message: string;
+                }[];
+            } | null;
             /** @description What was asked; it never holds a secret */
             request: {
                 [key: string]: unknown;
@@ -4324,6 +4708,12 @@ export interface components {
             createdAt: components["schemas"]["Time"];
             expiresAt: components["schemas"]["Time"];
         };
+        StartedBulk: {
+            /** @description The bulk: getOperation shows its progress, cancelOperation stops it */
+            operation: components["schemas"]["Id"];
+            /** @description How many items it has */
+            count: number;
+        };
         StorageHost: {
             /**
              * @description Name of the machine
@@ -4545,6 +4935,16 @@ export interface components {
          * @description RFC 3339
          */
         Time: string;
+        Totals: {
+            /** @description How many match; at most 10,000 where they are counted one by one */
+            count: number;
+            /** @description There are more than `count` */
+            more: boolean;
+            /** @description What they hold together; null when not all were counted, or nothing there has a size */
+            bytes: components["schemas"]["Bytes"] | null;
+            /** @description Which they are, for a bulk that is about just these; null when not all were counted */
+            digest: string | null;
+        };
         UsagePart: {
             /**
              * @description Name of a tenant
@@ -4617,6 +5017,24 @@ export interface components {
             updatedAt: components["schemas"]["Time"];
             /** @description API tokens that are live */
             tokens: number;
+        };
+        /** @description A list as a person wants to see it again */
+        View: {
+            id: components["schemas"]["Id"];
+            /**
+             * @description Path of the page of the list, without its tenant
+             * @example volumes
+             * @example all/volumes
+             */
+            list: string;
+            /** @description As its user calls it */
+            name: string;
+            /** @description Filters, order and number of rows */
+            query: {
+                [key: string]: string;
+            };
+            /** @description Heads of the columns that are shown; null: all */
+            columns: string[] | null;
         };
         Volume: {
             id: components["schemas"]["Id"];
@@ -5181,6 +5599,195 @@ export interface operations {
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    listViews: {
+        parameters: {
+            query?: {
+                /** @description Path of the page of the list, without its tenant */
+                list?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description All of them */
+                        items: components["schemas"]["View"][];
+                    };
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    createView: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Chosen by the caller, a new one for each request: a repeat with it is not carried out twice
+                 * @example 0d1f7a4e-8a3e-4b59-9d34-1f3a3c1c9f11
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description `csrf` of GET /session; only with the cookie of a login */
+                "X-CSRF-Token"?: components["parameters"]["CsrfToken"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * @description Path of the page of the list, without its tenant
+                     * @example volumes
+                     * @example all/volumes
+                     */
+                    list: string;
+                    /** @description No control characters, and no blank at its begin */
+                    name: string;
+                    /**
+                     * @description Filters, order and number of rows, as the address of the page has them
+                     * @example {
+                     *       "state": "ready",
+                     *       "sort": "-size"
+                     *     }
+                     */
+                    query: {
+                        [key: string]: string;
+                    };
+                    /**
+                     * @description Heads of the columns that are shown; null: all
+                     * @default null
+                     */
+                    columns?: string[] | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Made */
+            201: {
+                headers: {
+                    Location: components["headers"]["Location"];
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["View"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    deleteView: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `csrf` of GET /session; only with the cookie of a login */
+                "X-CSRF-Token"?: components["parameters"]["CsrfToken"];
+            };
+            path: {
+                /** @example 019a2b7c-4d5e-7f60-8a9b-0c1d2e3f4a5b */
+                view: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    changeView: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `csrf` of GET /session; only with the cookie of a login */
+                "X-CSRF-Token"?: components["parameters"]["CsrfToken"];
+            };
+            path: {
+                /** @example 019a2b7c-4d5e-7f60-8a9b-0c1d2e3f4a5b */
+                view: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description No control characters, and no blank at its begin */
+                    name?: string;
+                    /**
+                     * @description Filters, order and number of rows, as the address of the page has them
+                     * @example {
+                     *       "state": "ready",
+                     *       "sort": "-size"
+                     *     }
+                     */
+                    query?: {
+                        [key: string]: string;
+                    };
+                    /** @description Heads of the columns that are shown; null: all */
+                    columns?: string[] | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["View"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];
@@ -9317,6 +9924,213 @@ export interface operations {
             503: components["responses"]["Problem503"];
         };
     };
+    totalVolumes: {
+        parameters: {
+            query?: {
+                /** @description Only those; without, all but those in the recycle bin */
+                state?: "creating" | "ready" | "deleting" | "binned";
+                /** @description Name of the backend */
+                backend?: string;
+                /** @description Part of the name */
+                search?: string;
+                /** @description Only those with one */
+                condition?: "true" | "false";
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Name of a tenant
+                 * @example acme
+                 */
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Totals"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    totalSnapshots: {
+        parameters: {
+            query?: {
+                volume?: components["schemas"]["Id"];
+                /** @description Part of the name */
+                search?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Name of a tenant
+                 * @example acme
+                 */
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Totals"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    totalBuckets: {
+        parameters: {
+            query?: {
+                /** @description Only those */
+                state?: "creating" | "ready" | "deleting";
+                /** @description Name of the backend */
+                backend?: string;
+                /** @description Part of the name */
+                search?: string;
+                /** @description Only those with one */
+                condition?: "true" | "false";
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Name of a tenant
+                 * @example acme
+                 */
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Totals"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    totalPublications: {
+        parameters: {
+            query?: {
+                volume?: components["schemas"]["Id"];
+                host?: components["schemas"]["Id"];
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Name of a tenant
+                 * @example acme
+                 */
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Totals"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    totalOperations: {
+        parameters: {
+            query?: {
+                /** @description One or several, with commas */
+                state?: ("pending" | "running" | "succeeded" | "failed" | "cancelled" | "needs_attention")[];
+                /** @description A kind, or its part before the dot */
+                kind?: string;
+                /** @description Name of the backend */
+                backend?: string;
+                /** @description Id or name of what it is about */
+                resource?: string;
+                /** @description Kind of the last error */
+                error?: string;
+                since?: components["schemas"]["Time"];
+                until?: components["schemas"]["Time"];
+                /** @description Waits for a person, or has failed more than three times */
+                stuck?: "true" | "false";
+                /** @description true: looks for up to 20 s; else for one, and says that there are more */
+                exact?: "true" | "false";
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Name of a tenant
+                 * @example acme
+                 */
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Totals"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
     listPools: {
         parameters: {
             query?: never;
@@ -10769,6 +11583,587 @@ export interface operations {
             409: components["responses"]["Problem409"];
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    bulkDeleteVolumes: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Chosen by the caller, a new one for each request: a repeat with it is not carried out twice
+                 * @example 0d1f7a4e-8a3e-4b59-9d34-1f3a3c1c9f11
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description `csrf` of GET /session; only with the cookie of a login */
+                "X-CSRF-Token"?: components["parameters"]["CsrfToken"];
+            };
+            path: {
+                /**
+                 * @description Name of a tenant
+                 * @example acme
+                 */
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Of each; what is named twice is done once */
+                    ids: components["schemas"]["Id"][];
+                    /** @description Why; kept in the audit log */
+                    reason?: string;
+                } | {
+                    /** @description As the filters of the list: what it matches at this moment */
+                    filter: {
+                        /**
+                         * @description Only those; without, all but those in the recycle bin
+                         * @enum {string}
+                         */
+                        state?: "creating" | "ready" | "deleting" | "binned";
+                        /** @description Name of the backend */
+                        backend?: string;
+                        /** @description Part of the name */
+                        search?: string;
+                        /**
+                         * @description Only those with one
+                         * @enum {string}
+                         */
+                        condition?: "true" | "false";
+                    };
+                    /** @description How many you expect: when another number matches, nothing is done (409) */
+                    count: number;
+                    /** @description Which you expect, as their totals say it: when others match, nothing is done (409) */
+                    digest?: string;
+                    /** @description Why; kept in the audit log */
+                    reason?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StartedBulk"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+            507: components["responses"]["Problem507"];
+        };
+    };
+    bulkPurgeVolumes: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Chosen by the caller, a new one for each request: a repeat with it is not carried out twice
+                 * @example 0d1f7a4e-8a3e-4b59-9d34-1f3a3c1c9f11
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description `csrf` of GET /session; only with the cookie of a login */
+                "X-CSRF-Token"?: components["parameters"]["CsrfToken"];
+            };
+            path: {
+                /**
+                 * @description Name of a tenant
+                 * @example acme
+                 */
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Of each; what is named twice is done once */
+                    ids: components["schemas"]["Id"][];
+                    /** @description Why; kept in the audit log */
+                    reason?: string;
+                } | {
+                    /** @description As the filters of the list: what it matches at this moment */
+                    filter: {
+                        /** @description Name of the backend */
+                        backend?: string;
+                        /** @description Part of the name */
+                        search?: string;
+                        /**
+                         * @description Only those with one
+                         * @enum {string}
+                         */
+                        condition?: "true" | "false";
+                    };
+                    /** @description How many you expect: when another number matches, nothing is done (409) */
+                    count: number;
+                    /** @description Which you expect, as their totals say it: when others match, nothing is done (409) */
+                    digest?: string;
+                    /** @description Why; kept in the audit log */
+                    reason?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StartedBulk"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+            507: components["responses"]["Problem507"];
+        };
+    };
+    bulkDeleteSnapshots: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Chosen by the caller, a new one for each request: a repeat with it is not carried out twice
+                 * @example 0d1f7a4e-8a3e-4b59-9d34-1f3a3c1c9f11
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description `csrf` of GET /session; only with the cookie of a login */
+                "X-CSRF-Token"?: components["parameters"]["CsrfToken"];
+            };
+            path: {
+                /**
+                 * @description Name of a tenant
+                 * @example acme
+                 */
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Of each; what is named twice is done once */
+                    ids: components["schemas"]["Id"][];
+                    /** @description Why; kept in the audit log */
+                    reason?: string;
+                } | {
+                    /** @description As the filters of the list: what it matches at this moment */
+                    filter: {
+                        volume?: components["schemas"]["Id"];
+                        /** @description Part of the name */
+                        search?: string;
+                    };
+                    /** @description How many you expect: when another number matches, nothing is done (409) */
+                    count: number;
+                    /** @description Which you expect, as their totals say it: when others match, nothing is done (409) */
+                    digest?: string;
+                    /** @description Why; kept in the audit log */
+                    reason?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StartedBulk"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+            507: components["responses"]["Problem507"];
+        };
+    };
+    bulkDeleteBuckets: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Chosen by the caller, a new one for each request: a repeat with it is not carried out twice
+                 * @example 0d1f7a4e-8a3e-4b59-9d34-1f3a3c1c9f11
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description `csrf` of GET /session; only with the cookie of a login */
+                "X-CSRF-Token"?: components["parameters"]["CsrfToken"];
+            };
+            path: {
+                /**
+                 * @description Name of a tenant
+                 * @example acme
+                 */
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Of each; what is named twice is done once */
+                    ids: components["schemas"]["Id"][];
+                    /** @description Why; kept in the audit log */
+                    reason?: string;
+                } | {
+                    /** @description As the filters of the list: what it matches at this moment */
+                    filter: {
+                        /**
+                         * @description Only those
+                         * @enum {string}
+                         */
+                        state?: "creating" | "ready" | "deleting";
+                        /** @description Name of the backend */
+                        backend?: string;
+                        /** @description Part of the name */
+                        search?: string;
+                        /**
+                         * @description Only those with one
+                         * @enum {string}
+                         */
+                        condition?: "true" | "false";
+                    };
+                    /** @description How many you expect: when another number matches, nothing is done (409) */
+                    count: number;
+                    /** @description Which you expect, as their totals say it: when others match, nothing is done (409) */
+                    digest?: string;
+                    /** @description Why; kept in the audit log */
+                    reason?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StartedBulk"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+            507: components["responses"]["Problem507"];
+        };
+    };
+    bulkUnpublish: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Chosen by the caller, a new one for each request: a repeat with it is not carried out twice
+                 * @example 0d1f7a4e-8a3e-4b59-9d34-1f3a3c1c9f11
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description `csrf` of GET /session; only with the cookie of a login */
+                "X-CSRF-Token"?: components["parameters"]["CsrfToken"];
+            };
+            path: {
+                /**
+                 * @description Name of a tenant
+                 * @example acme
+                 */
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Of each; what is named twice is done once */
+                    ids: components["schemas"]["Id"][];
+                    /** @description Why; kept in the audit log */
+                    reason?: string;
+                } | {
+                    /** @description As the filters of the list: what it matches at this moment */
+                    filter: {
+                        volume?: components["schemas"]["Id"];
+                        host?: components["schemas"]["Id"];
+                    };
+                    /** @description How many you expect: when another number matches, nothing is done (409) */
+                    count: number;
+                    /** @description Which you expect, as their totals say it: when others match, nothing is done (409) */
+                    digest?: string;
+                    /** @description Why; kept in the audit log */
+                    reason?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StartedBulk"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+            507: components["responses"]["Problem507"];
+        };
+    };
+    bulkRetryOperations: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Chosen by the caller, a new one for each request: a repeat with it is not carried out twice
+                 * @example 0d1f7a4e-8a3e-4b59-9d34-1f3a3c1c9f11
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description `csrf` of GET /session; only with the cookie of a login */
+                "X-CSRF-Token"?: components["parameters"]["CsrfToken"];
+            };
+            path: {
+                /**
+                 * @description Name of a tenant
+                 * @example acme
+                 */
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Of each; what is named twice is done once */
+                    ids: components["schemas"]["Id"][];
+                    /** @description Why; kept in the audit log */
+                    reason?: string;
+                } | {
+                    /** @description As the filters of the list: what it matches at this moment */
+                    filter: {
+                        /** @description One or several, with commas */
+                        state?: string;
+                        /**
+                         * @description A kind, or its part before the dot
+                         * @example volume
+                         * @example volume.create
+                         */
+                        kind?: string;
+                        /** @description Name of the backend */
+                        backend?: string;
+                        /** @description Id or name of what it is about */
+                        resource?: string;
+                        /** @description Kind of the last error */
+                        error?: string;
+                        since?: components["schemas"]["Time"];
+                        until?: components["schemas"]["Time"];
+                        /**
+                         * @description Waits for a person, or has failed more than three times
+                         * @enum {string}
+                         */
+                        stuck?: "true" | "false";
+                    };
+                    /** @description How many you expect: when another number matches, nothing is done (409) */
+                    count: number;
+                    /** @description Which you expect, as their totals say it: when others match, nothing is done (409) */
+                    digest?: string;
+                    /** @description Why; kept in the audit log */
+                    reason?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StartedBulk"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+            507: components["responses"]["Problem507"];
+        };
+    };
+    bulkCancelOperations: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Chosen by the caller, a new one for each request: a repeat with it is not carried out twice
+                 * @example 0d1f7a4e-8a3e-4b59-9d34-1f3a3c1c9f11
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description `csrf` of GET /session; only with the cookie of a login */
+                "X-CSRF-Token"?: components["parameters"]["CsrfToken"];
+            };
+            path: {
+                /**
+                 * @description Name of a tenant
+                 * @example acme
+                 */
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Of each; what is named twice is done once */
+                    ids: components["schemas"]["Id"][];
+                    /** @description Why; kept in the audit log */
+                    reason: string;
+                } | {
+                    /** @description As the filters of the list: what it matches at this moment */
+                    filter: {
+                        /** @description One or several, with commas */
+                        state?: string;
+                        /**
+                         * @description A kind, or its part before the dot
+                         * @example volume
+                         * @example volume.create
+                         */
+                        kind?: string;
+                        /** @description Name of the backend */
+                        backend?: string;
+                        /** @description Id or name of what it is about */
+                        resource?: string;
+                        /** @description Kind of the last error */
+                        error?: string;
+                        since?: components["schemas"]["Time"];
+                        until?: components["schemas"]["Time"];
+                        /**
+                         * @description Waits for a person, or has failed more than three times
+                         * @enum {string}
+                         */
+                        stuck?: "true" | "false";
+                    };
+                    /** @description How many you expect: when another number matches, nothing is done (409) */
+                    count: number;
+                    /** @description Which you expect, as their totals say it: when others match, nothing is done (409) */
+                    digest?: string;
+                    /** @description Why; kept in the audit log */
+                    reason: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StartedBulk"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+            507: components["responses"]["Problem507"];
+        };
+    };
+    listBulkItems: {
+        parameters: {
+            query?: {
+                /** @description Items of a page, at most */
+                limit?: number;
+                /** @description `next` of the page before */
+                cursor?: string;
+                /** @description Only those */
+                state?: "waiting" | "running" | "done" | "failed" | "skipped";
+            };
+            header?: never;
+            path: {
+                /** @example 019a2b7c-4d5e-7f60-8a9b-0c1d2e3f4a5b */
+                operation: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Those of this page, in the order that was asked for */
+                        items: components["schemas"]["BulkItem"][];
+                        /** @description Cursor of the page that follows; null at the end */
+                        next: string | null;
+                    };
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
             431: components["responses"]["Problem431"];
             500: components["responses"]["Problem500"];
             503: components["responses"]["Problem503"];

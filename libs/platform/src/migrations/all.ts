@@ -67,12 +67,12 @@ import { OrdersOfAllTenants1797210000802 } from '#platform/migrations/0087-order
 import { Search1797210000803 } from '#platform/migrations/0088-search';
 import { NamedSignatures1797210001001 } from '#platform/migrations/0089-named-signatures';
 import { RepeatedJoins1797210001200 } from '#platform/migrations/0090-repeated-joins';
-import { BulkItems1797210001300 } from '#platform/migrations/0093-bulk-items';
-import { SavedViews1797210001310 } from '#platform/migrations/0094-saved-views';
 import { Usage1797210001400 } from '#platform/migrations/0096-usage';
 import { VolumeIo1797210001410 } from '#platform/migrations/0097-volume-io';
 import { OneOrderOfNames1797210001510 } from '#platform/migrations/0099-one-order-of-names';
 import { HostsOfPeople1797210001600 } from '#platform/migrations/0100-hosts-of-people';
+import { BulkItems1797210001700 } from '#platform/migrations/0101-bulk-items';
+import { SavedViews1797210001710 } from '#platform/migrations/0102-saved-views';
 import type { Migration } from '#platform/migrations/locks';
 
 /** In their order. */
@@ -146,10 +146,10 @@ export const MIGRATIONS = [
   Search1797210000803,
   NamedSignatures1797210001001,
   RepeatedJoins1797210001200,
-  BulkItems1797210001300,
-  SavedViews1797210001310,
   Usage1797210001400,
   VolumeIo1797210001410,
   OneOrderOfNames1797210001510,
   HostsOfPeople1797210001600,
+  BulkItems1797210001700,
+  SavedViews1797210001710,
 ] satisfies readonly (new () => Migration)[];

@@ -72,7 +72,7 @@ GRANT EXECUTE ON FUNCTION trivet.forget_bulk_items(integer, timestamptz) TO triv
 `;
 
 /** Rule: history. Items go with their operation, as slots and events do. */
-export class BulkItems1797210001300 implements Migration {
+export class BulkItems1797210001700 implements Migration {
   readonly locks: Migration['locks'] = {};
 
   async up(runner: QueryRunner): Promise<void> {

@@ -23,7 +23,7 @@ CREATE TABLE trivet.saved_view (
 );
 `;
 
-export class SavedViews1797210001310 implements Migration {
+export class SavedViews1797210001710 implements Migration {
   readonly locks: Migration['locks'] = {
     tenant_user: { mode: 'SHARE ROW EXCLUSIVE', work: [], seconds: 0 },
   };
