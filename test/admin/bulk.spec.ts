@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { totalVolumes } from '#storage/block/volumes/volume-list';
 import { AdminHouse, type CallOptions, type Person } from '#test/admin/admin-house';
 import {
   createdBuckets,
@@ -400,12 +401,13 @@ describe('a bulk', () => {
     const id = await registerBucket(house, house.acme, 'let-go-by-quota');
     await quota(0);
     const bulk = operationOf(await start('delete-buckets', { ids: [id] }));
-    await until('it was refused more than once', async () => (await idle(bulk)) > 1);
+    await until('it was refused', async () => (await idle(bulk)) > 0);
     const [item] = await items(bulk);
     expect(item).toMatchObject({ state: 'waiting', operation: null, error: { kind: 'resource_exhausted' } });
     const tries = 'SELECT tries FROM trivet.bulk_item WHERE bulk_id = $1';
     expect(await house.query(tries, [bulk])).toEqual([{ tries: 0 }]);
     await quota();
+    await house.query('UPDATE trivet.bulk_item SET try_at = now() WHERE bulk_id = $1', [bulk]);
     await house.query("UPDATE trivet.operation SET next_run_at = now() WHERE id = $1 AND state = 'pending'", [bulk]);
     expect(await ended(house, bulk)).toBe('succeeded');
     expect((await detail(bulk)).items).toMatchObject({ done: 1, failures: [] });
@@ -520,10 +522,14 @@ describe('totals', () => {
   });
 
   it('of a long list are not counted to their end', async () => {
+    // Without triggers, which take longer than all else here.
     await house.query(
-      `INSERT INTO trivet.bucket (tenant_id, id, backend_id, name, origin, state, desired, fingerprint)
-       SELECT $1, gen_random_uuid(), $2, 'long-' || n, 'registered', 'ready', '{}', 'x' FROM generate_series(1, 10001) AS n`,
-      [house.acme.id, house.acme.backends.fake],
+      `BEGIN;
+       SET LOCAL session_replication_role = replica;
+       INSERT INTO trivet.bucket (tenant_id, id, backend_id, name, origin, state, desired, fingerprint)
+       SELECT '${house.acme.id}', gen_random_uuid(), '${house.acme.backends.fake}', 'long-' || n, 'registered', 'ready', '{}', 'x'
+         FROM generate_series(1, 10001) AS n;
+       COMMIT`,
     );
     expect(await total('buckets', { search: 'long-' })).toEqual({
       count: 10_000,
@@ -534,28 +540,23 @@ describe('totals', () => {
     const body = { filter: { search: 'long-' }, count: 10_000 };
     const refused = await start('delete-buckets', body);
     expect(refused.body.detail).toContain('more than 10000 match');
-    await house.query("DELETE FROM trivet.bucket WHERE name LIKE 'long-%'");
+    await house.query(
+      "BEGIN; SET LOCAL session_replication_role = replica; DELETE FROM trivet.bucket WHERE name LIKE 'long-%'; COMMIT",
+    );
   });
 
   it('of more volumes than are counted are what is tallied', async () => {
-    const [like] = await volumes('like-many');
+    const [first, second] = (await volumes('many-1', 'many-2', 'many-3')) as [string, string];
+    const most = 2;
+    const tallied = (filter: object) => totalVolumes(house.database, house.acme.id, filter, most);
     const { count } = await total('volumes');
-    await house.query(
-      `INSERT INTO trivet.volume
-       SELECT made.* FROM trivet.volume v, generate_series(1, 10001) AS n,
-              LATERAL jsonb_populate_record(v, jsonb_build_object('id', gen_random_uuid(), 'name', 'many-' || n)) AS made
-        WHERE v.id = $1`,
-      [like],
-    );
-    // The bin is not empty, and no tally knows its bytes.
-    expect(await total('volumes')).toEqual({ count: count + 10_001, more: false, bytes: null, digest: null });
-    expect(await total('volumes', { search: 'many-' })).toMatchObject({ count: 10_000, more: true, bytes: null });
-    await house.query(
-      "UPDATE trivet.volume SET state = 'binned', binned_until = now() + interval '1 day' WHERE name LIKE 'many-%'",
-    );
     const bin = await total('volumes', { state: 'binned' });
-    expect(bin).toMatchObject({ more: false, bytes: null, digest: null });
-    expect(bin.count).toBeGreaterThan(10_000);
-    await house.query("DELETE FROM trivet.volume WHERE name LIKE 'many-%'");
+    // The bin is not empty, and no tally knows its bytes.
+    expect(await tallied({})).toEqual({ count, more: false, bytes: null, digest: null });
+    expect(await tallied({ search: 'many-' })).toEqual({ count: most, more: true, bytes: null, digest: null });
+    await ended(house, operationOf(await start('delete-volumes', { ids: [first, second] })));
+    expect(await tallied({})).toMatchObject({ count: count - 2, more: false });
+    const binned = { count: bin.count + 2, more: false, bytes: null, digest: null };
+    expect(await tallied({ state: 'binned' })).toEqual(binned);
   });
 });

@@ -16,6 +16,8 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => house?.close());
 
+/** A tenant has few bulks that have not ended: so many are left by the dead, then a worker ends them. */
+const LEFT = 5;
 const points = [...failpointsOf(runBulk.handler({} as never)), 'bulk.run:item:begun'];
 const made: { bulk: string; ids: string[]; stopped: boolean }[] = [];
 
@@ -26,10 +28,20 @@ const orders = (point: string): string =>
 async function begin(name: string, stopped: boolean): Promise<string> {
   const ids = await createdBuckets(house, house.acme, `${name}-1`, `${name}-2`, `${name}-3`);
   const reply = await house.call(house.acme.admin, 'POST', '/tenants/acme/bulk/delete-buckets', { body: { ids } });
+  expect(reply.status, JSON.stringify(reply.body)).toBe(202);
   const bulk = operationOf(reply);
   if (stopped) await house.call(house.acme.admin, 'POST', `/operations/${bulk}/cancel`, { body: { reason: 'a test' } });
   made.push({ bulk, ids, stopped });
   return bulk;
+}
+
+async function endAll(): Promise<void> {
+  const worker = await house.appliance.worker();
+  await until('all have ended', async () => {
+    await letLeasesEnd(house.appliance);
+    return (await house.query('SELECT FROM trivet.operation WHERE finished_at IS NULL')).length === 0;
+  });
+  await worker.stop('SIGKILL');
 }
 
 it('begins nothing more of its portion once it was told to stop', async () => {
@@ -51,6 +63,7 @@ it('begins nothing more of its portion once it was told to stop', async () => {
 });
 
 it.each(points.map((point, n) => [point, n] as const))('%s', async (point, n) => {
+  if (n > 0 && n % LEFT === 0) await endAll();
   await begin(`killed-${n}`, isUndo(point));
   await letLeasesEnd(house.appliance);
   // Of those before it, too: ten that die at one operation are taken for its fault.

@@ -5,9 +5,12 @@ import { CHANGE_OPERATIONS } from '#changes/change-operations';
 import { PACKAGE_ROOT } from '#platform/package-root';
 import { BLOCK_OPERATIONS } from '#storage/block/block-operations';
 import { REPLAY } from '#storage/block/volumes/volume-slots';
+import { BULK_OPERATIONS } from '#storage/bulk/run-bulk';
 import { OBJECT_OPERATIONS } from '#storage/object/object-operations';
 
-const listed = [...OBJECT_OPERATIONS, ...BLOCK_OPERATIONS, ...CHANGE_OPERATIONS].map(({ kind }) => kind).sort();
+const listed = [...OBJECT_OPERATIONS, ...BLOCK_OPERATIONS, ...CHANGE_OPERATIONS, ...BULK_OPERATIONS]
+  .map(({ kind }) => kind)
+  .sort();
 
 /** What is negated below the folder that defines it is named there. */
 const NAMED: Readonly<Record<string, string>> = { 'REPLAY.kind': REPLAY.kind };

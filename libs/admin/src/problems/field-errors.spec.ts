@@ -37,6 +37,12 @@ describe('what is refused before anybody looks', () => {
     expect(unfit(value, 'body').map(error => error.pointer)).toEqual([pointer]);
   });
 
+  it('a name that would be passed over', () => {
+    expect(unfit(JSON.parse('{"config":{"__proto__":[]}}'), 'body').map(error => error.pointer)).toEqual([
+      '/body/config/__proto__',
+    ]);
+  });
+
   it('nesting without sense or end', () => {
     let value: unknown = 'x';
     for (let level = 0; level < 500_000; level++) value = [value];

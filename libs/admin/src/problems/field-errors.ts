@@ -23,7 +23,10 @@ export function fieldErrors(issues: readonly z.core.$ZodIssue[], at: readonly Pr
 /** Deeper than anything that is described here, and flat enough for whatever walks it afterwards. */
 const MAX_DEPTH = 32;
 
-/** Text that no database stores as it is, and nesting that means nothing: refused before anybody looks at the rest. */
+/**
+ * Text that no database stores as it is, nesting that means nothing, and a name that schemas of maps pass over without a word:
+ * refused before anybody looks at the rest.
+ */
 export function unfit(sent: unknown, where: string): FieldError[] {
   const found: FieldError[] = [];
   const left: { value: unknown; path: readonly PropertyKey[] }[] = [{ value: sent, path: [where] }];
@@ -34,6 +37,7 @@ export function unfit(sent: unknown, where: string): FieldError[] {
     if (typeof value !== 'object' || value === null) continue;
     for (const [key, item] of Object.entries(value)) {
       if (!isStorable(key)) found.push({ pointer: pointerOf(path), message: NO_TEXT });
+      if (key === '__proto__') found.push({ pointer: pointerOf([...path, key]), message: 'there is no such field' });
       left.push({ value: item, path: [...path, key] });
     }
   }

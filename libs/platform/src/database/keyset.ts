@@ -137,11 +137,12 @@ export async function readTotals(
   query: ListQuery,
   from: string,
   counted: Counted,
+  most = MOST_COUNTED,
 ): Promise<Totals> {
-  const [statement, values] = query.totals(from, counted, MOST_COUNTED);
+  const [statement, values] = query.totals(from, counted, most);
   const [row] = await tx.query<{ count: number; bytes: string; digest: string }>(statement, values);
   const { count, bytes, digest } = row!;
-  if (count > MOST_COUNTED) return { count: MOST_COUNTED, more: true, bytes: null, digest: null };
+  if (count > most) return { count: most, more: true, bytes: null, digest: null };
   return { count, more: false, bytes: counted.bytes === undefined ? null : bytes, digest };
 }
 

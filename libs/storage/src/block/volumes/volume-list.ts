@@ -2,6 +2,7 @@ import type { Database, Tx } from '#platform/database/database';
 import {
   containing,
   ListQuery,
+  MOST_COUNTED,
   orderOf,
   type PageOf,
   type PageRequest,
@@ -94,13 +95,19 @@ const TALLIED = sql(
 /**
  * Where more match than are counted one by one, the tallies say how many all of a tenant are, or all in its bin: but for
  * those that are leaving the bin, which a list of thousands shows and no tally has. What the bin holds no tally knows.
+ * @param most that are counted one by one
  */
-export function totalVolumes(database: Database, tenantId: string, filter: VolumeFilter): Promise<Totals> {
+export function totalVolumes(
+  database: Database,
+  tenantId: string,
+  filter: VolumeFilter,
+  most = MOST_COUNTED,
+): Promise<Totals> {
   const { state, ...others } = filter;
   const isWhole = Object.values(others).every(value => value === undefined);
   return database.withTenant(tenantId, async tx => {
     const counted = { id: 'v.id', bytes: 'v.size_bytes' };
-    const totals = await readTotals(tx, matching(tenantId, filter), 'FROM trivet.volume v', counted);
+    const totals = await readTotals(tx, matching(tenantId, filter), 'FROM trivet.volume v', counted, most);
     if (!totals.more || !isWhole || (state !== undefined && state !== 'binned')) return totals;
     const [row] = await tx.query<{ all: number; binned: number; bytes: string }>(TALLIED, [tenantId]);
     const { all, binned, bytes } = row!;
