@@ -1,5 +1,4 @@
 import { Stack } from '@mantine/core';
-import { lazy, Suspense } from 'react';
 import { useParams } from 'react-router';
 import type { OperationDetailReply } from '#admin/contract/operations';
 import { call } from '../api/client';
@@ -8,14 +7,16 @@ import { useRead } from '../api/read';
 import { Act } from '../parts/act';
 import { Ago, useNow } from '../parts/ago';
 import { showDuration } from '../parts/amounts';
+import type { BulkItemsProps } from '../parts/bulk-items';
 import { Copy } from '../parts/copy';
+import { later } from '../parts/later';
 import { BackendLink, To } from '../parts/links';
 import { ResourceLink } from '../parts/operation-list';
 import { Facts, Loaded, Page, Section } from '../parts/page';
 import { runsOf } from '../parts/runs';
 import { StateBadge } from '../parts/state-badge';
 
-const BulkItems = lazy(() => import('../parts/bulk-items'));
+const BulkItems = later<BulkItemsProps>(async () => (await import('../parts/bulk-items')).BulkItems);
 
 /** Of one that is under way some changes come without an event: its lease, its turn. */
 const EVERY_MS = 3_000;
@@ -34,11 +35,7 @@ export function OperationPage() {
         {detail => (
           <Stack gap="md">
             <State operation={detail} />
-            {detail.items && (
-              <Suspense>
-                <BulkItems operation={detail.id} counts={detail.items} />
-              </Suspense>
-            )}
+            {detail.items && <BulkItems operation={detail.id} counts={detail.items} />}
             <Steps steps={detail.steps} />
             <Details operation={detail} />
             <Timeline events={detail.events} />

@@ -12,7 +12,7 @@ const MOST = { ids: 1_000, matching: 10_000 } as const;
 const SAID = 8;
 
 /** How many are chosen, and what can be done to them. */
-export default function BulkBar({ choosing }: { choosing: Choosing }) {
+export function BulkBar({ choosing }: { choosing: Choosing }) {
   const { bulk, chosen, matching, filter } = choosing;
   const navigate = useNavigate();
   const { tenant, noun } = bulk;

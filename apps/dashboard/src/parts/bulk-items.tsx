@@ -17,8 +17,13 @@ const WORDS: Readonly<Record<(typeof STATES)[number], string>> = {
   skipped: 'never begun',
 };
 
+export interface BulkItemsProps {
+  operation: string;
+  counts: Counts;
+}
+
 /** How far a bulk is, and what has become of each of its items. */
-export default function BulkItems({ operation, counts }: { operation: string; counts: Counts }) {
+export function BulkItems({ operation, counts }: BulkItemsProps) {
   const [state, setState] = useState<string>('');
   const read = useRead('/operations/{operation}/items', {
     params: { operation },

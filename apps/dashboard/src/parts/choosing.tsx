@@ -140,7 +140,8 @@ export function ChooseRow({ choosing, row }: { choosing: Choosing; row: unknown 
       aria-label={`Choose ${nameOf(row as Row)}`}
       checked={choosing.matching !== undefined || choosing.chosen.has(id)}
       disabled={choosing.matching !== undefined}
-      onChange={({ nativeEvent }) => choosing.toggle(row as Row, (nativeEvent as unknown as MouseEvent).shiftKey)}
+      // A change does not say which keys were held, and the space bar clicks, too.
+      onClick={({ shiftKey }) => choosing.toggle(row as Row, shiftKey)}
     />
   );
 }

@@ -2,9 +2,9 @@ import { type ComponentType, useEffect, useState } from 'react';
 import { Loading } from './page';
 
 /** What is shown when its script is here. One that did not come is asked for again by whoever comes back. */
-export function later(load: () => Promise<ComponentType>): ComponentType {
-  let loaded: ComponentType | undefined;
-  return () => {
+export function later<Props extends object = object>(load: () => Promise<ComponentType<Props>>): ComponentType<Props> {
+  let loaded: ComponentType<Props> | undefined;
+  return props => {
     const [Found, setFound] = useState(() => loaded);
     const [failed, setFailed] = useState<{ reason: unknown }>();
     useEffect(() => {
@@ -22,6 +22,6 @@ export function later(load: () => Promise<ComponentType>): ComponentType {
       };
     }, []);
     if (failed) throw failed.reason;
-    return Found ? <Found /> : <Loading />;
+    return Found ? <Found {...props} /> : <Loading />;
   };
 }

@@ -13,7 +13,7 @@ const PLACE = 'cursor';
 const listOf = (pathname: string): string => pathname.replace(/^\/(tenants\/[^/]+\/)?/, '');
 
 /** Columns stand in the address, as filters do, so that a link shows another person the same; views are kept by the server. */
-export default function ListViews({ heads }: { heads: readonly string[] }) {
+export function ListViews({ heads }: { heads: readonly string[] }) {
   const { pathname } = useLocation();
   const [search, setSearch] = useSearchParams();
   const list = listOf(pathname);

@@ -1,7 +1,8 @@
 import { Button } from '@mantine/core';
-import { lazy, Suspense, useState } from 'react';
+import { useState } from 'react';
+import { later } from './later';
 
-const ListViews = lazy(() => import('./list-views'));
+const ListViews = later<{ heads: readonly string[] }>(async () => (await import('./list-views')).ListViews);
 
 /** Which columns a list shows, and the states of it that somebody wants to see again. */
 export function ViewsButton({ heads }: { heads: readonly string[] }) {
@@ -11,11 +12,7 @@ export function ViewsButton({ heads }: { heads: readonly string[] }) {
       <Button size="xs" variant="default" aria-expanded={opened} onClick={() => setOpened(!opened)}>
         Columns and views
       </Button>
-      {opened && (
-        <Suspense>
-          <ListViews heads={heads} />
-        </Suspense>
-      )}
+      {opened && <ListViews heads={heads} />}
     </div>
   );
 }
