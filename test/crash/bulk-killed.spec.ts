@@ -55,9 +55,9 @@ it('begins nothing more of its portion once it was told to stop', async () => {
   expect(stop.status, JSON.stringify(stop.body)).toBe(200);
   worker.signal('SIGCONT');
   await until('it has stopped', async () => (await stateOf(bulk)) === 'cancelled', 60_000);
+  await worker.stop('SIGKILL');
   const states = 'SELECT state FROM trivet.bulk_item WHERE bulk_id = $1 ORDER BY nth OFFSET 1';
   expect(await house.query(states, [bulk])).toEqual([{ state: 'skipped' }, { state: 'skipped' }]);
-  await worker.stop('SIGKILL');
   // What it had begun goes on by itself, and is nothing that a later case waits for.
   await house.query("UPDATE trivet.bulk_item SET state = 'done' WHERE bulk_id = $1 AND state = 'begun'", [bulk]);
 });
