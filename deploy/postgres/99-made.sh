@@ -2,6 +2,6 @@
 # The last that PostgreSQL's image does to new data before it serves them: from now on no start makes them anew.
 set -eu
 
-mark=/var/lib/postgresql/first-start
+mark=${PGDATA%/*}/first-start
 echo made > "$mark"
 sync "$mark"

@@ -1,12 +1,40 @@
 #!/bin/sh
-# Starts PostgreSQL's image. Its first start makes the data; it takes any that have a version for whole, so those of a start that
-# was interrupted, in which nothing was ever stored, are made anew here. 99-made.sh says when they are whole.
+# Starts PostgreSQL's image, which has its data in a folder of their major version. Its first start makes them; it takes any that have a
+# version for whole, so those of a start that was interrupted, in which nothing was ever stored, are made anew here. 99-made.sh says when
+# they are whole. What may be whole is never made anew, and nothing is begun beside the data of another version.
 set -eu
 
-mark=/var/lib/postgresql/first-start
-if [ -e "$mark" ] && [ ! -s "$mark" ]; then
-  [ ! -d "$PGDATA" ] || find "$PGDATA" -mindepth 1 -delete
-elif [ ! -s "$PGDATA/PG_VERSION" ]; then
+volume=/var/lib/postgresql
+version=${PGDATA%/*}
+mark=$version/first-start
+# Of all versions together, before 28 November 2026.
+former=$volume/first-start
+
+# `up --wait` ends with what is unhealthy, and waits for ever for what is started again and again.
+refuse() {
+  echo "postgres: $*; nothing was changed" >&2
+  trap 'exit 1' INT TERM
+  sleep 300 &
+  wait $!
+  exit 1
+}
+
+if [ ! -s "$PGDATA/PG_VERSION" ]; then
+  for other in "$volume/PG_VERSION" "$volume/data/PG_VERSION" "$volume"/*/docker/PG_VERSION; do
+    [ ! -s "$other" ] || refuse "the volume has data of PostgreSQL $(cat "$other"), which ${PG_MAJOR:-this version} cannot read: deploy/README.md, \"Another major version of PostgreSQL\", says how they are taken over"
+  done
+fi
+if [ -d "$PGDATA" ] && [ -e "$former" ] && [ ! -e "$mark" ]; then mv "$former" "$mark"; fi
+
+if [ -s "$mark" ]; then
+  [ -s "$PGDATA/PG_VERSION" ] || refuse "$PGDATA was whole, and has no PG_VERSION any more: look at the disk, and restore a backup into a volume that is empty"
+elif [ -e "$mark" ] || [ ! -s "$PGDATA/PG_VERSION" ]; then
+  if [ -e "$mark" ]; then
+    [ ! -d "$PGDATA" ] || find "$PGDATA" -mindepth 1 -delete
+  elif [ -n "$(ls -A "$PGDATA" 2>/dev/null)" ]; then
+    refuse "$PGDATA is not empty, and has no PG_VERSION"
+  fi
+  mkdir -p "$version"
   : > "$mark"
   chown postgres "$mark"
 fi
