@@ -39,6 +39,9 @@ interface Sources {
  * folder keeps images from run to run and serves one engine at a time; another test file waits for it.
  */
 export class Engine {
+  /** Of Compose, besides those that a call has. */
+  settings: Record<string, string> = {};
+
   private constructor(
     private readonly folder: string,
     private readonly outer: ChildProcess,
@@ -92,6 +95,18 @@ export class Engine {
     return this.docker(...BUILD, name, '--file', join(at, 'deploy/docker/Dockerfile'), ...about, at);
   }
 
+  /** Of a Dockerfile, with the files of a folder. */
+  buildOf(name: string, dockerfile: string, folder: string): Promise<string> {
+    return this.must('docker', ['build', '--quiet', '--network', 'none', '--tag', name, '--file', '-', folder], {
+      input: dockerfile,
+    });
+  }
+
+  /** A command that deploy/README.md has, in the folder of this tree or of the release before. */
+  asDocumented(command: string, cwd = PACKAGE_ROOT): Promise<string> {
+    return this.must('sh', ['-euc', command], { cwd });
+  }
+
   /** Makes a release of this tree, with its image, into that folder; resolves to what is said. */
   release(folder: string): Promise<string> {
     const { tree } = this.sources;
@@ -112,6 +127,7 @@ export class Engine {
       DOCKER_CONFIG: join(this.folder, 'config'),
       // Debian's engine has no other builder than its own.
       DOCKER_BUILDKIT: '0',
+      ...this.settings,
       ...env,
     };
     return new Promise(resolve => {

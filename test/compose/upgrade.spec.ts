@@ -1,8 +1,13 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { MIGRATIONS } from '#platform/migrations/all';
+import { commandsOf } from '#test/support/deploy-readme';
 import { parts } from '#test/support/parts';
 import { commitBefore } from '#test/upgrade/release-before';
 import { Engine } from './engine.js';
+import { postgresBefore } from './postgres-before.js';
 
 const { docker } = parts();
 const before = commitBefore();
@@ -17,16 +22,19 @@ const REFUSE = `
 /** In the order of an evening on which much goes wrong. */
 describe.skipIf(!docker || 'reason' in before)('an upgrade from the release before', { timeout: 900_000 }, () => {
   let engine: Engine;
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-upgrade-'));
   /** With its own docker-compose.yml. */
   const startTheirs = () => engine.compose(['up', '--detach', '--wait'], THEIRS, engine.sources.before);
   beforeAll(async () => {
     engine = await Engine.start(docker!.folder, (before as { commit: string }).commit);
+    engine.settings = await postgresBefore(engine, folder);
     await startTheirs();
     await engine.client('leave');
   }, 1_800_000);
   afterAll(async () => {
     await engine?.tryCompose('--profile', 'cli', 'down', '--volumes', '--timeout', '1');
     await engine?.stop();
+    rmSync(folder, { recursive: true });
   }, 300_000);
 
   const asSuperuser = (sql: string): Promise<string> => {
@@ -89,5 +97,33 @@ describe.skipIf(!docker || 'reason' in before)('an upgrade from the release befo
     await engine.compose(['up', '--detach', '--wait']);
     await runs('trivet:0.1.0');
     expect(await applied()).toEqual(names);
+  });
+
+  it('of PostgreSQL to its next major version is refused without its commands, and keeps everything with them', async () => {
+    const names = await applied();
+    const version = () => asSuperuser("SELECT current_setting('server_version_num')::int / 10000");
+    expect(await version()).toBe('17\n');
+    const before = engine.settings;
+    // Two minutes sooner than it is.
+    const hasty = join(folder, 'hasty.yml');
+    const healthcheck = { interval: '1s', retries: 3 };
+    writeFileSync(hasty, JSON.stringify({ services: { postgres: { healthcheck } } }));
+    engine.settings = { COMPOSE_FILE: `docker-compose.yml:${hasty}` };
+    const { code, stderr } = await engine.tryCompose('up', '--detach', '--wait');
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('postgres-1 is unhealthy') });
+    expect(await engine.compose(['logs', 'postgres'])).toContain(
+      'the volume has data of PostgreSQL 17, which 18 cannot read',
+    );
+
+    engine.settings = before;
+    for (const command of commandsOf('Containers', 'appliance backup')) await engine.asDocumented(command);
+    engine.settings = {};
+    for (const command of commandsOf('Containers', 'appliance restore')) await engine.asDocumented(command);
+    expect(await version()).toBe('18\n');
+    await runs('trivet:0.1.0');
+    expect(await applied()).toEqual(names);
+    for (const command of commandsOf('Containers', '/.before')) await engine.asDocumented(command);
+    await engine.compose(['up', '--detach', '--wait']);
+    await runs('trivet:0.1.0');
   });
 });

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { MIGRATIONS } from '#platform/migrations/all';
+import { commandsOf } from '#test/support/deploy-readme';
 import { Network } from '#test/support/network';
 import { parts, until } from '#test/support/parts';
 import { commitBefore } from '#test/upgrade/release-before';
-import { commandsOf, rolesOf, statedScores } from './documented.js';
+import { rolesOf, statedScores } from './documented.js';
 import { KeptVolume } from './kept-volume.js';
 import { ReleaseTree } from './release-tree.js';
 import { BEYOND_MS, controlGroups, type Service, SystemdHost } from './systemd-host.js';

