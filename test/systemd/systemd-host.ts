@@ -105,12 +105,15 @@ export class SystemdHost {
     );
   }
 
-  /** systemd stops all, and the host boots again. */
-  async reboot(): Promise<void> {
+  /** systemd stops all, and the host boots again. Resolves to the seconds that the former took. */
+  async reboot(): Promise<number> {
     const ended = new Promise(resolve => this.outer.once('exit', resolve));
+    const begin = performance.now();
     await this.must('systemctl --no-block reboot');
     await ended;
+    const seconds = (performance.now() - begin) / 1_000;
     await this.#powerOn();
+    return seconds;
   }
 
   run(command: string): Promise<CommandResult> {
