@@ -15,12 +15,13 @@ password() {
   od -An -tx1 -N24 /dev/urandom | tr -d ' \n'
 }
 
-# make FILE OWNER CONTENT: written whole or not at all.
+# make FILE OWNER CONTENT: written whole or not at all, also where the power fails.
 make() {
   [ ! -s "$1" ] || return 0
   printf '%s\n' "$3" > "$1.new"
   chown "$2" "$1.new"
   chmod 0400 "$1.new"
+  sync "$1.new"
   mv "$1.new" "$1"
 }
 
