@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { aboutDump } from '#platform/dump/load';
 import { MIGRATIONS } from '#platform/migrations/all';
 import { commandsOf } from '#test/support/deploy-readme';
 import { parts } from '#test/support/parts';
@@ -99,6 +100,12 @@ describe.skipIf(!docker || 'reason' in before)('an upgrade from the release befo
     expect(await applied()).toEqual(names);
   });
 
+  it('is nothing that a backup by the documented commands has to wait for', async () => {
+    for (const command of commandsOf('Containers', 'compose cp'))
+      await engine.asDocumented(command.replace('/backup/', `${folder}/`));
+    expect((await aboutDump(join(folder, 'trivet-monday.dump'))).migrations).toEqual(await applied());
+  });
+
   it('of PostgreSQL to its next major version is refused without its commands, and keeps everything with them', async () => {
     const names = await applied();
     const version = () => asSuperuser("SELECT current_setting('server_version_num')::int / 10000");
@@ -116,7 +123,7 @@ describe.skipIf(!docker || 'reason' in before)('an upgrade from the release befo
     );
 
     engine.settings = before;
-    for (const command of commandsOf('Containers', 'appliance backup')) await engine.asDocumented(command);
+    for (const command of commandsOf('Containers', 'stop postgres')) await engine.asDocumented(command);
     engine.settings = {};
     for (const command of commandsOf('Containers', 'appliance restore')) await engine.asDocumented(command);
     expect(await version()).toBe('18\n');

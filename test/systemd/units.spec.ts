@@ -121,6 +121,14 @@ describe.runIf(isAsked && !('reason' in before)).each(['bookworm'])(
       await volume.find();
     });
 
+    it('go on while Trivet is backed up by the documented command', async () => {
+      await host.must('mkdir /backup');
+      // As the launcher starts it, which wants a Node of the host.
+      const program = '/opt/trivet/node_modules/.trivet/node /opt/trivet/dist/programs/trivet.js';
+      const backUp = commandsOf('systemd', 'appliance backup').join('\n');
+      expect(await host.must(backUp.replace('/opt/trivet/trivet', program))).toMatch(/trivet-monday\.dump: \d+ rows/);
+    });
+
     it('are as closed as deploy/README.md says', async () => {
       const { services, withVolumes } = statedScores();
       const said = await host.must(`systemd-analyze security --no-pager ${UNITS.join(' ')}`);
