@@ -26,8 +26,14 @@ if [ ! -s "$PGDATA/PG_VERSION" ]; then
 fi
 if [ -d "$PGDATA" ] && [ -e "$former" ] && [ ! -e "$mark" ]; then mv "$former" "$mark"; fi
 
-if [ -s "$mark" ]; then
-  [ -s "$PGDATA/PG_VERSION" ] || refuse "$PGDATA was whole, and has no PG_VERSION any more: look at the disk, and restore a backup into a volume that is empty"
+# initdb makes three databases, with smaller numbers: this is one that `roles` or somebody has made, whatever the mark says.
+served=''
+for database in "$PGDATA"/base/[0-9][0-9][0-9][0-9][0-9]*; do
+  [ ! -d "$database" ] || served=yes
+done
+
+if [ -s "$mark" ] || [ -n "$served" ]; then
+  [ -s "$PGDATA/PG_VERSION" ] || refuse "$PGDATA was served, and has no PG_VERSION any more: look at the disk, and restore a backup into a volume that is empty"
 elif [ -e "$mark" ] || [ ! -s "$PGDATA/PG_VERSION" ]; then
   if [ -e "$mark" ]; then
     [ ! -d "$PGDATA" ] || find "$PGDATA" -mindepth 1 -delete

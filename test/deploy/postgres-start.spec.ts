@@ -101,11 +101,21 @@ describe("start.sh of PostgreSQL's container", () => {
     expect(makes(18).status).toBe(0);
   });
 
+  it('makes nothing anew that has a database of its own, whatever the mark says', () => {
+    makes(18);
+    mkdirSync(join(data(18), 'base', '16384'), { recursive: true });
+    // As the start of an image of another version left it, by earlier releases.
+    rmSync(join(volume, '18', 'first-start'));
+    writeFileSync(join(volume, 'first-start'), '');
+    expect(serves(18).status).toBe(0);
+    expect(serves(18).status).toBe(0);
+  });
+
   it('makes nothing anew that may be whole: data that have lost their version, or never had the mark', () => {
     makes(18);
     rmSync(join(data(18), 'PG_VERSION'));
     for (let n = 0; n < 2; n++)
-      expect(start(18, MAKES)).toMatchObject({ status: 1, stderr: expect.stringContaining('was whole') });
+      expect(start(18, MAKES)).toMatchObject({ status: 1, stderr: expect.stringContaining('was served') });
     rmSync(join(volume, '18', 'first-start'));
     for (let n = 0; n < 2; n++)
       expect(start(18, MAKES)).toMatchObject({ status: 1, stderr: expect.stringContaining('is not empty') });
