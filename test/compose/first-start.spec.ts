@@ -15,13 +15,14 @@ const HALF = `#!/bin/sh\necho 18 >"$PGDATA/PG_VERSION"\n${WAIT}`;
 
 describe.skipIf(!docker)('a first start that is interrupted', { timeout: 600_000 }, () => {
   let engine: Engine;
-  const folder = mkdtempSync(join(tmpdir(), 'first-start-'));
+  let folder: string;
   beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'first-start-'));
     engine = await Engine.start(docker!.folder);
   }, 900_000);
   afterEach(() => engine?.tryCompose('down', '--volumes', '--timeout', '1'));
   afterAll(async () => {
-    rmSync(folder, { recursive: true });
+    if (folder) rmSync(folder, { recursive: true });
     await engine?.stop();
   }, 300_000);
 

@@ -23,10 +23,11 @@ const REFUSE = `
 /** In the order of an evening on which much goes wrong. */
 describe.skipIf(!docker || 'reason' in before)('an upgrade from the release before', { timeout: 900_000 }, () => {
   let engine: Engine;
-  const folder = mkdtempSync(join(tmpdir(), 'trivet-upgrade-'));
+  let folder: string;
   /** With its own docker-compose.yml. */
   const startTheirs = () => engine.compose(['up', '--detach', '--wait'], THEIRS, engine.sources.before);
   beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'trivet-upgrade-'));
     engine = await Engine.start(docker!.folder, (before as { commit: string }).commit);
     engine.settings = await postgresBefore(engine, folder);
     await startTheirs();
@@ -35,7 +36,7 @@ describe.skipIf(!docker || 'reason' in before)('an upgrade from the release befo
   afterAll(async () => {
     await engine?.tryCompose('--profile', 'cli', 'down', '--volumes', '--timeout', '1');
     await engine?.stop();
-    rmSync(folder, { recursive: true });
+    if (folder) rmSync(folder, { recursive: true });
   }, 300_000);
 
   const asSuperuser = (sql: string): Promise<string> => {
