@@ -102,8 +102,7 @@ describe.skipIf(!docker || 'reason' in before)('an upgrade from the release befo
   });
 
   it('is nothing that a backup by the documented commands has to wait for', async () => {
-    for (const command of commandsOf('Containers', 'compose cp'))
-      await engine.asDocumented(command.replace('/backup/', `${folder}/`));
+    await engine.asDocumented(commandsOf('Containers', 'compose cp').join('\n').replaceAll('/backup', folder));
     expect((await aboutDump(join(folder, 'trivet-monday.dump'))).migrations).toEqual(await applied());
   });
 
@@ -124,13 +123,13 @@ describe.skipIf(!docker || 'reason' in before)('an upgrade from the release befo
     );
 
     engine.settings = before;
-    for (const command of commandsOf('Containers', 'stop postgres')) await engine.asDocumented(command);
+    await engine.asDocumented(commandsOf('Containers', 'stop postgres').join('\n'));
     engine.settings = {};
-    for (const command of commandsOf('Containers', 'appliance restore')) await engine.asDocumented(command);
+    await engine.asDocumented(commandsOf('Containers', 'appliance restore').join('\n'));
     expect(await version()).toBe('18\n');
     await runs('trivet:0.1.0');
     expect(await applied()).toEqual(names);
-    for (const command of commandsOf('Containers', '/.before')) await engine.asDocumented(command);
+    await engine.asDocumented(commandsOf('Containers', '/.before').join('\n'));
     await engine.compose(['up', '--detach', '--wait']);
     await runs('trivet:0.1.0');
   });

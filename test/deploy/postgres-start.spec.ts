@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { PACKAGE_ROOT } from '#platform/package-root';
+import { commandsOf } from '#test/support/deploy-readme';
 
 /** In the place of the image's entry point; what it does is what a test says. */
 const MAKES = 'mkdir -p "$PGDATA"; echo "$PG_MAJOR" > "$PGDATA/PG_VERSION"; echo row > "$PGDATA/row"';
@@ -67,7 +68,7 @@ describe("start.sh of PostgreSQL's container", () => {
     for (let n = 0; n < 2; n++) {
       const { status, stderr } = start(19, MAKES);
       expect(status).toBe(1);
-      expect(stderr).toMatch(/has data of PostgreSQL 18, which 19 cannot read: .*; nothing was changed\n$/);
+      expect(stderr).toMatch(/has data of PostgreSQL 18, which 19 cannot read: .*; no data were changed\n$/);
     }
     expect(serves(18).status).toBe(0);
     expect(row(18)).toBe(true);
@@ -109,6 +110,48 @@ describe("start.sh of PostgreSQL's container", () => {
     writeFileSync(join(volume, 'first-start'), '');
     expect(serves(18).status).toBe(0);
     expect(serves(18).status).toBe(0);
+  });
+
+  it('leaves no mark by which a release before would delete what another version has stored', () => {
+    makes(18);
+    mkdirSync(join(data(18), 'base', '16384'), { recursive: true });
+    // That release, started with an image of the next version.
+    rmSync(join(volume, '18', 'first-start'));
+    writeFileSync(join(volume, 'first-start'), '');
+    expect(start(19, MAKES).status).toBe(1);
+    expect(readFileSync(join(volume, 'first-start'), 'utf8')).toBe('made\n');
+    serves(18);
+    expect(existsSync(join(volume, 'first-start'))).toBe(false);
+  });
+
+  it('makes no data anew beside those of another version, be they its own half-made ones', () => {
+    makes(18);
+    mkdirSync(join(data(18), 'base', '16384'), { recursive: true });
+    mkdirSync(data(19), { recursive: true });
+    writeFileSync(join(data(19), 'PG_VERSION'), '19\n');
+    writeFileSync(join(volume, 'first-start'), '');
+    rmSync(join(volume, '18', 'first-start'));
+    writeFileSync(join(volume, '19', 'first-start'), '');
+    expect(start(19, MAKES)).toMatchObject({ status: 1, stderr: expect.stringContaining('data of PostgreSQL 18') });
+    expect(existsSync(join(data(19), 'PG_VERSION'))).toBe(true);
+    expect(serves(18).status).toBe(0);
+  });
+
+  it('is left with all data by the documented way back, also when it is typed again', () => {
+    const line = commandsOf('Containers', 'mkdir .after').join('\n');
+    const [, text = ''] = /postgres -c '([^']+)'/.exec(line)!;
+    const back = () => spawnSync('sh', ['-c', text.replaceAll('/var/lib/postgresql', volume)]).status;
+    makes(18);
+    expect(back()).not.toBe(0);
+    expect(row(18)).toBe(true);
+    mkdirSync(join(volume, '.before'));
+    renameSync(join(volume, '18'), join(volume, '.before', '18'));
+    makes(19);
+    expect(back()).toBe(0);
+    expect(serves(18).status).toBe(0);
+    expect(existsSync(join(volume, '.after', '19', 'docker', 'row'))).toBe(true);
+    expect(back()).not.toBe(0);
+    expect(row(18)).toBe(true);
   });
 
   it('makes nothing anew that may be whole: data that have lost their version, or never had the mark', () => {
