@@ -149,6 +149,23 @@ describe.skipIf(!parts)('service accounts on S3 with IAM', () => {
     await revoke(first.account_id);
   });
 
+  it('trusts the provider that the backend has by now, whatever a worker has read of it before', async () => {
+    const bucket = await make();
+    const first = await grant(`ba-${bucket}`, { [bucket]: 'READ_ONLY' });
+    await revoke(first.account_id);
+    const provide = (provider: string) =>
+      appliance.database.query(
+        `UPDATE trivet.backend SET version = version + 1, config = config || jsonb_build_object('oidcProvider', $1::text)
+          WHERE kind = 's3'`,
+        [provider],
+      );
+    await provide(`${PROVIDER}0`);
+    const second = await grant(`bb-${bucket}`, { [bucket]: 'READ_ONLY' });
+    expect((await trustOf(second.account_id)).Statement[0].Principal).toEqual({ Federated: `${PROVIDER}0` });
+    await revoke(second.account_id);
+    await provide(PROVIDER);
+  });
+
   it('is another request for another account, or a key', async () => {
     const bucket = await make();
     const { account_id } = await grant(`ba-${bucket}`, { [bucket]: 'READ_ONLY' });

@@ -21,10 +21,11 @@ import {
 } from '#storage/backends/backend-view';
 import { checkedConfig, checkedCredentials } from '#storage/backends/checked-config';
 import { forgetBackend } from '#storage/backends/forget-backend';
+import { requireKept } from '#storage/backends/kept-config';
 import { requirePoolNames } from '#storage/backends/pool-names';
 import { asTenant, type BackendShare, sharesOf } from '#storage/backends/shares';
 import { setThinRatios } from '#storage/block/pools/thin-ratio';
-import { type BackendState, notFixed, shareFollows } from '#storage/shared/backend-state';
+import { type BackendState, shareFollows } from '#storage/shared/backend-state';
 import { type Actor, audit } from '#tenancy/audit-log/audit-log';
 
 export const APPLIANCE = 'appliance';
@@ -63,12 +64,6 @@ const FORGET_FAULT = sql(
 );
 const CONFIG = sql('backend_config', 'SELECT config FROM trivet.backend WHERE tenant_id = $1 AND id = $2 FOR UPDATE');
 const OWNER = sql('backend_owner', 'SELECT tenant_id AS id FROM trivet.appliance_tenant()');
-const POOLS_IN_USE = sql(
-  'backend_pools_in_use',
-  `SELECT pool FROM trivet.volume WHERE tenant_id = $1 AND backend_id = $2 AND state <> 'gone'
-   UNION SELECT pool FROM trivet.snapshot
-    WHERE tenant_id = $1 AND backend_id = $2 AND (state <> 'gone' OR cut IS NOT NULL AND image_gone_at IS NULL)`,
-);
 
 interface Locked {
   id: string;
@@ -185,6 +180,9 @@ export class BackendRegistrations {
       const [locked] = await tx.query<Locked>(LOCK, [tenant.id, name]);
       if (!locked) throw unknown(name);
       if (locked.version !== version) return undefined;
+      const shares = locked.sharedFrom === null ? await sharesOf(tx, locked.id) : [];
+      // Locked before it is counted what they hold.
+      if (config) await this.configsOf(tx, tenant.id, shares);
       const before = await this.read(tx, tenant, name);
       if (locked.sharedFrom !== null && (config || credentials)) throw shareFollows(name);
       if (changes.state === 'active' && locked.sharedState !== 'active')
@@ -193,9 +191,9 @@ export class BackendRegistrations {
           `the appliance has the backend that ${name} is a share of ${locked.sharedState}: take that one back first`,
           { field: 'state' },
         );
-      const shares = locked.sharedFrom === null ? await sharesOf(tx, locked.id) : [];
       if (config) {
-        await this.requireKept(tx, tenant, locked, config, before, shares);
+        const places = [{ tenantId: tenant.id, backendId: locked.id }, ...shares] as const;
+        await requireKept(tx, this.kinds, { ...locked, holds: before.holds }, config, places);
         await this.requireNames(tx, tenant, locked.id, locked.kind, config, locked.config);
       }
       const { description = null, state = null } = changes;
@@ -314,35 +312,6 @@ export class BackendRegistrations {
     if (tenant.name === APPLIANCE) return;
     const before = had === undefined ? [] : this.kinds.poolsOf(kind, had);
     await requirePoolNames(tx, tenant, backendId, this.kinds.poolsOf(kind, config), before);
-  }
-
-  /** What is there must be found again. */
-  private async requireKept(
-    tx: Tx,
-    tenant: TenantRef,
-    locked: Locked,
-    config: unknown,
-    { holds }: BackendView,
-    shares: readonly BackendShare[],
-  ): Promise<void> {
-    const wanted = config as Record<string, unknown>;
-    const held = holds.volumes + holds.snapshots + holds.buckets + holds.accesses + holds.operations > 0;
-    const moved = this.kinds
-      .require(locked.kind)
-      .fixed.find(key => JSON.stringify(wanted[key]) !== JSON.stringify(locked.config[key]));
-    if (held && moved !== undefined) throw notFixed(moved);
-    const pools = this.kinds.poolsOf(locked.kind, config);
-    if (!pools) return;
-    const poolsOf = (tenantId: string, backendId: string) =>
-      tx.query<{ pool: string }>(POOLS_IN_USE, [tenantId, backendId]);
-    const used = await poolsOf(tenant.id, locked.id);
-    for (const share of shares)
-      used.push(...(await asTenant(tx, share.tenantId, () => poolsOf(share.tenantId, share.backendId), tenant.id)));
-    const lost = used.find(({ pool }) => !pools.includes(pool));
-    if (lost)
-      throw new StorageError('failed_precondition', `pool ${lost.pool} holds volumes or snapshots: delete them first`, {
-        field: 'config',
-      });
   }
 
   /** Carries a change to the shares. */

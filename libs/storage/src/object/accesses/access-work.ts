@@ -68,7 +68,8 @@ export function putPrincipal(
       const { serviceAccount: trusts } = work.desired;
       const [stored, other] = keysOf(work);
       const beside = other ? [other] : [];
-      const backend = await backends.open(operation.tenantId, operation.backendId);
+      // Whom it lets in may have changed since the last access without a key went, and not while this one lives.
+      const backend = await backends.open(operation.tenantId, operation.backendId, { fresh: trusts !== undefined });
       const credentials = stored ?? ((trusts || backend.traits().issuesKeys) && NO_KEY);
       if (!credentials) throw new StorageError('internal', 'the access has no stored credentials', { retry: 'person' });
       await call('putPrincipal', signal =>
