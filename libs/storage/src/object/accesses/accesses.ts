@@ -161,7 +161,12 @@ export class Accesses implements AccessCalls {
         resourceId: id,
         resourceName: request.name,
         after: desired,
-        request: { resources: bucketIds, heal: row !== undefined, lastsSeconds: desired.expiry?.afterSeconds },
+        request: {
+          resources: bucketIds,
+          heal: row !== undefined,
+          keyless: desired.serviceAccount !== undefined,
+          lastsSeconds: desired.expiry?.afterSeconds,
+        },
       });
       return { value: undefined };
     });
