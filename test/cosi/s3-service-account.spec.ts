@@ -24,7 +24,7 @@ describe.skipIf(!parts)('service accounts on S3 with IAM', () => {
     store = await openS3Harness(parts!);
     appliance = await TestAppliance.start({
       backend: 's3',
-      store: { config: { endpoint, oidcProvider: PROVIDER }, credentials },
+      store: { config: { endpoint, oidcProvider: PROVIDER, iamDelaySeconds: 0 }, credentials },
     });
     client = appliance.client();
     sts = new STSClient({ endpoint, region: 'us-east-1', credentials });

@@ -9,8 +9,11 @@ import type { CosiClient, Outcome } from '#test/cosi/client';
 import { letLeasesEnd } from '#test/crash/dead-worker';
 import { persist } from '#test/crash/jobs';
 import type { FakeControl } from '#test/fakes/object/fake-control';
+import { FAKE_IAM_TRAITS } from '#test/fakes/object/fake-iam-backend';
 import { TestAppliance } from '#test/support/appliance';
 import { until } from '#test/support/parts';
+
+const LATE_MS = FAKE_IAM_TRAITS.keylessLateMs!;
 
 let appliance: TestAppliance;
 let database: Database;
@@ -55,6 +58,7 @@ const wish = (bucket_id: string) => ({
 const grant = (bucket: string) => ok('DriverGrantBucketAccess', wish(bucket));
 const revoke = (account_id: string, bucket_id: string) =>
   ok('DriverRevokeBucketAccess', { account_id, buckets: [{ bucket_id }] });
+const removeBucket = (bucket_id: string) => ok('DriverDeleteBucket', { bucket_id });
 /** As an administrator does with what waits for a person. */
 async function resolve(id: string): Promise<void> {
   const [tenant] = await appliance.database.query<{ id: string }>(
@@ -137,4 +141,41 @@ it('a first one of which nothing was asked is forgotten', async () => {
   await answer;
   expect((await accessOf(bucket)).state).toBe('gone');
   await appliance.worker();
+});
+
+/** Milliseconds from when the rights on it were first taken until it was removed, by the store's log. */
+function closedFor(bucket: string): number {
+  const effects = (method: string) =>
+    fake.calls({ method, resource: bucket }).filter(({ phase }) => phase === 'effect');
+  const [, taken] = effects('putGrants');
+  return effects('deleteBucket').at(-1)!.at - taken!.at;
+}
+
+it('a bucket of one is not free before the store goes by what was taken', async () => {
+  const bucket = await make();
+  const { account_id } = await grant(bucket);
+  await removeBucket(bucket);
+  expect(closedFor(bucket)).toBeGreaterThanOrEqual(LATE_MS);
+  await revoke(account_id, bucket);
+});
+
+it('nor is a bucket of one that was revoked a moment ago', async () => {
+  const bucket = await make();
+  const { account_id } = await grant(bucket);
+  await revoke(account_id, bucket);
+  await removeBucket(bucket);
+  // From the end of the revocation on, which is somewhat later.
+  expect(closedFor(bucket)).toBeGreaterThanOrEqual(LATE_MS);
+});
+
+it('one that the store has lost sight of is made again by the repeat of its grant', async () => {
+  const bucket = await make();
+  fake.addFault({ method: 'putGrants', resource: bucket, mode: 'hold' });
+  const granted = grant(bucket);
+  await until('it is to get its rights', () => fake.calls({ method: 'putGrants', resource: bucket }).length > 0);
+  const { account } = await accessOf(bucket);
+  fake.dropPrincipal(account);
+  fake.clearFaults();
+  expect(await granted).toMatchObject({ account_id: account });
+  expect(fake.grants(bucket)).toEqual([{ uid: account, mode: 'read_write' }]);
 });

@@ -1,4 +1,4 @@
-import { ReplacedBucket } from '#backends/object-backend';
+import { MissingPrincipal, ReplacedBucket } from '#backends/object-backend';
 import type { Slot } from '#operations/accepting/accept';
 import { failureOf, type Step } from '#operations/definitions/handler';
 import type { LeasedOperation } from '#operations/operation';
@@ -98,6 +98,12 @@ export function putPolicies(
         } catch (error) {
           // A bucket that is gone has no policy that could still allow anything.
           if (!granting && isStorageError(error) && isGone(error)) continue;
+          if (granting && error instanceof MissingPrincipal)
+            // It was there a moment ago: the repeat makes it, if it has gone.
+            throw new StorageError('aborted', `${error.message}, or not everywhere yet`, {
+              resource: error.resource,
+              cause: error,
+            });
           if (error instanceof ReplacedBucket) throw error;
           if (isStorageError(error) && error.kind === 'failed_precondition')
             throw new StorageError(error.kind, error.message, { ...error, retry: 'person', cause: error });
