@@ -95,10 +95,8 @@ async function givenUp(bucket: string, dies: string): Promise<void> {
   fake.addFault({ method: 'putGrants', mode: 'fail-before', error: 'unimplemented', count: 100 });
   await letLeasesEnd(appliance);
   await appliance.worker();
-  const parked = await until('it waits for a person', async () => {
-    const [row] = await appliance.operations(`kind = 'access.grant' AND resource_name = 'ba-${bucket}'`);
-    return row?.state === 'needs_attention' ? row : undefined;
-  });
+  const waits = `kind = 'access.grant' AND resource_name = 'ba-${bucket}' AND state = 'needs_attention'`;
+  const parked = await until('it waits for a person', async () => (await appliance.operations(waits))[0]);
   await resolve(parked.id);
   await answer;
   fake.clearFaults();

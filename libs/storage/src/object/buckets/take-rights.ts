@@ -75,10 +75,8 @@ export function takeRights<Request extends { deletePolicy: 'retain' | 'purge'; w
       const { operation, progress, call } = context;
       const backend = await backends.open(operation.tenantId, operation.backendId);
       const { rightsOfPrincipals, keylessLateMs = 0 } = backend.traits();
-      if (!rightsOfPrincipals) return undefined;
+      if (!rightsOfPrincipals || (holders.length === 0 && since.keylessGoneMs === null)) return undefined;
       const now = () => since.now + performance.now() - since.readAt;
-      if (since.keylessGoneMs !== null) requireSince(since.now - since.keylessGoneMs, now(), keylessLateMs);
-      if (holders.length === 0) return undefined;
       const { deletePolicy, wasReady } = operation.request;
       const ref = bucketRef(operation);
       const put = (uid: string, grants: readonly Grant[]) =>
@@ -97,6 +95,8 @@ export function takeRights<Request extends { deletePolicy: 'retain' | 'purge'; w
         if (progress.rightsTaken === true) await giveBack();
         throw notEmpty(ref.name, wasReady);
       }
+      if (since.keylessGoneMs !== null) requireSince(since.now - since.keylessGoneMs, now(), keylessLateMs);
+      if (holders.length === 0) return undefined;
       if (progress.rightsTaken !== true) {
         // Committed first: who takes over knows that there is something to give back.
         progress.rightsTaken = true;
