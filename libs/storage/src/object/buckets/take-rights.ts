@@ -34,14 +34,14 @@ const HOLDERS = sql(
     ORDER BY a.account_id`,
 );
 
-/** Accesses without a key that had it and went a moment ago: their revocation was not waited for. */
+/** Accesses without a key that went a moment ago, whichever buckets they had: one may have been taken from them before. Their revocation was not waited for. */
 const SINCE_KEYLESS = sql(
   'bucket_since_keyless',
   `SELECT extract(epoch FROM now())::float8 * 1000 AS "now",
           extract(epoch FROM now() - max(updated_at))::float8 * 1000 AS "keylessGoneMs"
      FROM trivet.access
     WHERE tenant_id = $1 AND state = 'gone' AND updated_at > now() - interval '10 minutes' AND desired ? 'serviceAccount'
-      AND backend_id = $2 AND desired @> jsonb_build_object('buckets', jsonb_build_array(jsonb_build_object('bucketId', $3::text)))`,
+      AND backend_id = $2`,
 );
 
 /** Who had rights, and by the database's clock: since when nobody has any who has no key. */
@@ -57,7 +57,7 @@ export interface Holding {
 
 export async function readHolding(tx: Tx, operation: LeasedOperation): Promise<Holding> {
   const holders = await tx.query<Holder>(HOLDERS, rowOf(operation));
-  const since = [operation.tenantId, operation.backendId, operation.resourceName];
+  const since = [operation.tenantId, operation.backendId];
   const [row] = await tx.query<{ now: number; keylessGoneMs: number | null }>(SINCE_KEYLESS, since);
   return { holders, ...row!, readAt: performance.now() };
 }
@@ -92,6 +92,11 @@ export function takeRights<Request extends { deletePolicy: 'retain' | 'purge'; w
           }
       };
       if (deletePolicy === 'retain' && !(await call('isBucketEmpty', signal => backend.isBucketEmpty(ref, signal)))) {
+        if (progress.rightsTakenAt !== undefined) {
+          // Forgotten first: whoever takes them again waits from then on.
+          delete progress.rightsTakenAt;
+          return 'again';
+        }
         if (progress.rightsTaken === true) await giveBack();
         throw notEmpty(ref.name, wasReady);
       }
