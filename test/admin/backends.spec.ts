@@ -1,7 +1,9 @@
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { decodeSealed } from '#platform/crypto/secrets';
+import { uuidv7 } from '#platform/uuid';
 import { AdminHouse, type HouseTenant } from '#test/admin/admin-house';
 import { until } from '#test/support/parts';
 
@@ -397,8 +399,10 @@ describe('the registry of backends', () => {
       status: 409,
       body: { code: 'failed_precondition', detail: expect.stringContaining(`of backend ${backend}`) },
     });
-    const made = async (tenant: string, body: object) =>
-      expect(await register(tenant, body)).toMatchObject({ status: 201 });
+    const made = async (tenant: string, body: object) => {
+      const { status, body: made } = await register(tenant, body);
+      expect(status, JSON.stringify(made)).toBe(201);
+    };
     const change = (tenant: string, name: string, { config }: { config: object }) =>
       house.change(root(), 'PATCH', of(tenant, name), { body: { config } });
 
@@ -423,6 +427,96 @@ describe('the registry of backends', () => {
       `UPDATE trivet.backend SET config = jsonb_set(config, '{pools,0,name}', '"fast"') WHERE name = 'two'`,
     );
     expect(await change('acme', 'two', files('two', 'fast', 'fourth'))).toMatchObject({ status: 200 });
+  });
+
+  describe('that lets in service accounts', () => {
+    const nowhere = 'http://127.0.0.1:1';
+    const provider = 'arn:aws:iam::123456789012:oidc-provider/oidc.example.net/id/1';
+    const s3 = { endpoint: nowhere, oidcProvider: provider };
+    const pool = 'projects/123456789012/locations/global/workloadIdentityPools/cluster-one';
+    const patch = (config: object, name = 'keyless', tenant = 'appliance') =>
+      house.change(root(), 'PATCH', of(tenant, name), { body: { config } });
+    const google = {
+      project: 'project-one',
+      endpoint: nowhere,
+      iamEndpoint: nowhere,
+      resourceManagerEndpoint: nowhere,
+    };
+    const backendId = async (tenant: HouseTenant, name: string) => {
+      const [row] = await house.query<{ id: string }>(
+        'SELECT id FROM trivet.backend WHERE tenant_id = $1 AND name = $2',
+        [tenant.id, name],
+      );
+      return row!.id;
+    };
+    const desired = JSON.stringify({
+      authentication: 'service_account',
+      serviceAccount: { namespace: 'a', name: 'b' },
+    });
+    /** As the gateway writes it before anything is there. */
+    const insert = async (tenant: HouseTenant, name: string, state = 'granting'): Promise<[string, string[]]> => [
+      `INSERT INTO trivet.access (tenant_id, id, backend_id, name, account_id, state, desired, fingerprint)
+         VALUES ($1, $2, $3, $4, $4, $5, $6, '')`,
+      [tenant.id, uuidv7(), await backendId(tenant, name), `keyless-${state}`, state, desired],
+    ];
+    beforeAll(async () => {
+      for (const [tenant, body] of [
+        ['appliance', { name: 'keyless', kind: 's3', config: s3, credentials: KEYS }],
+        ['acme', { name: 'keyless', share: 'keyless' }],
+        ['beta', { name: 'google', kind: 'gcs', config: { ...google, workloadIdentityPool: pool } }],
+      ] as const) {
+        const { status, body: made } = await register(tenant, body);
+        expect(status, JSON.stringify(made)).toBe(201);
+      }
+    });
+
+    it.each(['granting', 'ready', 'revoking'])('keeps by whose word while one is %s at a share', async state => {
+      await house.query(...(await insert(house.acme, 'keyless', state)));
+      const { oidcProvider: _, ...without } = s3;
+      for (const config of [{ ...s3, oidcProvider: `${provider}2` }, without, { ...s3, oidcAudience: 'else' }]) {
+        const refused = await patch(config);
+        expect(refused).toMatchObject({ status: 409, body: { code: 'failed_precondition' } });
+        expect(refused.body.detail).toMatch(/1 access without a key .* revoke it first/);
+      }
+      expect((await patch({ ...s3, endpoint: 'http://127.0.0.1:2' })).status).toBe(200);
+      await house.query(`UPDATE trivet.access SET state = 'gone' WHERE tenant_id = $1`, [house.acme.id]);
+      expect((await patch({ ...s3, oidcProvider: `${provider}2` })).status).toBe(200);
+      expect((await stored(house.acme, 'keyless')).config.oidcProvider).toBe(`${provider}2`);
+      expect((await patch(s3)).status).toBe(200);
+    });
+
+    it('waits for who asks at a share at the same moment', async () => {
+      const asks = new pg.Client(house.appliance.database.superuserUrl);
+      await asks.connect();
+      try {
+        await asks.query('BEGIN');
+        const [text, params] = await insert(house.acme, 'keyless');
+        await asks.query(text, params);
+        let answered = false;
+        const change = patch({ ...s3, oidcProvider: `${provider}2` }).finally(() => {
+          answered = true;
+        });
+        await until('it waits, or has not', async () => {
+          const waits = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+          return answered || (await asks.query(waits)).rowCount! > 0;
+        });
+        await asks.query('COMMIT');
+        expect(await change).toMatchObject({ status: 409, body: { code: 'failed_precondition' } });
+      } finally {
+        await asks.end();
+        await house.query(`UPDATE trivet.access SET state = 'gone' WHERE tenant_id = $1`, [house.acme.id]);
+      }
+    });
+
+    it('is given what it lost, or never had, and no other pool of Google’s', async () => {
+      await house.query(...(await insert(house.beta, 'google', 'ready')));
+      const other = { ...google, workloadIdentityPool: pool.replace('one', 'two') };
+      for (const config of [other, google])
+        expect((await patch(config, 'google', 'beta')).body).toMatchObject({ code: 'failed_precondition' });
+      await house.query(`UPDATE trivet.backend SET config = config - 'workloadIdentityPool' WHERE name = 'google'`);
+      expect((await patch(other, 'google', 'beta')).status).toBe(200);
+      await house.query(`UPDATE trivet.access SET state = 'gone' WHERE tenant_id = $1`, [house.beta.id]);
+    });
   });
 });
 

@@ -189,6 +189,13 @@ describe('COSI on Google Cloud Storage', () => {
           code: 'INVALID_ARGUMENT',
           message: expect.stringContaining(named),
         });
+      expect([...store.project.accounts.keys()]).toEqual(accounts);
+    });
+
+    it('is refused to the sidecar of v1alpha1, which is told S3', async () => {
+      const bucket = newName();
+      await create(bucket);
+      const accounts = [...store.project.accounts.keys()];
       const old = await client.call('v1alpha1', 'DriverGrantBucketAccess', {
         bucket_id: bucket,
         name: 'refused',

@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import type { AccessMode, BucketSpec } from '#backends/object-backend';
 import type { Waited } from '#operations/accepting/operations';
 import { invalid, StorageError } from '#platform/errors';
-import { otherRequest } from '#storage/object/accesses/accesses';
+import { otherRequest } from '#storage/object/accesses/access-refusals';
 import type { EndpointCaller } from '#storage/object/endpoint';
 import type {
   AccessView,

@@ -24,7 +24,7 @@ describe.skipIf(!parts)('service accounts on S3 with IAM', () => {
     store = await openS3Harness(parts!);
     appliance = await TestAppliance.start({
       backend: 's3',
-      store: { config: { endpoint, oidcProvider: PROVIDER }, credentials },
+      store: { config: { endpoint, oidcProvider: PROVIDER, iamDelaySeconds: 0 }, credentials },
     });
     client = appliance.client();
     sts = new STSClient({ endpoint, region: 'us-east-1', credentials });
@@ -147,6 +147,23 @@ describe.skipIf(!parts)('service accounts on S3 with IAM', () => {
     expect(await grant(`ba-${bucket}`, { [bucket]: 'READ_ONLY' })).toEqual(first);
     expect(await trustOf(first.account_id)).toEqual(trust);
     await revoke(first.account_id);
+  });
+
+  it('trusts the provider that the backend has by now, whatever a worker has read of it before', async () => {
+    const bucket = await make();
+    const first = await grant(`ba-${bucket}`, { [bucket]: 'READ_ONLY' });
+    await revoke(first.account_id);
+    const provide = (provider: string) =>
+      appliance.database.query(
+        `UPDATE trivet.backend SET version = version + 1, config = config || jsonb_build_object('oidcProvider', $1::text)
+          WHERE kind = 's3'`,
+        [provider],
+      );
+    await provide(`${PROVIDER}0`);
+    const second = await grant(`bb-${bucket}`, { [bucket]: 'READ_ONLY' });
+    expect((await trustOf(second.account_id)).Statement[0].Principal).toEqual({ Federated: `${PROVIDER}0` });
+    await revoke(second.account_id);
+    await provide(PROVIDER);
   });
 
   it('is another request for another account, or a key', async () => {

@@ -38,7 +38,7 @@ describe.skipIf(!parts)('s3 with service accounts', () =>
     appliance: () => {
       const { endpoint, ...credentials } = parts!;
       const oidcProvider = 'arn:aws:iam::123456789012:oidc-provider/oidc.example.net/id/1';
-      return { backend: 's3', store: { config: { endpoint, oidcProvider }, credentials } };
+      return { backend: 's3', store: { config: { endpoint, oidcProvider, iamDelaySeconds: 0 }, credentials } };
     },
     protocol: 'S3',
     authentication: {

@@ -196,6 +196,40 @@ describe('a bucket of Google Cloud Storage', () => {
     keyless.close();
   });
 
+  it.each(['with a key', 'without one'])(
+    'of an account %s, takes every HMAC key away by each of its calls',
+    async how => {
+      const { project } = gcs;
+      const keyless = gcs.opened({ workloadIdentityPool: POOL });
+      const isKeyless = how === 'without one';
+      const uid = isKeyless ? `trivet-sa-${randomUUID()}` : await account();
+      const trusts = isKeyless ? { namespace: 'shop', name: 'uploader' } : undefined;
+      const principal = { uid, accessKeyId: '', secretAccessKey: '', displayName: 'one', trusts };
+      await keyless.putPrincipal(principal, none());
+      const { email } = [...project.accounts.values()].find(({ displayName }) => displayName === uid)!;
+      project.createKey(email);
+      expect(await keyless.holdsPrincipal(principal, none())).toBe(false);
+      await keyless.removeKey({ uid, accessKeyId: '' }, none());
+      expect(project.keysOf(email)).toEqual([]);
+      expect(await keyless.holdsPrincipal(principal, none())).toBe(isKeyless);
+      // Whoever made it after that is shut out too, whatever becomes of the keys of an account that goes.
+      project.createKey(email);
+      const remove = project.deleteAccount.bind(project);
+      const left: unknown[] = [];
+      project.deleteAccount = at => {
+        left.push(project.keysOf(at));
+        remove(at);
+      };
+      try {
+        await keyless.removePrincipal(uid, none());
+      } finally {
+        project.deleteAccount = remove;
+      }
+      expect(left).toEqual([[]]);
+      keyless.close();
+    },
+  );
+
   it('loses what was begun to be uploaded when it is emptied', async () => {
     const ref = newRef();
     await gcs.backend.createBucket(ref, plain(), none());

@@ -4550,6 +4550,12 @@ export interface components {
              */
             oidcAudience: string;
             /**
+             * Delay of IAM
+             * @description How long S3 may go by former rights of a service account: a bucket that one could use goes so long after. 10 when absent
+             * @example 10
+             */
+            iamDelaySeconds?: number;
+            /**
              * Role
              * @description ARN of a role that Trivet assumes, for one hour at a time
              * @example arn:aws:iam::123456789012:role/trivet

@@ -91,7 +91,8 @@ export interface ObjectBackend {
    * Makes our statements in the bucket's policy say exactly `grants`, and leaves all other statements as they are.
    * The caller holds the bucket's lock; a principal may not exist yet. A missing bucket: `not_found`. Another bucket under
    * the name of a registered one: ReplacedBucket. A policy that cannot be parsed, or that changed while we wrote:
-   * `failed_precondition`. Too large: `resource_exhausted`.
+   * `failed_precondition`. Too large: `resource_exhausted`. Where rights are kept with principals, one that is not there:
+   * MissingPrincipal.
    *
    * `whose`: those whose grants may be others than were written last; absent: nobody knows. A store that keeps rights with
    * its principals writes theirs alone, and needs to know them to take anything away. It looks at the bucket only to give
@@ -198,6 +199,13 @@ export class ReplacedBucket extends StorageError {
   }
 }
 
+/** The store does not know whom a right is to be given to: it is gone, or so new that not all of the store knows it. */
+export class MissingPrincipal extends StorageError {
+  constructor(uid: string, cause?: unknown) {
+    super('not_found', `the object store does not know principal ${uid}`, { resource: `principal ${uid}`, cause });
+  }
+}
+
 export type AccessMode = 'read_write' | 'read_only' | 'write_only';
 
 /** `revoked` keeps a Deny for a principal that lives on with other buckets (invariant O4). */
@@ -239,6 +247,8 @@ export interface StoreTraits {
   rightsOfPrincipals?: true;
   /** A change of rights or keys is answered before it holds everywhere: `isInForce`. */
   late?: true;
+  /** So long after a change a principal without a key, as whom nobody can ask, counts as one that the store treats by it. */
+  keylessLateMs?: number;
   /** No keys: what opens a bucket is signed (`signAccess`), under names that are written at the bucket. */
   signs?: true;
   /** Keys are chosen, of hexadecimal digits alone: an id is GK and 24 of them, a secret 64. */

@@ -8,6 +8,8 @@ export interface Registration<Config = unknown> {
   readonly credentials: z.ZodType<Record<string, string>>;
   /** Keys of the configuration that say where things are: they stay while it holds anything of ours. */
   readonly fixed: readonly string[];
+  /** Those that say by whose word a principal without a key is let in: they stay while there is one. */
+  readonly keyless?: readonly string[];
   /** URLs that the adapter connects to, by the key that they come from. */
   addresses(config: Config): Readonly<Record<string, string>>;
   /** What it can do, for people and programs. */

@@ -1,15 +1,16 @@
 /** The fake store with the traits of S3 with IAM: keys are issued, rights belong to users, and changes are seen late. */
 import { randomBytes } from 'node:crypto';
-import type {
-  BucketInspection,
-  Expected,
-  Grant,
-  GrantTarget,
-  IssuedKey,
-  Principal,
-  PrincipalRef,
-  Right,
-  StoreTraits,
+import {
+  type BucketInspection,
+  type Expected,
+  type Grant,
+  type GrantTarget,
+  type IssuedKey,
+  MissingPrincipal,
+  type Principal,
+  type PrincipalRef,
+  type Right,
+  type StoreTraits,
 } from '#backends/object-backend';
 import { partedRights } from '#backends/s3/user-rights';
 import { StorageError } from '#platform/errors';
@@ -18,7 +19,12 @@ import { givenKeys } from '#test/fakes/object/fake-effects';
 import { answer, done, FakeObjectBackend, missing } from '#test/fakes/object/fake-object-backend';
 import { isKnown, look, modesInForce } from '#test/fakes/object/fake-rights';
 
-export const FAKE_IAM_TRAITS: StoreTraits = { issuesKeys: true, rightsOfPrincipals: true, late: true };
+export const FAKE_IAM_TRAITS: StoreTraits = {
+  issuesKeys: true,
+  rightsOfPrincipals: true,
+  late: true,
+  keylessLateMs: 1_000,
+};
 
 /** As it is kept: who comes in without a key. */
 function trustOf({ trusts }: Principal): string | null {
@@ -152,6 +158,6 @@ export class FakeIamBackend extends FakeObjectBackend {
   }
 
   #require(uid: string): void {
-    if (!this.#find(uid)) throw new StorageError('not_found', `principal ${uid} does not exist`);
+    if (!this.#find(uid)) throw new MissingPrincipal(uid);
   }
 }

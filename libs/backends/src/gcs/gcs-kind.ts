@@ -38,6 +38,7 @@ export const gcsKind: ObjectBackendKind<GcsConfig> = {
     config: gcsConfig,
     credentials: gcsCredentials as never,
     fixed: ['project'],
+    keyless: ['workloadIdentityPool'],
     addresses: ({ endpoint, iamEndpoint, resourceManagerEndpoint }) => ({
       endpoint,
       iamEndpoint,

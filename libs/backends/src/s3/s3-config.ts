@@ -65,6 +65,17 @@ export const s3Config = z
       title: 'Audience',
       description: 'That the tokens of these service accounts are for',
     }),
+    iamDelaySeconds: z
+      .int()
+      .min(0)
+      .max(600)
+      .optional()
+      .meta({
+        title: 'Delay of IAM',
+        description:
+          'How long S3 may go by former rights of a service account: a bucket that one could use goes so long after. 10 when absent',
+        examples: [10],
+      }),
     roleArn: role('role')
       .optional()
       .meta({

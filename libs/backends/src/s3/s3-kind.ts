@@ -37,6 +37,7 @@ export const s3Kind: ObjectBackendKind<S3Config> = {
     config: s3Config,
     credentials: s3Credentials as never,
     fixed: ['userPath', 'region'],
+    keyless: ['oidcProvider', 'oidcAudience'],
     addresses: config => {
       const { s3, iam, sts } = placesOf(config);
       return { endpoint: s3, iamEndpoint: iam, ...(config.roleArn === undefined ? {} : { stsEndpoint: sts }) };

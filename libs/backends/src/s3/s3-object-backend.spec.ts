@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { ObjectBackend } from '#backends/object-backend';
+import { MissingPrincipal, type ObjectBackend } from '#backends/object-backend';
 import { s3Kind } from '#backends/s3/s3-kind';
 import { unleased } from '#platform/lease-signal';
 import { type ScriptedAnswer, type ScriptedRequest, ScriptedStore } from '#test/support/scripted-store';
@@ -44,6 +44,17 @@ describe('S3 with IAM', () => {
       expect(JSON.parse(store.requests.at(-1)!.form.get('PolicyDocument')!).Statement).toMatchObject([
         { Effect: 'Deny', Action: ['s3:*'] },
       ]);
+    });
+
+    it.each(['trivet-1', 'trivet-sa-1'])('says that IAM does not know %s', async uid => {
+      await open(({ what }) => {
+        if (what !== 'GET tagging') return { status: 404, code: 'NoSuchEntity' };
+        const tags = { 'trivet-appliance': 'a/t', 'trivet-incarnation': BUCKET.incarnation };
+        const tag = ([key, value]: string[]) => `<Tag><Key>${key}</Key><Value>${value}</Value></Tag>`;
+        return { body: `<Tagging><TagSet>${Object.entries(tags).map(tag).join('')}</TagSet></Tagging>` };
+      });
+      const granted = backend.putGrants(BUCKET, [{ uid, mode: 'read_only' }], soon(), [uid]);
+      await expect(granted).rejects.toThrow(MissingPrincipal);
     });
 
     it('allows nothing at a bucket that is gone', async () => {

@@ -48,6 +48,7 @@ import { StorageError } from '#platform/errors';
 import type { LeaseSignal } from '#platform/lease-signal';
 
 export const S3_TRAITS: StoreTraits = { issuesKeys: true, rightsOfPrincipals: true, late: true };
+const IAM_DELAY_SECONDS = 10;
 
 /** Nobody publishes what is in a bucket of ours, by whatever means. */
 const PUBLIC_ACCESS = {
@@ -76,7 +77,8 @@ export class S3ObjectBackend implements ObjectBackend {
   }
 
   traits(): StoreTraits {
-    return S3_TRAITS;
+    const { iamDelaySeconds = IAM_DELAY_SECONDS } = this.config;
+    return { ...S3_TRAITS, keylessLateMs: iamDelaySeconds * 1_000 };
   }
 
   async health(signal: AbortSignal): Promise<void> {

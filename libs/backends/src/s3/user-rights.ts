@@ -4,7 +4,7 @@
  * wrote, and a bucket's own policy may allow more. So each mode denies what it forbids, by patterns that take little of IAM's
  * 2,048 characters (invariant O2).
  */
-import { type Grant, type GrantTarget, KEYLESS, type Right } from '#backends/object-backend';
+import { type Grant, type GrantTarget, KEYLESS, MissingPrincipal, type Right } from '#backends/object-backend';
 import { iamLibrary } from '#backends/s3/aws-sdk';
 import { ALLOWED } from '#backends/s3/bucket-policy';
 import { errorCode } from '#backends/s3/errors';
@@ -62,8 +62,12 @@ export async function writeRights(
   const { PutUserPolicyCommand, PutRolePolicyCommand } = iamLibrary();
   if (await saysRights(iam, bucket, { uid, mode }, signal)) return;
   const policy = { PolicyName: nameOf(bucket), PolicyDocument: rightsDocument(bucket.name, mode) };
-  if (isRole(uid)) await iam.change(new PutRolePolicyCommand({ RoleName: uid, ...policy }), signal);
-  else await iam.change(new PutUserPolicyCommand({ UserName: uid, ...policy }), signal);
+  try {
+    if (isRole(uid)) await iam.change(new PutRolePolicyCommand({ RoleName: uid, ...policy }), signal);
+    else await iam.change(new PutUserPolicyCommand({ UserName: uid, ...policy }), signal);
+  } catch (error) {
+    throw errorCode(error) === 'NoSuchEntity' ? new MissingPrincipal(uid, error) : error;
+  }
 }
 
 export async function dropRights(iam: Iam, bucket: GrantTarget, uid: string, signal: LeaseSignal): Promise<void> {

@@ -113,8 +113,12 @@ export class FencedWrites {
     read?: (tx: Tx) => Promise<void>,
   ): Promise<boolean[]> {
     const steps = points.map(({ step }) => step);
-    const progress = points.map(({ operation }) => JSON.stringify(operation.progress));
-    const written = await this.write(points, [[POINT, [...this.fences(points), steps, progress]]], lockMs, read);
+    // Told when it has been read: what a handler notes at its beginning is kept with it.
+    const noted = (): Write => {
+      const progress = points.map(({ operation }) => JSON.stringify(operation.progress));
+      return [POINT, [...this.fences(points), steps, progress]];
+    };
+    const written = await this.write(points, () => [noted()], lockMs, read);
     const [[{ cancelled }]] = written as [[{ cancelled: string[] }]];
     return points.map(({ operation }) => cancelled.includes(operation.id));
   }
@@ -129,7 +133,8 @@ export class FencedWrites {
         ends.map(({ error }) => (error ? JSON.stringify(error) : null)),
       ],
     ];
-    const written = await this.write(ends, [finish, this.passOn(ends.map(({ operation }) => operation))], lockMs);
+    const passOn = this.passOn(ends.map(({ operation }) => operation));
+    const written = await this.write(ends, () => [finish, passOn], lockMs);
     const [[{ states }], rings] = written as [[{ states: Record<string, string> }], Ring[]];
     void this.doorbell.ring(rings);
     return ends.map(({ operation }) => states[operation.id]!);
@@ -148,7 +153,7 @@ export class FencedWrites {
   /** The handlers' writes, and then `last`, of which it gives the results. */
   private async write(
     items: readonly Fenced[],
-    last: readonly Write[],
+    last: () => readonly Write[],
     lockMs?: number,
     read?: (tx: Tx) => Promise<void>,
   ): Promise<unknown[][]> {
@@ -157,18 +162,18 @@ export class FencedWrites {
       // In one order, so that no two such transactions wait for each other.
       const parts = [...tenants].map(([tenantId, own]) => ({ tenantId, writes: joined(own) }));
       parts.sort((a, b) => (a.tenantId < b.tenantId ? -1 : 1));
-      return this.database.ofTenants(parts, last, lockMs);
+      return this.database.ofTenants(parts, last(), lockMs);
     }
     const [[tenantId, own]] = [...tenants] as [[string, Fenced[]]];
-    const results = await this.database.withTenant(
+    return this.database.withTenant(
       tenantId,
       async tx => {
         await read?.(tx);
-        return tx.commit(...joined(own), ...last);
+        const ending = last();
+        return (await tx.commit(...joined(own), ...ending)).slice(-ending.length);
       },
       lockMs,
     );
-    return results.slice(-last.length);
   }
 
   /** Whom the ends of these operations make room for. */

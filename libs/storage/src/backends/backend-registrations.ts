@@ -8,6 +8,7 @@ import { StorageError } from '#platform/errors';
 import { uuidv7 } from '#platform/uuid';
 import { BackendKinds } from '#storage/backends/backend-kinds';
 import type { BackendChanges, NewBackend, TenantRef, UnregisteredBackend } from '#storage/backends/backend-requests';
+import { CHANGE, FORGET_FAULT } from '#storage/backends/backend-rows';
 import { openCredentials, sealCredentials } from '#storage/backends/backend-secrets';
 import { BackendTester, type BackendTestResult, type TestableBackends } from '#storage/backends/backend-tester';
 import { tryOut } from '#storage/backends/backend-trial';
@@ -20,11 +21,13 @@ import {
   withShares,
 } from '#storage/backends/backend-view';
 import { checkedConfig, checkedCredentials } from '#storage/backends/checked-config';
+import { configsOf, followShared, type SharingParts } from '#storage/backends/followed-shares';
 import { forgetBackend } from '#storage/backends/forget-backend';
+import { requireKept } from '#storage/backends/kept-config';
 import { requirePoolNames } from '#storage/backends/pool-names';
-import { asTenant, type BackendShare, sharesOf } from '#storage/backends/shares';
+import { asTenant, sharesOf } from '#storage/backends/shares';
 import { setThinRatios } from '#storage/block/pools/thin-ratio';
-import { type BackendState, notFixed, shareFollows } from '#storage/shared/backend-state';
+import { type BackendState, shareFollows } from '#storage/shared/backend-state';
 import { type Actor, audit } from '#tenancy/audit-log/audit-log';
 
 export const APPLIANCE = 'appliance';
@@ -48,27 +51,7 @@ const LOCK = sql(
   `SELECT id, kind, config, version, state, shared_from AS "sharedFrom", shared_state AS "sharedState"
      FROM trivet.backend WHERE tenant_id = $1 AND name = $2 FOR UPDATE`,
 );
-const CHANGE = sql(
-  'backend_change',
-  `UPDATE trivet.backend
-      SET description = coalesce($3, description), state = coalesce($4, state), config = coalesce($5, config),
-          shared_state = coalesce($6, shared_state), version = version + 1, updated_at = now()
-    WHERE tenant_id = $1 AND id = $2`,
-);
-/** What was found out about it was about what it was. */
-const FORGET_FAULT = sql(
-  'backend_forget_fault',
-  `UPDATE trivet.backend_circuit SET fault = NULL, fault_at = NULL, asked_at = NULL, probed_at = NULL
-    WHERE tenant_id = $1 AND backend_id = $2 AND fault IS NOT NULL`,
-);
-const CONFIG = sql('backend_config', 'SELECT config FROM trivet.backend WHERE tenant_id = $1 AND id = $2 FOR UPDATE');
 const OWNER = sql('backend_owner', 'SELECT tenant_id AS id FROM trivet.appliance_tenant()');
-const POOLS_IN_USE = sql(
-  'backend_pools_in_use',
-  `SELECT pool FROM trivet.volume WHERE tenant_id = $1 AND backend_id = $2 AND state <> 'gone'
-   UNION SELECT pool FROM trivet.snapshot
-    WHERE tenant_id = $1 AND backend_id = $2 AND (state <> 'gone' OR cut IS NOT NULL AND image_gone_at IS NULL)`,
-);
 
 interface Locked {
   id: string;
@@ -147,7 +130,7 @@ export class BackendRegistrations {
         );
       const registration = this.kinds.require(source.kind);
       const credentials = await openCredentials(tx, this.parts.secrets, owner, source.id);
-      const others = await this.configsOf(tx, owner, await sharesOf(tx, source.id));
+      const others = await configsOf(tx, owner, await sharesOf(tx, source.id));
       const { applianceId } = this.parts;
       const config = registration.share(registration.config.parse(source.config), {
         applianceId,
@@ -185,6 +168,9 @@ export class BackendRegistrations {
       const [locked] = await tx.query<Locked>(LOCK, [tenant.id, name]);
       if (!locked) throw unknown(name);
       if (locked.version !== version) return undefined;
+      const shares = locked.sharedFrom === null ? await sharesOf(tx, locked.id) : [];
+      // Locked before it is counted what they hold.
+      if (config) await configsOf(tx, tenant.id, shares);
       const before = await this.read(tx, tenant, name);
       if (locked.sharedFrom !== null && (config || credentials)) throw shareFollows(name);
       if (changes.state === 'active' && locked.sharedState !== 'active')
@@ -193,9 +179,9 @@ export class BackendRegistrations {
           `the appliance has the backend that ${name} is a share of ${locked.sharedState}: take that one back first`,
           { field: 'state' },
         );
-      const shares = locked.sharedFrom === null ? await sharesOf(tx, locked.id) : [];
       if (config) {
-        await this.requireKept(tx, tenant, locked, config, before, shares);
+        const places = [{ tenantId: tenant.id, backendId: locked.id }, ...shares] as const;
+        await requireKept(tx, this.kinds, { ...locked, holds: before.holds }, config, places);
         await this.requireNames(tx, tenant, locked.id, locked.kind, config, locked.config);
       }
       const { description = null, state = null } = changes;
@@ -205,7 +191,8 @@ export class BackendRegistrations {
       if (config || credentials) await tx.query(FORGET_FAULT, [tenant.id, locked.id]);
       if (changes.thinRatios) await setThinRatios(tx, tenant.id, locked, changes.thinRatios);
       const after = { ...locked, config: (config ?? locked.config) as Locked['config'], state: state ?? locked.state };
-      if (config || credentials || state) await this.follow(tx, actor, tenant.id, after, credentials, shares);
+      if (config || credentials || state)
+        await followShared(tx, this.sharing, actor, tenant.id, after, credentials, shares);
       const view = await this.read(tx, tenant, name);
       await audit(tx, actor, {
         tenantId: tenant.id,
@@ -316,84 +303,9 @@ export class BackendRegistrations {
     await requirePoolNames(tx, tenant, backendId, this.kinds.poolsOf(kind, config), before);
   }
 
-  /** What is there must be found again. */
-  private async requireKept(
-    tx: Tx,
-    tenant: TenantRef,
-    locked: Locked,
-    config: unknown,
-    { holds }: BackendView,
-    shares: readonly BackendShare[],
-  ): Promise<void> {
-    const wanted = config as Record<string, unknown>;
-    const held = holds.volumes + holds.snapshots + holds.buckets + holds.accesses + holds.operations > 0;
-    const moved = this.kinds
-      .require(locked.kind)
-      .fixed.find(key => JSON.stringify(wanted[key]) !== JSON.stringify(locked.config[key]));
-    if (held && moved !== undefined) throw notFixed(moved);
-    const pools = this.kinds.poolsOf(locked.kind, config);
-    if (!pools) return;
-    const poolsOf = (tenantId: string, backendId: string) =>
-      tx.query<{ pool: string }>(POOLS_IN_USE, [tenantId, backendId]);
-    const used = await poolsOf(tenant.id, locked.id);
-    for (const share of shares)
-      used.push(...(await asTenant(tx, share.tenantId, () => poolsOf(share.tenantId, share.backendId), tenant.id)));
-    const lost = used.find(({ pool }) => !pools.includes(pool));
-    if (lost)
-      throw new StorageError('failed_precondition', `pool ${lost.pool} holds volumes or snapshots: delete them first`, {
-        field: 'config',
-      });
-  }
-
-  /** Carries a change to the shares. */
-  private async follow(
-    tx: Tx,
-    actor: Actor,
-    owner: string,
-    source: Locked,
-    credentials: Record<string, string> | undefined,
-    shares: readonly BackendShare[],
-  ): Promise<void> {
-    const registration = this.kinds.require(source.kind);
-    const { applianceId } = this.parts;
-    const configs = await this.configsOf(tx, owner, shares);
-    for (const [at, share] of shares.entries()) {
-      const tenant = { id: share.tenantId, name: share.tenantName };
-      const others = configs.filter((_, n) => n !== at);
-      const before = configs[at];
-      const given = { applianceId, ownerId: owner, tenant, before, others };
-      const config = registration.share(registration.config.parse(source.config), given);
-      configs[at] = config;
-      await asTenant(
-        tx,
-        tenant.id,
-        async () => {
-          await this.requireNames(tx, tenant, share.backendId, source.kind, config, before);
-          const values = [tenant.id, share.backendId, null, null, JSON.stringify(config), source.state];
-          await tx.query(CHANGE, values);
-          if (credentials) await sealCredentials(tx, this.parts.secrets, tenant.id, share.backendId, credentials);
-          await tx.query(FORGET_FAULT, [tenant.id, share.backendId]);
-          await audit(tx, actor, {
-            tenantId: tenant.id,
-            tenantName: tenant.name,
-            action: 'backend.follow',
-            subject: { kind: 'backend', id: share.backendId, name: share.name },
-            before: { config: before },
-            after: { config, state: source.state, ...(credentials ? { credentials } : {}) },
-          });
-        },
-        owner,
-      );
-    }
-  }
-
-  private async configsOf(tx: Tx, owner: string, shares: readonly BackendShare[]): Promise<unknown[]> {
-    const found: unknown[] = [];
-    for (const { tenantId, backendId } of shares) {
-      const read = () => tx.query<{ config: unknown }>(CONFIG, [tenantId, backendId]);
-      for (const { config } of await asTenant(tx, tenantId, read, owner)) found.push(config);
-    }
-    return found;
+  private get sharing(): SharingParts {
+    const { secrets, applianceId } = this.parts;
+    return { kinds: this.kinds, secrets, applianceId };
   }
 
   private async owner(): Promise<string> {

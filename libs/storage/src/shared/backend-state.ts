@@ -35,10 +35,3 @@ export const shareFollows = (name: string): StorageError =>
     `${name} is a share: its configuration and credentials follow the backend of the appliance, so change that one`,
     { field: 'config' },
   );
-
-export const notFixed = (key: string): StorageError =>
-  new StorageError(
-    'failed_precondition',
-    `config.${key} says where things are, and this backend holds some: it stays until nothing is left there`,
-    { field: `config/${key}` },
-  );

@@ -1,4 +1,4 @@
-import { ReplacedBucket } from '#backends/object-backend';
+import { MissingPrincipal, ReplacedBucket } from '#backends/object-backend';
 import type { Slot } from '#operations/accepting/accept';
 import { failureOf, type Step } from '#operations/definitions/handler';
 import type { LeasedOperation } from '#operations/operation';
@@ -68,7 +68,8 @@ export function putPrincipal(
       const { serviceAccount: trusts } = work.desired;
       const [stored, other] = keysOf(work);
       const beside = other ? [other] : [];
-      const backend = await backends.open(operation.tenantId, operation.backendId);
+      // Whom it lets in may have changed since the last access without a key went, and not while this one lives.
+      const backend = await backends.open(operation.tenantId, operation.backendId, { fresh: trusts !== undefined });
       const credentials = stored ?? ((trusts || backend.traits().issuesKeys) && NO_KEY);
       if (!credentials) throw new StorageError('internal', 'the access has no stored credentials', { retry: 'person' });
       await call('putPrincipal', signal =>
@@ -97,6 +98,12 @@ export function putPolicies(
         } catch (error) {
           // A bucket that is gone has no policy that could still allow anything.
           if (!granting && isStorageError(error) && isGone(error)) continue;
+          if (granting && error instanceof MissingPrincipal)
+            // It was there a moment ago: the repeat makes it, if it has gone.
+            throw new StorageError('aborted', `${error.message}, or not everywhere yet`, {
+              resource: error.resource,
+              cause: error,
+            });
           if (error instanceof ReplacedBucket) throw error;
           if (isStorageError(error) && error.kind === 'failed_precondition')
             throw new StorageError(error.kind, error.message, { ...error, retry: 'person', cause: error });

@@ -1,4 +1,4 @@
-import { type AccessMode, type Grant, KEYLESS, type ObjectBackendKind } from '#backends/object-backend';
+import { KEYLESS } from '#backends/object-backend';
 import type { Caller } from '#operations/accepting/caller';
 import { requireSuccess, type Submitted, shownAfter } from '#operations/accepting/operations';
 import { encodeSealed } from '#platform/crypto/secrets';
@@ -6,10 +6,9 @@ import type { Tx } from '#platform/database/database';
 import { invalid, StorageError } from '#platform/errors';
 import { createLogger } from '#platform/logging/log';
 import { uuidv7 } from '#platform/uuid';
+import { otherChange, otherDoor, otherRequest } from '#storage/object/accesses/access-refusals';
 import {
-  type AccessOwner,
   type AccessRow,
-  countGrants,
   type FoundAccess,
   findAccess,
   findAccessAt,
@@ -17,14 +16,19 @@ import {
   insertAccess,
   lockAccess,
   lockAccount,
-  resolveBuckets,
   servesAccesses,
   setAccessState,
   wantGrants,
 } from '#storage/object/accesses/access-store';
 import { NO_KEY } from '#storage/object/accesses/access-work';
+import {
+  distinctBuckets,
+  findAskedBuckets,
+  requireRoomBeside,
+  requireSameBuckets,
+} from '#storage/object/accesses/asked-buckets';
 import { grantAccess } from '#storage/object/accesses/grant-access';
-import { beginRotation, type KeyState, readKeys } from '#storage/object/accesses/key-changes';
+import { beginRotation, readKeys } from '#storage/object/accesses/key-changes';
 import { narrowAccess } from '#storage/object/accesses/narrow-access';
 import { revokeAccess } from '#storage/object/accesses/revoke-access';
 import { supported, view } from '#storage/object/buckets/buckets';
@@ -32,13 +36,7 @@ import { type EndpointCaller, type ObjectPlace, type PlacedCaller, requireServin
 import type { ObjectDependencies } from '#storage/object/object-dependencies';
 import type { AccessCalls, AccessView, GrantRequest } from '#storage/object/object-storage';
 import { credentialsPlace, newCredentials, openCredentials } from '#storage/object/rights/credentials';
-import {
-  type AccessPlace,
-  accessDifferences,
-  type DesiredAccess,
-  desiredAccess,
-  fingerprint,
-} from '#storage/shared/desired-state';
+import { accessDifferences, type DesiredAccess, desiredAccess, fingerprint } from '#storage/shared/desired-state';
 
 const log = createLogger('accesses');
 
@@ -86,7 +84,7 @@ export class Accesses implements AccessCalls {
       );
     if (request.serviceAccount && request.rotation)
       throw invalid(request.fields.rotation, 'a service account has no key that could be changed: leave it out');
-    const desired = desiredAccess(request.protocol, distinct(request.buckets), request);
+    const desired = desiredAccess(request.protocol, distinctBuckets(request.buckets), request);
     const most = kind.bucketsPerAccess ?? Number.POSITIVE_INFINITY;
     if (desired.buckets.length > most)
       throw new StorageError(
@@ -131,7 +129,7 @@ export class Accesses implements AccessCalls {
       const known = row && living(row);
       if (known) return known;
 
-      const grants = await this.resolve(tx, place, kind, desired, { accessId: row?.id, asked: request.buckets });
+      const grants = await findAskedBuckets(tx, place, kind, desired, { accessId: row?.id, asked: request.buckets });
       if (row && desired.issued) await requireSameBuckets(tx, place, row, grants);
       const bucketIds = grants.map(grant => grant.bucketId);
       const id = row?.id ?? uuidv7();
@@ -161,7 +159,12 @@ export class Accesses implements AccessCalls {
         resourceId: id,
         resourceName: request.name,
         after: desired,
-        request: { resources: bucketIds, heal: row !== undefined, lastsSeconds: desired.expiry?.afterSeconds },
+        request: {
+          resources: bucketIds,
+          heal: row !== undefined,
+          keyless: desired.serviceAccount !== undefined,
+          lastsSeconds: desired.expiry?.afterSeconds,
+        },
       });
       return { value: undefined };
     });
@@ -267,59 +270,6 @@ export class Accesses implements AccessCalls {
     return again ? this.take(caller, accountId, bucketNames, asker) : { value: undefined, operation };
   }
 
-  /** All-or-nothing: every bucket exists and its policy has room, or nothing is accepted. */
-  private async resolve(
-    tx: Tx,
-    place: ObjectPlace,
-    kind: ObjectBackendKind,
-    desired: DesiredAccess,
-    { accessId, asked }: { accessId: string | undefined; asked: GrantRequest['buckets'] },
-  ) {
-    const rows = await resolveBuckets(
-      tx,
-      place,
-      desired.buckets.map(({ bucketId }) => bucketId),
-    );
-    if (kind.traits?.noWriteOnly && desired.buckets.some(({ mode }) => mode === 'write_only'))
-      throw new StorageError(
-        'invalid_argument',
-        'write only cannot be had on a backend of this kind: who may write there may delete as well; ask for read and write, or for another class',
-        { field: 'buckets' },
-      );
-    const idByName = new Map(rows.map(({ id, name }) => [name, id]));
-    const grants = desired.buckets.map(({ bucketId: name, mode }) => {
-      const bucketId = idByName.get(name);
-      if (!bucketId)
-        throw new StorageError(
-          'not_found',
-          `bucket ${name} is not known here: create it, or register an existing one with \`trivet bucket import\``,
-          { resource: `bucket ${name}` },
-        );
-      const wanted = asked.find(bucket => bucket.bucketId === name)?.id;
-      if (wanted !== undefined && wanted !== bucketId)
-        throw new StorageError('not_found', `bucket ${name} is another one by now: look it up again`, {
-          resource: `bucket ${name}`,
-          field: 'buckets',
-        });
-      return { bucketId, name, mode };
-    });
-    // What it lost stays denied, beside what it has.
-    const denied = (accessId === undefined ? [] : await grantedBuckets(tx, place, accessId))
-      .filter(({ id, revoked }) => revoked && !grants.some(({ bucketId }) => bucketId === id))
-      .map(({ name }) => ({ bucket: name, mode: 'revoked' as const }));
-    const rights = [...grants.map(({ name, mode }) => ({ bucket: name, mode })), ...denied];
-    const taken = kind.rightsBytes?.(rights) ?? 0;
-    const most = kind.maxRightsBytes ?? Number.POSITIVE_INFINITY;
-    if (taken > most)
-      throw new StorageError(
-        'resource_exhausted',
-        `the rights of one access on these ${rights.length} buckets would take ${taken} bytes of ${most}: ask for several accesses`,
-        { field: 'buckets' },
-      );
-    await requireRoom(tx, place, kind, grants, accessId);
-    return grants;
-  }
-
   private view(
     place: ObjectPlace,
     desired: DesiredAccess,
@@ -339,102 +289,4 @@ export class Accesses implements AccessCalls {
     const credentials = openCredentials(this.parts.secrets, place.tenantId, access.id, access.sealed);
     return { accountId, buckets, credentials };
   }
-}
-
-/** A bucket that was made anew under the name of another one is not opened by a key that somebody had for that. */
-async function requireSameBuckets(
-  tx: Tx,
-  owner: AccessOwner,
-  { id, name }: AccessRow,
-  grants: readonly { bucketId: string; name: string }[],
-): Promise<void> {
-  const had = await grantedBuckets(tx, owner, id);
-  const other = grants.find(({ bucketId }) => !had.some(bucket => bucket.id === bucketId && !bucket.revoked));
-  if (other)
-    throw new StorageError(
-      'already_exists',
-      `access ${name} was issued for another bucket ${other.name}, which is gone: revoke it first, or take another name`,
-      { resource: `access ${name}`, field: 'name' },
-    );
-}
-
-function otherChange(resource: string, { operation, operationGrace, parked }: KeyState): StorageError {
-  const under =
-    operationGrace === null
-      ? `the former key of ${resource} is being ended by operation ${operation}`
-      : `the key of ${resource} is being changed with a grace of ${operationGrace} seconds by operation ${operation}`;
-  return parked
-    ? new StorageError('failed_precondition', `${under}, which waits for an operator: retry or resolve it first`, {
-        resource,
-      })
-    : new StorageError('aborted', `${under}; try again when that is over`, { resource });
-}
-
-/** Of the policies of the buckets, for one more each. */
-async function requireRoom(
-  tx: Tx,
-  endpoint: AccessOwner,
-  kind: ObjectBackendKind,
-  grants: readonly { bucketId: string; name: string; mode: AccessMode }[],
-  exceptOf: string | undefined,
-  otherwise = 'revoke accesses first',
-): Promise<void> {
-  const bucketIds = grants.map(({ bucketId }) => bucketId);
-  const counted = await countGrants(tx, endpoint, bucketIds, exceptOf);
-  for (const { bucketId, name, mode } of grants) {
-    const counts: Record<Grant['mode'], number> = { read_write: 0, read_only: 0, write_only: 0, revoked: 0 };
-    for (const row of counted) if (row.bucketId === bucketId) counts[row.mode] = row.n;
-    counts[mode]++;
-    const bytes = kind.policyBytes(name, counts);
-    if (bytes > kind.maxPolicyBytes)
-      throw new StorageError(
-        'resource_exhausted',
-        `the policy of bucket ${name} would take ${bytes} ${kind.policyUnit ?? 'bytes'} of ${kind.maxPolicyBytes}: ${otherwise}`,
-        { resource: `bucket ${name}` },
-      );
-  }
-}
-
-/** A name beside the one that the access has. */
-async function requireRoomBeside(tx: Tx, owner: AccessOwner, kind: ObjectBackendKind, row: AccessRow): Promise<void> {
-  const buckets = await grantedBuckets(tx, owner, row.id);
-  const grants = buckets.flatMap(({ id: bucketId, name }) => {
-    const mode = row.desired.buckets.find(bucket => bucket.bucketId === name)?.mode;
-    return mode ? [{ bucketId, name, mode }] : [];
-  });
-  const otherwise = 'revoke an access, or change this one with no grace, which ends the signature that it has at once';
-  await requireRoom(tx, owner, kind, grants, undefined, otherwise);
-}
-
-/** Whoever asks under the name of another one's access is not told its key. */
-const otherDoor = (resource: string, { issued }: DesiredAccess): StorageError =>
-  new StorageError(
-    'already_exists',
-    issued
-      ? `${resource} was granted to a driver, which has its key: issue one of another name`
-      : `${resource} was issued by a person, who has its key: ask for one of another name`,
-    { resource },
-  );
-
-/** Told by the names that the caller knows, of which one may stand for several places. */
-export function otherRequest(
-  resource: string,
-  places: readonly AccessPlace[],
-  names: GrantRequest['fields'],
-): StorageError {
-  const fields = [...new Set(places.map(place => names[place]))].join(', ');
-  return new StorageError('already_exists', `${resource} exists with another request: ${fields}`, { resource });
-}
-
-/** A bucket named twice alike is one bucket; with two modes it is a contradiction. */
-function distinct(buckets: GrantRequest['buckets']): GrantRequest['buckets'] {
-  if (buckets.length === 0) throw invalid('buckets', 'at least one is required');
-  const byId = new Map<string, GrantRequest['buckets'][number]>();
-  for (const bucket of buckets) {
-    const known = byId.get(bucket.bucketId);
-    if (known && known.mode !== bucket.mode)
-      throw invalid('buckets', `bucket ${bucket.bucketId} is named twice with different access modes`);
-    byId.set(bucket.bucketId, bucket);
-  }
-  return [...byId.values()];
 }

@@ -35,6 +35,8 @@ import { untilInForce } from '#storage/object/rights/until-in-force';
 export interface GrantAccessRequest extends AccessRequest {
   /** It lives, and is only put right. */
   heal?: boolean;
+  /** It has no key, so what the store has of it opens buckets without anybody having been told. */
+  keyless?: boolean;
   /** What it opens ends by itself, so long after now. */
   lastsSeconds?: number;
 }
@@ -64,9 +66,9 @@ const NOT_HEALED = sql(
    UPDATE trivet.access SET state = 'ready', stale = true, active_operation = NULL, updated_at = now()
     WHERE tenant_id = $1 AND id = $2 AND active_operation = $3`,
 );
-/** The backend was not asked: it may have what the heal has added, which a revocation must still find. */
-const HEAL_GIVEN_UP = sql(
-  'access_heal_given_up',
+/** The backend was not asked: it may have what the operation has added, which a revocation must still find. */
+const GIVEN_UP = sql(
+  'access_grant_given_up',
   `WITH needless AS (
      DELETE FROM trivet.bucket_grant g USING trivet.bucket b
       WHERE g.tenant_id = $1 AND g.access_id = $2 AND b.tenant_id = g.tenant_id AND b.id = g.bucket_id AND b.state = 'gone'
@@ -100,7 +102,7 @@ function makeAccess(needs: AccessNeeds): Handling<AccessAtBackend, GrantAccessRe
         await mark(tx, operation, 'removing', healing(operation) ? (added ?? []) : operation.request.resources);
       } else {
         await requireBuckets(tx, operation);
-        if (healing(operation)) operation.progress.added ??= await wanted(tx, operation);
+        if (healing(operation) || operation.request.keyless) operation.progress.added ??= await wanted(tx, operation);
         await mark(tx, operation, 'applied');
         await moveEnd(tx, operation);
       }
@@ -132,10 +134,12 @@ function makeAccess(needs: AccessNeeds): Handling<AccessAtBackend, GrantAccessRe
     },
     giveUp: {
       leaves:
-        'it is as if the call had never come, and what the operation made at the backend stays there; the key of an access that was to be put right may reach more buckets until those are revoked, or granted again',
+        'it is as if the call had never come, and what the operation made at the backend stays there, with a key that nobody was told; an access that was to be put right, or one of a service account, stays and may reach what was to be added until that is revoked, or granted again',
       write: (writer, operation) => {
-        const added = operation.progress.added ?? [];
-        if (healing(operation)) writer.write(HEAL_GIVEN_UP, [...rowOf(operation), operation.id, added]);
+        const { added } = operation.progress;
+        // A key that nobody was told opens nothing; whoever needs none is let in by what is there.
+        const stays = healing(operation) || (operation.request.keyless && added !== undefined);
+        if (stays) writer.write(GIVEN_UP, [...rowOf(operation), operation.id, added ?? []]);
         else writer.write(REMOVE, rowOf(operation));
       },
     },

@@ -7,7 +7,7 @@ import { StorageError } from '#platform/errors';
 import { wholeBucket } from '#storage/object/buckets/bucket-slots';
 import { bucketRef, GONE, KEPT, type Removal, removeBucket, rowOf } from '#storage/object/buckets/bucket-work';
 import { createBucket } from '#storage/object/buckets/create-bucket';
-import { type Holder, readHolders, takeRights } from '#storage/object/buckets/take-rights';
+import { type Holding, readHolding, takeRights } from '#storage/object/buckets/take-rights';
 import type { AccessNeeds } from '#storage/object/rights/credentials';
 
 export interface DeleteBucketRequest {
@@ -18,9 +18,7 @@ export interface DeleteBucketRequest {
   draining?: boolean;
 }
 
-interface Deletion extends Removal {
-  holders: readonly Holder[];
-}
+interface Deletion extends Removal, Holding {}
 
 const WAS_SEEN_ABSENT = sql(
   'bucket_was_seen_absent',
@@ -109,8 +107,7 @@ function removeWhole(needs: AccessNeeds): Handling<Deletion, DeleteBucketRequest
   return {
     async begin(tx, operation) {
       const [row] = await tx.query<{ seenAbsent: boolean }>(WAS_SEEN_ABSENT, rowOf(operation));
-      const holders = await readHolders(tx, operation);
-      return { origin: 'created', seenAbsent: row?.seenAbsent === true, holders };
+      return { origin: 'created', seenAbsent: row?.seenAbsent === true, ...(await readHolding(tx, operation)) };
     },
     steps: [empty, takeRights<DeleteBucketRequest>(needs), remove].map(parkedWhenDraining),
     succeed(writer, operation) {
