@@ -325,6 +325,12 @@ describe.skipIf(!chromiumPath())('administration in the page', () => {
       expect(await visitor.barriers()).toEqual([]);
       expect(await visitor.overflow()).toBeLessThanOrEqual(0);
       expect((await house.call(house.root.admin, 'GET', `/tenants/beta/backends/${name}`)).status).toBe(404);
+      // An answer about another key goes with the first letter, before the field is left.
+      await key.focus();
+      await page.keyboard.press('End');
+      await page.keyboard.type('x');
+      await dialog.getByText('It cannot be used as it is.').waitFor({ state: 'hidden' });
+      await page.keyboard.press('Backspace');
       expect(await key.inputValue()).toBe(secret);
       await register.click();
       await dialog.waitFor({ state: 'hidden' });

@@ -158,6 +158,7 @@ describe.skipIf(!chromiumPath())('operations in the page', () => {
         await visitor.enter(picture.getByRole('link', { name: 'Pool default' }));
         await page.getByRole('heading', { name: 'Backend local' }).waitFor();
         await publish(volume, 'node-of-the-way');
+        await publish(volume, 'node-not-yet', 'wanted');
       } else {
         await visitor.enter(picture.getByRole('link', { name: 'Host node-of-the-way' }));
         await page.getByRole('heading', { name: 'node-of-the-way' }).waitFor();
@@ -166,15 +167,15 @@ describe.skipIf(!chromiumPath())('operations in the page', () => {
   });
 
   /** As it stands in the database: nobody exports a volume of this house. */
-  async function publish(volume: string, name: string): Promise<void> {
+  async function publish(volume: string, name: string, state = 'applied'): Promise<void> {
     await house.query(
       `WITH host AS (
          INSERT INTO trivet.host (tenant_id, id, uuid, name, iqns, wwpns, nqns, networks)
          VALUES ($1, gen_random_uuid(), $3, $3, ARRAY['iqn.2026-01.example:' || $3], '{}', '{}', '{}') RETURNING id
        )
        INSERT INTO trivet.publication (tenant_id, id, volume_id, host_id, access_protocol, state)
-       SELECT $1, gen_random_uuid(), $2, id, 'iscsi', 'applied' FROM host`,
-      [house.acme.id, volume, name],
+       SELECT $1, gen_random_uuid(), $2, id, 'iscsi', $4 FROM host`,
+      [house.acme.id, volume, name, state],
     );
   }
 

@@ -21,5 +21,7 @@ export const publicDoors = (config: Settings): PublicDoors => ({
   cosiDriver: config.TRIVET_COSI_DRIVER_NAME,
 });
 
+const LOOPBACK = /^(localhost|127(\.\d+){3}|::1)$/i;
+
 const portOf = (listen: Settings['TRIVET_HTTPS_LISTEN']): number | undefined =>
-  listen === 'none' ? undefined : listen.port;
+  listen === 'none' || LOOPBACK.test(listen.host) ? undefined : listen.port;

@@ -29,6 +29,20 @@ export function describeFirstRun({ run, trivet, json }: CommandLine): void {
       expect(stderr).toMatch(/^trivet: fill in password of \S+@acme: said once/m);
     });
 
+    it('puts no login of a person into a cluster: the operator csp alone, or who came as drivers do', async () => {
+      const user = async () => {
+        const { stdout } = await run(['first-run', 'manifest', 'hpe-csi-inside', '--tenant', 'newcomer']);
+        return parseAllDocuments(stdout)[0]!.toJS().stringData.username;
+      };
+      const create = (name: string, role: string) =>
+        trivet(['user', 'create', name, '--role', role, '--tenant', 'newcomer']);
+      await create('ann', 'admin');
+      await create('bob', 'operator');
+      expect(await user()).toBe('<user>@newcomer');
+      await create('csp', 'operator');
+      expect(await user()).toBe('csp@newcomer');
+    });
+
     it('is dismissed by administrators, with a reason, and stays so', async () => {
       const args = ['first-run', 'dismiss', '--reason', 'by hand', '--tenant', 'newcomer'];
       for (const _ of ['once', 'again']) expect(await trivet(args)).toBe('the page shows it no more\n');

@@ -35,7 +35,14 @@ const ANSWER_MS = 30_000;
 
 /** Calls routes of the admin API by their contracts; what is refused is thrown as ApiError. */
 export class ApiClient {
+  private ending?: AbortSignal;
+
   constructor(private readonly address: ApiAddress) {}
+
+  /** Calls end with it from here on, those that are under way then, too. */
+  endWith(signal: AbortSignal): void {
+    this.ending = signal;
+  }
 
   get url(): string {
     return this.address.url;
@@ -50,8 +57,11 @@ export class ApiClient {
     if (route.method === 'POST' && route.access.scope !== 'public' && route.repeats !== false)
       headers['idempotency-key'] = randomUUID();
     const timeoutMs = ANSWER_MS + (sent.waitSeconds ?? 10) * 1_000;
-    const once = () =>
-      this.send(route, sent, headers, AbortSignal.timeout(timeoutMs), JSON.stringify(sent.body) as string | undefined);
+    const once = () => {
+      const timeout = AbortSignal.timeout(timeoutMs);
+      const signal = this.ending ? AbortSignal.any([timeout, this.ending]) : timeout;
+      return this.send(route, sent, headers, signal, JSON.stringify(sent.body) as string | undefined);
+    };
     const repeats = route.method === 'GET' || headers['idempotency-key'] !== undefined;
     const answer = await once().catch(error => {
       if (repeats && error instanceof ApiError && error.broken) return once();

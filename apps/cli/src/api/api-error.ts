@@ -45,6 +45,11 @@ export class ApiError extends LauncherError {
     return new ApiError(describe(problem), exitCodeOf(problem), answer.status, problem);
   }
 
+  /** The same request may be answered a little later. */
+  get passes(): boolean {
+    return this.broken || this.problem?.retryable === true || this.status >= 500;
+  }
+
   static broken(message: string): ApiError {
     return new ApiError(message, EXIT.unavailable, 0, undefined, true);
   }

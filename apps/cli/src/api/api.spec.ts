@@ -7,6 +7,7 @@ import { ADVICE } from './advice.js';
 import { isExposed } from './api-address.js';
 import { pathOf } from './api-client.js';
 import { ApiError, describe as describeProblem, EXIT } from './api-error.js';
+import { describeOperation } from './describe-operation.js';
 import { parseEvents } from './event-reader.js';
 import { LiveLines } from './live-lines.js';
 import { printable, span } from './output.js';
@@ -100,6 +101,14 @@ describe('events', () => {
     expect(events).toEqual(whole);
   });
 
+  it('say how far they are without one, too: where a stream that breaks goes on', async () => {
+    expect(await parsed(['id: 5-0\n\n: heartbeat\nid: 6-0\n\nid: 7-1\ndata: x\n\n: no more\n\n'])).toEqual([
+      { id: '5-0', type: 'alive', data: '' },
+      { id: '6-0', type: 'alive', data: '' },
+      { id: '7-1', type: 'message', data: 'x' },
+    ]);
+  });
+
   it('do not come when their end is missing', async () => {
     expect(await parsed(['id: 1\ndata: half'])).toEqual([]);
   });
@@ -176,17 +185,10 @@ describe('what people read', () => {
     expect(progressLine(held, now)).toContain('pending, attempt 2, waits for its backend, 12s');
   });
 
-  it('is written over at a terminal, within its width and height', () => {
-    let out = '';
-    const write = (text: string) => {
-      out += text;
-      return true;
-    };
-    const live = new LiveLines({ write, isTTY: true, columns: 6, rows: 3 } as never);
-    live.show(['abcdefgh', 'b', 'c']);
-    live.show(['x']);
-    live.end();
-    expect(out).toBe('\u001b[?25l\u001b[Jabcde…\nb\n\u001b[2A\r\u001b[Jx\n\u001b[?25h');
+  it('names each thing that one may do in a line of its own', () => {
+    const whole = { ...operation, id: '7', tenant: 'acme', crashes: 0, actions: ['retry', 'cancel'], events: [] };
+    const told = describeOperation({ ...whole, waitsFor: [], dispatch: { at: null }, traceparent: null } as never);
+    expect(told).toMatch(/^you may +trivet operation retry 7\n +trivet operation cancel 7$/m);
   });
 
   it('is written once elsewhere', () => {

@@ -38,7 +38,9 @@ export function describeOperation(operation: OperationDetailReply, now = Date.no
     ['error', error && `${error.kind}: ${error.message}`],
     ['advice', operation.advice],
     ['trace', operation.traceparent?.split('-')[1]],
-    ['you may', operation.actions.map(verb => `trivet operation ${verb} ${operation.id}`).join('\n         ') || null],
+    ...operation.actions.map(
+      (verb, n) => [n === 0 ? 'you may' : '', `trivet operation ${verb} ${operation.id}`] as const,
+    ),
   ]);
   const more: string[] = [];
   if (operation.items) more.push(describeItems(operation.items, operation.id));

@@ -8,12 +8,19 @@ export type StreamEvent = z.output<typeof event>;
 /** `reset`: what happened meanwhile is not known any more, so lists are to be read again. */
 export type Message =
   | { type: 'event'; id: string; event: StreamEvent }
+  /** Nothing has happened up to there: said at the begin of a stream, and with each heartbeat. */
+  | { type: 'alive'; id: string }
   | { type: 'reset' }
   | { type: 'lost'; why: string };
 
 /** Heartbeats come each 15 s. */
 const SILENCE_MS = 45_000;
 const RETRY_MS = [500, 1_000, 2_000, 5_000];
+
+/** @returns milliseconds before the next attempt, after so many that failed before the last one */
+export const pauseAfter = (failures: number): number => RETRY_MS[Math.min(failures, RETRY_MS.length - 1)]!;
+
+export const lostBy = (why: string): string => `connection lost (${why}), retrying`;
 
 /**
  * Events as they come, for ever: a connection that breaks is opened again where it ended (Last-Event-ID), which the reader
@@ -32,8 +39,7 @@ export async function* readEvents(
     try {
       for await (const message of oneConnection(api, query, signal, lastId, began)) {
         failures = 0;
-        if (message.type === 'event') lastId = message.id;
-        else lastId = undefined;
+        lastId = message.type === 'reset' ? undefined : message.id;
         yield message;
       }
       if (!signal.aborted) yield { type: 'lost', why: 'the server ended the stream' };
@@ -43,8 +49,7 @@ export async function* readEvents(
         throw error;
       yield { type: 'lost', why: error.message.split('\n')[0]! };
     }
-    const pause = RETRY_MS[Math.min(failures, RETRY_MS.length - 1)]!;
-    await delay(pause, undefined, { signal }).catch(() => {});
+    await delay(pauseAfter(failures), undefined, { signal }).catch(() => {});
   }
 }
 
@@ -63,7 +68,8 @@ async function* oneConnection(
     const body = await api.stream(eventRoutes.stream, { query }, both, headers);
     if (lastId === undefined) began();
     for await (const { id, type, data } of parseEvents(body, () => timer.refresh())) {
-      if (type === 'reset') yield { type: 'reset' };
+      if (type === 'reset') yield { type };
+      else if (type === 'alive') yield { type, id };
       else yield { type: 'event', id, event: JSON.parse(data) as StreamEvent };
     }
   } catch (error) {
@@ -80,7 +86,10 @@ interface SentEvent {
   data: string;
 }
 
-/** As the HTML standard has it (9.2.6), for what a server of ours sends. `heard` is called for anything, comments too. */
+/**
+ * As the HTML standard has it (9.2.6), for what a server of ours sends; an id without an event comes as `alive`. `heard` is
+ * called for anything, comments too.
+ */
 export async function* parseEvents(
   body: AsyncIterable<Uint8Array>,
   heard: () => void = () => {},
@@ -90,6 +99,7 @@ export async function* parseEvents(
   let id = '';
   let type = '';
   let data: string[] = [];
+  let isNamed = false;
   for await (const chunk of body) {
     heard();
     rest += decoder.decode(chunk, { stream: true });
@@ -98,13 +108,17 @@ export async function* parseEvents(
     for (const line of lines) {
       if (line === '') {
         if (data.length > 0 || type === 'reset') yield { id, type: type || 'message', data: data.join('\n') };
+        else if (isNamed) yield { id, type: 'alive', data: '' };
         type = '';
+        isNamed = false;
         data = [];
         continue;
       }
       const [, field, value] = /^([^:]*)(?::\x20?(.*))?$/s.exec(line)!;
-      if (field === 'id') id = value ?? '';
-      else if (field === 'event') type = value ?? '';
+      if (field === 'id') {
+        id = value ?? '';
+        isNamed = true;
+      } else if (field === 'event') type = value ?? '';
       else if (field === 'data') data.push(value ?? '');
     }
   }

@@ -4,6 +4,7 @@ import { EXIT } from './api-error.js';
 import { type Columns, isTable, printable, showPage, tableLines } from './output.js';
 import { watchChanges } from './watch-changes.js';
 
+/** `next`: there are more than these. */
 type ListPage<T> = { items: readonly T[]; next?: string | null };
 
 interface Listed<T> extends Columns<T> {
@@ -20,34 +21,50 @@ export async function showList<T>(api: ApiClient, read: () => Promise<ListPage<T
   await watchChanges<ListPage<T>>(api, {
     query: tenant === undefined ? {} : { tenant },
     read,
-    lines: ({ items, next }) => [
-      ...tableLines(items, shown),
-      ...(next ? [`the first ${items.length}; --limit shows more`] : []),
-    ],
-    changes: (before, now) => changedRows(before?.items, now.items, isTable(shown) ? lineOf(shown) : jsonOf),
+    json: !isTable(shown),
+    lines: ({ items }) => tableLines(items, shown),
+    foot: ({ items, next }) => (next ? [`the first ${items.length}; --limit shows more`] : []),
+    changes: (before, now) => changedRows(before?.items, now, isTable(shown) ? lineOf(shown) : jsonOf),
   });
 }
 
 type Told = 'is' | 'gone';
 type Line<T> = (told: Told, item: T) => string;
 
-/** Those that are new or not as they were, and those that are gone. Exported for its test. */
-export function changedRows<T>(before: readonly T[] | undefined, now: readonly T[], line: Line<T>): string[] {
-  const known = new Map(before?.map(item => [keyOf(item), item]));
-  const there = new Set(now.map(keyOf));
-  return [
-    ...now
-      .filter(item => JSON.stringify(known.get(keyOf(item))) !== JSON.stringify(item))
-      .map(item => line('is', item)),
-    ...[...known].filter(([key]) => !there.has(key)).map(([, item]) => line('gone', item)),
-  ];
+/**
+ * Those that are new or not as they were, and those that are gone: none of a list that goes on behind its limit, where a row
+ * that is missing may have moved. Exported for its test.
+ */
+export function changedRows<T>(
+  before: readonly T[] | undefined,
+  { items, next }: ListPage<T>,
+  line: Line<T>,
+): string[] {
+  const known = keyed(before ?? []);
+  const now = keyed(items);
+  const changed = [...now].filter(([key, item]) => !known.has(key) || saidOf(known.get(key)) !== saidOf(item));
+  const gone = next ? [] : [...known].filter(([key]) => !now.has(key));
+  return [...changed.map(([, item]) => line('is', item)), ...gone.map(([, item]) => line('gone', item))];
 }
 
-/** Ids are unique; what has none has a name, of its tenant. */
-function keyOf(item: unknown): string {
-  const { id, tenant, name } = item as { id?: string; tenant?: string; name?: string };
-  return id ?? `${tenant ?? ''}/${name ?? JSON.stringify(item)}`;
+/** What tells rows apart that have no id. */
+const IDENTITY = ['tenant', 'month', 'kind', 'backend', 'pool', 'name'] as const;
+
+function keyed<T>(items: readonly T[]): Map<string, T> {
+  const found = new Map<string, T>();
+  for (const item of items) {
+    const { id, ...row } = item as { id?: unknown } & Record<string, unknown>;
+    const key = JSON.stringify(id ?? IDENTITY.map(name => row[name]));
+    let free = key;
+    for (let n = 1; found.has(free); n++) free = `${key} ${n}`;
+    found.set(free, item);
+  }
+  return found;
 }
+
+/** When something was last looked at, heard of or used: that alone is no change. */
+const LOOKS = new Set(['checkedAt', 'lastSeen', 'seenAt', 'lastUsedAt']);
+const saidOf = (item: unknown): string => JSON.stringify(item, (name, value) => (LOOKS.has(name) ? undefined : value));
 
 const lineOf =
   <T>({ columns }: Pick<Columns<T>, 'columns'>): Line<T> =>

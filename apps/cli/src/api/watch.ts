@@ -1,9 +1,10 @@
+import type { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type OperationDetailReply, type OperationReply, operationRoutes } from '#admin/contract/operations';
 import { table } from '../table.js';
 import type { ApiClient } from './api-client.js';
-import { EXIT } from './api-error.js';
-import { type Message, readEvents } from './event-reader.js';
+import { ApiError, EXIT } from './api-error.js';
+import { lostBy, type Message, readEvents } from './event-reader.js';
 import { LiveLines } from './live-lines.js';
 import { ago, bar, listed, printable, span } from './output.js';
 
@@ -17,10 +18,15 @@ const POLL_MS = 1_000;
 const ENDED_MS = 15_000;
 const MOST = 40;
 
-/** Until Ctrl-C or SIGTERM, which is no error. */
-export function untilInterrupted(): AbortController {
+/**
+ * Until Ctrl-C or SIGTERM, which is no error.
+ *
+ * @param out where a reader may leave: `--watch | head -1`
+ */
+export function untilInterrupted(out: Pick<EventEmitter, 'once'> = process.stdout): AbortController {
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
+  for (const event of ['close', 'error']) out.once(event, () => stop.abort());
   return stop;
 }
 
@@ -104,25 +110,43 @@ const UNFINISHED = new Set(['pending', 'running', 'needs_attention']);
 /** All that happens: a live table at a terminal, else a line an event; events as NDJSON with --json. */
 export async function watchAll(api: ApiClient, { json, tenant }: WatchOptions): Promise<number> {
   const stop = untilInterrupted();
+  api.endWith(stop.signal);
   const asTable = !json && process.stdout.isTTY === true;
   const rows = new Map<string, Row>();
   const live = new LiveLines(process.stdout);
   let connection = '';
-  const draw = (): void => live.show(tableOf(rows, connection));
-  if (asTable) await refill(api, tenant, rows);
+  let isStale = true;
+  const draw = (): void => live.show(tableOf(rows), [connection === '' ? 'live; Ctrl-C ends' : connection]);
+  const fill = async (): Promise<void> => {
+    await refill(api, tenant, rows);
+    isStale = false;
+  };
   const ticking = asTable ? setInterval(draw, POLL_MS) : undefined;
   try {
+    if (asTable) await fill();
     if (asTable) draw();
-    for await (const message of readEvents(api, { tenant }, stop.signal)) {
-      if (json) process.stdout.write(`${JSON.stringify(message.type === 'event' ? message.event : message)}\n`);
-      else if (!asTable) process.stdout.write(`${lineOf(message)}\n`);
-      else {
-        connection = message.type === 'lost' ? `connection lost (${message.why}), retrying` : '';
-        if (message.type === 'reset') await refill(api, tenant, rows);
+    const began = (): void => {
+      isStale = true;
+    };
+    for await (const message of readEvents(api, { tenant }, stop.signal, began)) {
+      if (!asTable) {
+        if (message.type === 'alive') continue;
+        const shown = json ? JSON.stringify(message.type === 'event' ? message.event : message) : lineOf(message);
+        process.stdout.write(`${shown}\n`);
+      } else {
+        connection = message.type === 'lost' ? lostBy(message.why) : '';
+        if (message.type === 'reset') isStale = true;
         else if (message.type === 'event') note(rows, message.event);
+        if (isStale && message.type !== 'lost')
+          await fill().catch(error => {
+            if (!(error instanceof ApiError) || !error.passes) throw error;
+            connection = lostBy(error.message.split('\n')[0]!);
+          });
         draw();
       }
     }
+  } catch (error) {
+    if (!stop.signal.aborted) throw error;
   } finally {
     clearInterval(ticking);
     live.end();
@@ -131,9 +155,9 @@ export async function watchAll(api: ApiClient, { json, tenant }: WatchOptions): 
 }
 
 async function refill(api: ApiClient, tenant: string | undefined, rows: Map<string, Row>): Promise<void> {
-  rows.clear();
   const query = { state: 'pending,running,needs_attention', tenant };
   const { items } = await listed(api, operationRoutes.list, { query } as never, MOST);
+  rows.clear();
   for (const { id, tenant: of, kind, resource, state, step, error, createdAt: since } of items as OperationReply[])
     keep(rows, {
       id,
@@ -158,7 +182,7 @@ const keep = (
   { error, ...row }: Omit<Row, 'at' | 'error'> & { error: string | null | undefined },
 ): void => void rows.set(row.id, { ...row, error: error ?? '', at: Date.now() });
 
-function tableOf(rows: Map<string, Row>, connection: string): string[] {
+function tableOf(rows: Map<string, Row>): string[] {
   const now = Date.now();
   for (const [id, row] of rows) if (!UNFINISHED.has(row.state) && now - row.at > ENDED_MS) rows.delete(id);
   const shown = [...rows.values()].sort((a, b) => Date.parse(a.since) - Date.parse(b.since)).slice(0, MOST);
@@ -175,12 +199,11 @@ function tableOf(rows: Map<string, Row>, connection: string): string[] {
           .trimEnd()
           .split('\n');
   if (left > 0) lines.push(`and ${left} more`);
-  lines.push(connection === '' ? 'live; Ctrl-C ends' : connection);
   return lines;
 }
 
-function lineOf(message: Message): string {
-  if (message.type === 'lost') return `connection lost (${message.why}), retrying`;
+function lineOf(message: Exclude<Message, { type: 'alive' }>): string {
+  if (message.type === 'lost') return lostBy(message.why);
   if (message.type === 'reset') return 'some events are not kept any more: look at `trivet operation list`';
   const { at, tenant, operation, audit } = message.event;
   if (operation) {

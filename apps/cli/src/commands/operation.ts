@@ -102,6 +102,7 @@ const watchedOperation = (
 ): Watched<OperationDetailReply> => ({
   query: { operation },
   read,
+  json,
   lines: reply => describeOperation(reply).split('\n'),
   changes: (before, now) => {
     const same = JSON.stringify(before) === JSON.stringify(now);

@@ -71,7 +71,7 @@ function Checklist({ found }: { found: FirstRunReply }) {
                 , or <code>{step.command}</code>
               </p>
             )}
-            {step.key === 'driver' && !step.done && <Manifests manifests={manifests} />}
+            {step.key === 'driver' && <Manifests manifests={manifests} />}
           </li>
         ))}
       </ol>

@@ -107,23 +107,27 @@ const usePublications = (tenant: string, volume: string) =>
 
 /** Which hosts reach it, and where it lies. */
 function Way({ tenant, volume }: { tenant: string; volume: VolumeReply }) {
-  const items = usePublications(tenant, volume.id).data?.data.items;
-  if (items === undefined) return null;
+  const page = usePublications(tenant, volume.id).data?.data;
+  if (page === undefined) return null;
+  // A host that is still to be let in, or being put out, reaches it not yet, or no more.
+  const applied = page.items.filter(({ state }) => state === 'applied');
   const at = `/tenants/${tenant}`;
   const backend = `${at}/backends/${encodeURIComponent(volume.backend)}`;
-  const hosts = [...new Map(items.map(({ host }) => [host.id, host])).values()];
+  const hosts = [...new Map(applied.map(({ host }) => [host.id, host])).values()];
   const shown: PathNode[] = hosts
     .slice(0, MOST_HOSTS)
     .map(({ id, name }) => ({ kind: 'Host', name, to: `${at}/hosts/${id}` }));
-  if (hosts.length > MOST_HOSTS)
+  const more = Math.max(0, hosts.length - MOST_HOSTS);
+  if (more > 0 || (hosts.length > 0 && page.next !== null))
     shown.push({
       kind: 'Hosts',
-      name: `${hosts.length - MOST_HOSTS} more`,
+      name: page.next === null ? `${more} more` : 'many more',
       to: `${at}/publications?volume=${volume.id}`,
     });
-  if (hosts.length === 0) shown.push({ kind: 'Host', name: 'none' });
+  if (shown.length === 0) shown.push({ kind: 'Host', name: 'none' });
   const names = shown.map(({ name }) => name).join(', ');
-  const reached = hosts.length === 0 ? 'No host may reach it' : `It is reached by ${names}`;
+  const none = page.items.length === 0 ? 'No host may reach it' : 'No host reaches it now';
+  const reached = hosts.length === 0 ? none : `It is reached by ${names}`;
   return (
     <Section title="Where it is">
       <PathPicture

@@ -101,8 +101,12 @@ function ActForm({ close, ...props }: ActProps & { close: () => void }) {
       </Stack>
     );
   return (
-    // What was answered was about the fields as they were.
-    <form onSubmit={event => void submit(event)} onChange={() => setAnswer(undefined)}>
+    // What was answered was about the fields as they were. A form's `change` comes when a field is left, `input` with each letter.
+    <form
+      onSubmit={event => void submit(event)}
+      onInput={() => setAnswer(undefined)}
+      onChange={() => setAnswer(undefined)}
+    >
       <Stack gap="sm">
         {explain && <Text size="sm">{explain}</Text>}
         <Refused value={error === undefined ? [] : (problemOf(error).errors ?? [])}>{children}</Refused>

@@ -27,8 +27,11 @@ export function Choice(props: ChoiceProps) {
         loaded = Select;
         setList(() => Select);
       },
-      () =>
-        say('The choices did not load: the gateway was replaced by another release, or is away. Load the page anew.'),
+      () => {
+        // Whoever comes here again asks for it again.
+        setReached(false);
+        say('The choices did not load: the gateway was replaced by another release, or is away. Load the page anew.');
+      },
     );
   }, [reached, say]);
   const { label, description, placeholder, size, className, mx, mt, searchValue, onSearchChange, onFocus } = props;

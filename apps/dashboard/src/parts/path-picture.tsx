@@ -63,12 +63,12 @@ export function PathPicture({ columns, said }: { columns: readonly (readonly Pat
               nodes
                 .slice(0, 1)
                 .map(after => (
-                  <path key={`${before.kind} ${before.name}`} className="path-line" d={line(before, after, isNarrow)} />
+                  <path key={`${before.x} ${before.y}`} className="path-line" d={line(before, after, isNarrow)} />
                 )),
             ),
           )}
         {placed.flat().map(node => (
-          <Box key={`${node.kind} ${node.name}`} node={node} />
+          <Box key={`${node.x} ${node.y}`} node={node} />
         ))}
       </svg>
       <figcaption className="dimmed">{said}</figcaption>

@@ -5,7 +5,7 @@ import type { Overview } from '#admin/overview/overview';
 import type { Database } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
 import { type Actor, auditWrite } from '#tenancy/audit-log/audit-log';
-import { showLoginName } from '#tenancy/credentials/login-name';
+import { CSP_USER, showLoginName } from '#tenancy/credentials/login-name';
 
 const DISMISSED = 'first-run.dismiss';
 
@@ -18,8 +18,11 @@ const FACTS = sql(
             ORDER BY seen_at DESC LIMIT 1) AS cluster,
           EXISTS (SELECT FROM trivet.audit_entry
                    WHERE tenant_id = $1 AND action COLLATE "C" = 'bucket.create' AND door = 'cosi') AS sidecar,
-          (SELECT name FROM trivet.tenant_user WHERE tenant_id = $1 AND state = 'active' AND role <> 'viewer' AND issuer IS NULL
-            ORDER BY name <> 'csp', role = 'admin', name LIMIT 1) AS "user",
+          (SELECT u.name FROM trivet.tenant_user u
+            WHERE u.tenant_id = $1 AND u.state = 'active' AND u.role = 'operator' AND u.issuer IS NULL
+              AND (u.name = '${CSP_USER}'
+                OR EXISTS (SELECT FROM trivet.session_token s WHERE s.tenant_id = $1 AND s.user_id = u.id))
+            ORDER BY u.name <> '${CSP_USER}', u.name LIMIT 1) AS "user",
           (SELECT name FROM trivet.backend WHERE tenant_id = $1 AND config ? 'pools' ORDER BY created_at, name LIMIT 1) AS block,
           (SELECT json_build_object('name', name, 'driverName', driver_name) FROM trivet.endpoint
             WHERE tenant_id = $1 AND protocol = 'cosi' AND state = 'active' ORDER BY created_at, name LIMIT 1) AS endpoint,

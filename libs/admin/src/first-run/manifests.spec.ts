@@ -93,8 +93,11 @@ describe('what the chart and COSI read', () => {
     check(parse(find(KNOWN, 'cosi-connector').yaml));
     expect(check.errors ?? []).toEqual([]);
     // A port that is still open is refused, and not installed.
-    check(parse(find(UNKNOWN, 'cosi-connector').yaml));
+    const ofDefault = { ...UNKNOWN, tenant: 'default' };
+    check(parse(find(ofDefault, 'cosi-connector').yaml));
     expect(check.errors?.map(({ instancePath }) => instancePath)).toEqual(['/connector/gateways/0']);
+    check(parse(find(UNKNOWN, 'cosi-connector').yaml));
+    expect(check.errors?.map(({ instancePath }) => instancePath)).toEqual(['/cosi/driverName']);
     expect(parse(find(KNOWN, 'cosi-connector').yaml)).toMatchObject({
       gateway: { enabled: false },
       cosi: { driverName: 'acme.cosi.example' },
@@ -107,17 +110,40 @@ describe('what the chart and COSI read', () => {
     expect(bucketClass).toMatchObject({ driverName: 'acme.cosi.example', deletionPolicy: 'Delete' });
     expect(accessClass).toMatchObject({ driverName: 'acme.cosi.example', authenticationType: 'Key' });
     expect(claim.spec).toEqual({ bucketClassName: bucketClass.metadata.name, protocols: ['s3'] });
-    expect(documentsOf(UNKNOWN, 'cosi-classes')[0].driverName).toBe('cosi.trivet.dev');
+    const unnamed = { ...KNOWN, endpoint: { name: 'buckets', driverName: null } };
+    expect(documentsOf(unnamed, 'cosi-classes')[0].driverName).toBe('cosi.trivet.dev');
+  });
+
+  it('name the driver of the appliance, which serves the tenant default, to no other tenant', () => {
+    expect(documentsOf(UNKNOWN, 'cosi-classes')[0].driverName).toBe('<driver name>');
+    expect(find(UNKNOWN, 'cosi-classes').open).toEqual([
+      expect.stringMatching(/^driver name: .*trivet endpoint create/),
+    ]);
+    expect(parse(find(UNKNOWN, 'cosi-connector').yaml).cosi.driverName).toBe('<driver name>');
+    const ofDefault = { ...UNKNOWN, tenant: 'default' };
+    expect(documentsOf(ofDefault, 'cosi-classes')[0].driverName).toBe('cosi.trivet.dev');
+    expect(find(ofDefault, 'cosi-classes').open).toEqual([]);
   });
 
   it('write an address of IPv6 in brackets where a port follows', () => {
     const doors = { ...KNOWN.doors, address: '2001:db8::1' };
     expect(parse(find({ ...KNOWN, doors }, 'cosi-connector').yaml).connector.gateways).toEqual(['[2001:db8::1]:8747']);
-    expect(documentsOf({ ...KNOWN, doors }, 'hpe-csi')[0].stringData.backend).toBe('2001:db8::1');
+    expect(documentsOf({ ...KNOWN, doors }, 'hpe-csi')[0].stringData.backend).toBe('[2001:db8::1]');
   });
 });
 
 describe('what is not known', () => {
+  it('is no empty `backend`, which the driver refuses with every call', () => {
+    expect(documentsOf(UNKNOWN, 'hpe-csi-inside')[0].stringData.backend).toBe('<backend>');
+    expect(find(UNKNOWN, 'hpe-csi-inside').open[0]).toMatch(/^backend: acme has none/);
+  });
+
+  it('is what the chart has called its Service', () => {
+    expect(find(KNOWN, 'hpe-csi-inside').open).toContainEqual(
+      expect.stringMatching(/^trivet-csp\.trivet\.svc, .*NAME-csp\.NAMESPACE\.svc, port 8740/),
+    );
+  });
+
   it('stands in angle brackets, and each is explained', () => {
     for (const values of [KNOWN, UNKNOWN])
       for (const { name, yaml, open } of driverManifests(values)) {

@@ -1,4 +1,6 @@
+import { isIP } from 'node:net';
 import type { FirstRunReply } from '#admin/contract/first-run';
+import { DEFAULT_TENANT } from '#tenancy/credentials/login-name';
 
 type Manifest = FirstRunReply['manifests'][number];
 
@@ -6,7 +8,7 @@ type Manifest = FirstRunReply['manifests'][number];
 export interface PublicDoors {
   /** A name or address; undefined: it listens to its own host alone. */
   address: string | undefined;
-  /** Ports; undefined: that door is closed. */
+  /** Ports; undefined: that door is closed, or open to its own host alone. */
   http: number;
   https: number | undefined;
   clusters: number | undefined;
@@ -21,13 +23,14 @@ export interface ManifestValues {
   doors: PublicDoors;
   /** A backend of volumes; undefined: there is none yet. */
   backend: string | undefined;
-  /** A login of the driver; undefined: no user who may work with volumes. */
+  /** A login that is the driver's; undefined: there is none. */
   login: string | undefined;
   /** An endpoint of buckets, and what classes call its driver. */
   endpoint: { name: string; driverName: string | null } | undefined;
 }
 
 const ADDRESS = '<address of a gateway>';
+const SERVICE = 'trivet-csp.trivet.svc';
 
 export const driverManifests = (values: ManifestValues): Manifest[] => [
   hpeCsi(values, outside(values)),
@@ -52,34 +55,39 @@ function outside({ doors }: ManifestValues): Way {
     name: 'hpe-csi',
     title: 'Volumes: Secrets and StorageClass of the HPE CSI driver',
     lines: [
-      `backend: ${quoted(doors.address ?? ADDRESS)}`,
+      `backend: ${quoted(bracketed(doors.address ?? ADDRESS))}`,
       `servicePort: ${quoted(String(doors.https ?? '<port>'))}`,
       `path: ${quoted(`/${doors.path}`)}`,
     ],
-    open: [
-      noAddress(doors, 'TRIVET_HTTPS_LISTEN'),
-      doors.https === undefined && 'port: the door for HTTPS is closed; TRIVET_HTTPS_LISTEN opens it',
-    ],
+    open: [noAddress(doors, 'TRIVET_HTTPS_LISTEN'), noPort(doors.https, 'HTTPS', 'TRIVET_HTTPS_LISTEN')],
   };
 }
 
-/** With `serviceName` it speaks HTTP inside of the cluster, and `backend` is a name. */
-function inside({ doors, backend }: ManifestValues): Way {
+/** With `serviceName` it speaks HTTP inside of the cluster, and `backend` is a name, which it takes no empty one for. */
+function inside({ tenant, doors, backend }: ManifestValues): Way {
   return {
     name: 'hpe-csi-inside',
     title: 'Volumes: the same, where the gateways run in the driver’s cluster',
     lines: [
-      'serviceName: "trivet-csp.trivet.svc"',
+      `serviceName: ${quoted(SERVICE)}`,
       `servicePort: ${quoted(String(doors.http))}`,
-      `backend: ${quoted(backend ?? '')}`,
+      `backend: ${quoted(backend ?? '<backend>')}`,
     ],
-    open: [],
+    open: [
+      backend === undefined &&
+        `backend: ${tenant} has none of volumes; \`trivet backend create NAME --kind KIND --tenant ${tenant}\` registers one`,
+      `${SERVICE}, where the chart installed the gateways under another name: its Service is NAME-csp.NAMESPACE.svc, port 8740; \`kubectl get services --all-namespaces\` lists it`,
+    ],
   };
 }
 
 const noAddress = ({ address }: PublicDoors, setting: string) =>
   address === undefined &&
   `address of a gateway: nodes cannot reach this one by the address that you use; ${setting} says where it listens, TRIVET_CSP_ADDRESSES how it is called`;
+
+const noPort = (port: number | undefined, door: string, setting: string) =>
+  port === undefined &&
+  `port: the door for ${door} is closed, or open to the gateway’s own host alone; ${setting} says where it listens`;
 
 const SECRET_USES = ['provisioner', 'controller-publish', 'node-stage', 'node-publish', 'controller-expand'];
 const secretOf = (use: string): string[] => [
@@ -136,8 +144,8 @@ function hpeCsi({ tenant, login }: ManifestValues, { name, title, lines, open }:
   const told = [
     ...open,
     login === undefined &&
-      `user: none of ${tenant} may work with volumes; \`trivet user create csp --role operator --tenant ${tenant}\` makes one`,
-    `password of ${user}: said once, when the user is made; \`trivet user passwd\` makes another`,
+      `user: ${tenant} has no operator csp for its driver; \`trivet user create csp --role operator --tenant ${tenant}\` makes one`,
+    `password of ${user}: said once, when the user is made; \`trivet user passwd\` makes another, and ends its logins`,
     '12 to 16 characters: a password of your choice for the nodes’ CHAP',
   ];
   return {
@@ -150,13 +158,14 @@ function hpeCsi({ tenant, login }: ManifestValues, { name, title, lines, open }:
 }
 
 /** Values of deploy/helm/trivet: a connector with the stock sidecar, and nothing else. */
-function connector({ tenant, doors, endpoint }: ManifestValues): Manifest {
+function connector(values: ManifestValues): Manifest {
+  const { tenant, doors, endpoint } = values;
   const name = endpoint?.name ?? '<endpoint>';
   const yaml = [
     'gateway: { enabled: false }',
     'worker: { enabled: false }',
     'migrate: { enabled: false }',
-    `cosi: { driverName: ${quoted(endpoint?.driverName ?? doors.cosiDriver)} }`,
+    `cosi: { driverName: ${quoted(driverOf(values))} }`,
     'connector:',
     '  enabled: true',
     `  gateways: [${quoted(`${bracketed(doors.address ?? ADDRESS)}:${doors.clusters ?? '<port>'}`)}]`,
@@ -165,8 +174,9 @@ function connector({ tenant, doors, endpoint }: ManifestValues): Manifest {
   ];
   const told = [
     noAddress(doors, 'TRIVET_CLUSTER_LISTEN'),
-    doors.clusters === undefined && 'port: the door for clusters is closed; TRIVET_CLUSTER_LISTEN opens it',
-    endpoint === undefined && `endpoint: ${tenant} has none of protocol cosi; \`trivet endpoint create\` makes one`,
+    noPort(doors.clusters, 'clusters', 'TRIVET_CLUSTER_LISTEN'),
+    endpoint === undefined && `endpoint: ${noEndpoint(tenant)}`,
+    noDriver(values),
     `the Secret trivet-join-token: \`trivet cluster join-token ${tenant} --name prod --endpoint ${name}\` makes its token, once`,
   ];
   return {
@@ -178,10 +188,20 @@ function connector({ tenant, doors, endpoint }: ManifestValues): Manifest {
   };
 }
 
-const bracketed = (address: string): string => (address.includes(':') ? `[${address}]` : address);
+/** As a host of a URL. */
+const bracketed = (address: string): string => (isIP(address) === 6 ? `[${address}]` : address);
 
-function classes({ doors, endpoint }: ManifestValues): Manifest {
-  const driver = quoted(endpoint?.driverName ?? doors.cosiDriver);
+const DRIVER = '<driver name>';
+/** What the appliance calls a driver is the tenant default's, by COSI_ENDPOINT: claims of others would become buckets of it. */
+const driverOf = ({ tenant, doors, endpoint }: ManifestValues): string =>
+  endpoint || tenant === DEFAULT_TENANT ? (endpoint?.driverName ?? doors.cosiDriver) : DRIVER;
+const noEndpoint = (tenant: string): string =>
+  `${tenant} has none of protocol cosi; \`trivet endpoint create\` makes one`;
+const noDriver = (values: ManifestValues) =>
+  driverOf(values) === DRIVER && `driver name: that of an endpoint; ${noEndpoint(values.tenant)}`;
+
+function classes(values: ManifestValues): Manifest {
+  const driver = quoted(driverOf(values));
   const yaml = [
     'apiVersion: objectstorage.k8s.io/v1alpha1',
     'kind: BucketClass',
@@ -207,6 +227,6 @@ function classes({ doors, endpoint }: ManifestValues): Manifest {
     title: 'Buckets: the classes, and a first claim',
     apply: 'kubectl apply --filename cosi-classes.yaml',
     yaml: `${yaml.join('\n')}\n`,
-    open: [],
+    open: [noDriver(values)].filter(line => line !== false),
   };
 }

@@ -11,7 +11,7 @@ export interface Facts {
   cluster: string | null;
   /** A bucket was made through a socket of COSI. */
   sidecar: boolean;
-  /** Who may work with volumes, by a password. */
+  /** The operator csp, else one who has logged in as drivers do: nobody's own login goes into a cluster. */
   user: string | null;
   block: string | null;
   endpoint: { name: string; driverName: string | null } | null;
