@@ -2960,8 +2960,8 @@ AS $function$
 BEGIN
   DELETE FROM trivet.operation_slot WHERE operation_id = ANY (ARRAY(SELECT id FROM forgotten));
   DELETE FROM trivet.operation_event WHERE operation_id = ANY (ARRAY(SELECT id FROM forgotten));
-  DELETE FROM trivet.bulk_item
-   WHERE tenant_id = ANY (ARRAY(SELECT DISTINCT tenant_id FROM forgotten)) AND bulk_id = ANY (ARRAY(SELECT id FROM forgotten));
+  DELETE FROM trivet.bulk_item i USING forgotten f
+   WHERE f.kind = 'bulk.run' AND i.tenant_id = f.tenant_id AND i.bulk_id = f.id;
   RETURN NULL;
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.forget_operations() TO trivet_app;

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { totalVolumes } from '#storage/block/volumes/volume-list';
+import { readLoad } from '#storage/bulk/bulk-room';
 import { AdminHouse, type CallOptions, type Person } from '#test/admin/admin-house';
 import {
   createdBuckets,
@@ -284,7 +285,7 @@ describe('a bulk', () => {
       const begun = [
         await start('delete-volumes', { ids: [same, edited] }),
         await start('delete-buckets', { ids: [kept, purged] }),
-        await start('retry-operations', { ids: [created] }),
+        await start('cancel-operations', { ids: [created], reason: 'withdrawn' }),
       ].map(operationOf);
       const change = { body: { description: 'needed after all' } };
       const reply = await house.change(house.acme.admin, 'PATCH', `/tenants/acme/volumes/${edited}`, change);
@@ -344,6 +345,146 @@ describe('a bulk', () => {
     expect(refused).toMatchObject([{ status: 507, body: { code: 'resource_exhausted' } }]);
     for (const reply of replies) if (reply.status === 202) await ended(house, operationOf(reply));
     await ended(house, operationOf(await start('retry-operations', { ids: [randomUUID()] })));
+  });
+
+  it('that retries is accepted beside as many as there may be of others', async () => {
+    const replies = await whilePaused(async () => {
+      const others = await Promise.all(
+        Array.from({ length: 9 }, () => start('delete-volumes', { ids: [randomUUID()] })),
+      );
+      expect(others.map(({ status }) => status).sort()).toEqual([...Array<number>(8).fill(202), 507]);
+      const retry = await start('retry-operations', { ids: [randomUUID()] }, house.acme.operator);
+      expect(retry.status, JSON.stringify(retry.body)).toBe(202);
+      return [...others, retry].filter(({ status }) => status === 202);
+    });
+    for (const reply of replies) await ended(house, operationOf(reply));
+  });
+
+  it('counts as done what somebody else has done meanwhile', async () => {
+    const [volume] = (await volumes('unpublished-meanwhile')) as [string];
+    const body = { volume, host: await host('left-meanwhile') };
+    const publication = idOf(await house.call(house.acme.admin, 'POST', '/tenants/acme/publications', { body }));
+    house.appliance.fakeBlock!.addFault({ method: 'stage', mode: 'fail-before', error: 'aborted', count: 1_000 });
+    const waiting = async (name: string) => {
+      const options = { body: { name, size: '1048576' }, headers: { prefer: 'wait=0' } };
+      const id = operationOf(await house.call(house.acme.operator, 'POST', '/tenants/acme/volumes', options));
+      const failed = "SELECT FROM trivet.operation WHERE id = $1 AND state = 'pending' AND error IS NOT NULL";
+      await until('it waits', async () => (await house.query(failed, [id])).length === 1);
+      await house.query("UPDATE trivet.operation SET next_run_at = now() + interval '1 hour' WHERE id = $1", [id]);
+      return id;
+    };
+    const [parked, mended] = [await waiting('parked-meanwhile'), await waiting('mended-meanwhile')];
+    house.appliance.fakeBlock!.clearFaults();
+    const bulks = await whilePaused(async () => {
+      const begun = [
+        await start('unpublish', { ids: [publication, randomUUID()] }),
+        await start('retry-operations', { ids: [parked, mended] }, house.acme.operator),
+      ].map(operationOf);
+      await house.query('DELETE FROM trivet.publication WHERE id = $1', [publication]);
+      await house.query("UPDATE trivet.operation SET state = 'needs_attention' WHERE id = $1", [parked]);
+      await house.call(house.acme.operator, 'POST', `/operations/${mended}/retry`, { body: { reason: 'a test' } });
+      expect(await ended(house, mended)).toBe('succeeded');
+      return begun as [string, string];
+    });
+    for (const bulk of bulks) await ended(house, bulk);
+    expect((await items(bulks[0])).map(({ state }: { state: string }) => state)).toEqual(['done', 'failed']);
+    expect((await detail(bulks[1])).items).toMatchObject({ done: 2, failures: [] });
+    expect(await ended(house, parked)).toBe('succeeded');
+  });
+
+  it('cancels what runs when its turn comes as soon as it waits again', async () => {
+    house.appliance.fakeBlock!.addFault({ method: 'stage', mode: 'fail-before', error: 'aborted', count: 1_000 });
+    const options = { body: { name: 'runs-meanwhile', size: '1048576' }, headers: { prefer: 'wait=0' } };
+    const id = operationOf(await house.call(house.acme.operator, 'POST', '/tenants/acme/volumes', options));
+    const parkFor =
+      "UPDATE trivet.operation SET next_run_at = now() + interval '1 hour' WHERE id = $1 AND state = 'pending' AND error IS NOT NULL RETURNING id";
+    await until('it waits', async () => (await house.query(parkFor, [id])).length === 1);
+    const bulk = await whilePaused(async () => {
+      const begun = operationOf(await start('cancel-operations', { ids: [id], reason: 'withdrawn' }));
+      await house.query(
+        "UPDATE trivet.operation SET state = 'running', lease_owner = gen_random_uuid(), lease_until = now() + interval '1 hour' WHERE id = $1",
+        [id],
+      );
+      return begun;
+    });
+    const tried = 'SELECT FROM trivet.bulk_item WHERE bulk_id = $1 AND tries > 0';
+    await until('it was tried', async () => (await house.query(tried, [bulk])).length === 1);
+    expect((await items(bulk))[0]).toMatchObject({ state: 'waiting', error: { kind: 'aborted' } });
+    await house.query(
+      "UPDATE trivet.operation SET state = 'pending', lease_owner = NULL, lease_until = NULL WHERE id = $1",
+      [id],
+    );
+    expect(await ended(house, bulk)).toBe('succeeded');
+    expect((await detail(bulk)).items).toMatchObject({ done: 1, failures: [] });
+    expect(await ended(house, id)).toBe('cancelled');
+  });
+
+  /** Without a probe that would find it well. */
+  const silent = async (is: boolean): Promise<void> => {
+    await house.query(
+      `INSERT INTO trivet.backend_circuit (tenant_id, backend_id, failures, open_until, probed_at)
+       VALUES ($1, $2, 3, now() + interval '1 hour', now() + interval '1 hour')
+       ON CONFLICT (tenant_id, backend_id) DO UPDATE SET open_until = CASE WHEN $3 THEN excluded.open_until END,
+                                                         probed_at = excluded.probed_at`,
+      [house.acme.id, house.acme.backends.fake, is],
+    );
+  };
+  const soon = () =>
+    house.query("UPDATE trivet.operation SET next_run_at = now() WHERE state = 'pending' AND next_run_at > now()");
+  const endedSoon = (bulk: string) =>
+    until('all have ended', async () => {
+      await soon();
+      return (await stateOf('operation', bulk)) === 'succeeded';
+    });
+
+  it('begins nothing at a backend that does not answer, and leaves its places to others', async () => {
+    house.appliance.fake!.addFault({ method: 'inspectBucket', mode: 'fail-before', error: 'aborted', count: 10_000 });
+    const ids = await createdBuckets(house, house.acme, ...Array.from({ length: 8 }, (_, n) => `silent-${n}`));
+    const before = operationOf(await start('delete-buckets', { ids: ids.slice(0, 5) }));
+    await until('they are under way', async () => (await detail(before)).items.running === 5);
+    await silent(true);
+    const begun = async () => (await readLoad(house.database, house.acme.id, 64)).begun;
+    await until('they are held up', async () => (await begun()) === 0);
+    const bulk = operationOf(await start('delete-buckets', { ids: ids.slice(5) }));
+    await until('it looked', async () => (await idle(bulk)) > 0);
+    expect((await detail(bulk)).items).toMatchObject({ running: 0, waiting: 3 });
+    for (const item of await items(bulk))
+      expect(item).toMatchObject({ state: 'waiting', operation: null, error: { kind: 'unavailable' } });
+    const tries = 'SELECT FROM trivet.bulk_item WHERE bulk_id = $1 AND tries > 0';
+    expect(await house.query(tries, [bulk])).toEqual([]);
+    house.appliance.fake!.clearFaults();
+    await silent(false);
+    for (const each of [before, bulk]) await endedSoon(each);
+    expect((await detail(bulk)).items).toMatchObject({ done: 3, failures: [] });
+    expect((await detail(before)).items).toMatchObject({ done: 5, failures: [] });
+  });
+
+  it('begins no more while many of it wait for a person, and goes on when they are mended', async () => {
+    house.appliance.fake!.addFault({ method: 'inspectBucket', mode: 'fail-before', error: 'aborted', count: 10_000 });
+    const ids = await createdBuckets(house, house.acme, ...Array.from({ length: 70 }, (_, n) => `parking-${n}`));
+    const bulk = operationOf(await start('delete-buckets', { ids }));
+    const park = `UPDATE trivet.operation SET state = 'needs_attention', place = NULL
+                   WHERE state = 'pending' AND error IS NOT NULL
+                     AND id IN (SELECT operation_id FROM trivet.bulk_item WHERE bulk_id = $1 AND state = 'begun')`;
+    await until('it begins no more', async () => {
+      await house.query(park, [bulk]);
+      await soon();
+      const { running } = (await detail(bulk)).items;
+      return running === 0 && (await idle(bulk)) > 2;
+    });
+    const { failed, waiting } = (await detail(bulk)).items;
+    expect(failed).toBeGreaterThanOrEqual(32);
+    // While the first were parked others were under way.
+    expect(waiting).toBeGreaterThanOrEqual(70 - 64);
+    const [first] = await items(bulk, { state: 'waiting', limit: '1' });
+    expect(first.error.message).toContain('of this bulk wait for a person');
+    house.appliance.fake!.clearFaults();
+    const filter = { kind: 'bucket.delete', state: 'needs_attention' };
+    const { count } = (await house.call(house.acme.viewer, 'GET', '/tenants/acme/totals/operations', { query: filter }))
+      .body;
+    await ended(house, operationOf(await start('retry-operations', { filter, count }, house.acme.operator)));
+    await endedSoon(bulk);
+    expect((await detail(bulk)).items).toMatchObject({ done: 70, failures: [] });
   });
 
   it('purges what is on its way into the bin when it has come there', async () => {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { OperationLoad } from '#operations/administration/operation-load';
 import type { Handler, Writer } from '#operations/definitions/handler';
 import type { LeasedOperation } from '#operations/operation';
 import { readEngineFigures } from '#operations/workers/figures';
@@ -120,6 +121,31 @@ describe('what no repeat will mend waits for a person', () => {
     });
   });
 
+  it('a defect of one that waited, after ten attempts that were no looks', async () => {
+    const id = await house.accept(randomUUID());
+    let looks = 0;
+    const waits: Handler = {
+      ...never(),
+      steps: [
+        {
+          name: 'only',
+          waits: true,
+          run: async () => (looks++ < 12 ? { laterMs: 1, moved: false } : Promise.reject(new TypeError('no'))),
+        },
+      ],
+    };
+    const runner = house.runner([waits], house.manager(60_000).manager);
+    const due = () => house.testDatabase.query('UPDATE trivet.operation SET next_run_at = now() WHERE id = $1', [id]);
+    for (let n = 0; n < 12 + 9; n++) {
+      await due();
+      await runner.run(await house.placed(id));
+      expect(await house.row(id)).toMatchObject({ state: 'pending' });
+    }
+    await due();
+    await runner.run(await house.placed(id));
+    expect(await house.row(id)).toMatchObject({ state: 'needs_attention', error: { kind: 'internal' } });
+  });
+
   it('an operation with which ten workers died, before it kills another one', async () => {
     const id = await house.accept(randomUUID());
     let runs = 0;
@@ -158,6 +184,15 @@ it('the figures are the age of the oldest that may still run, and how many wait 
        SELECT DISTINCT tenant_id, backend_id, 3, now() + interval '1 hour' FROM trivet.operation`,
     );
     expect(await readEngineFigures(own.database)).toMatchObject({ pending: 2, waitingForBackend: 1 });
+    // It waits for its items, for as long as those take.
+    const bulk = await own.accept(randomUUID(), { kind: 'bulk.run' });
+    const old = "UPDATE trivet.operation SET created_at = now() - interval '1 day' WHERE id = $1";
+    await own.testDatabase.query(old, [bulk]);
+    const beside = await readEngineFigures(own.database);
+    expect(beside).toMatchObject({ pending: 3 });
+    expect(Math.floor(beside.oldestPendingSeconds / 1_000)).toBe(1);
+    const { oldestWaitingMs } = await new OperationLoad(own.database).read();
+    expect(Math.floor(oldestWaitingMs! / 100_000)).toBe(1);
   } finally {
     await own.close();
   }

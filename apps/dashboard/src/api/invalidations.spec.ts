@@ -49,6 +49,14 @@ describe('what is read again', () => {
     expect(reads).toEqual(['/tenants/{tenant}/volumes', '/tenants/{tenant}/users', '/tenants/{tenant}/volumes']);
   });
 
+  it('is no total of a list: pages count those now and then', async () => {
+    show('/tenants/{tenant}/totals/volumes');
+    await answer();
+    invalidations.heard(OPERATION);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(reads).toHaveLength(1);
+  });
+
   it('is nothing while it is held, though an event was heard just before', async () => {
     show('/tenants/{tenant}/volumes');
     await answer();

@@ -40,6 +40,9 @@ const TOUCHED: Readonly<Record<string, readonly string[]>> = {
   silence: ['/silences', '/alerts'],
 };
 
+/** They are counted anew each time, so that pages read them now and then, however many events there are. */
+const isTotal = (path: string): boolean => path.includes('/totals/');
+
 /** A storm of events reads a list once, not a thousand times. */
 const GATHER_MS = 400;
 
@@ -87,7 +90,7 @@ export class Invalidations {
     const parts = [...this.parts];
     this.parts.clear();
     void this.client.invalidateQueries({
-      predicate: ({ queryKey: [path] }) => parts.some(part => String(path).includes(part)),
+      predicate: ({ queryKey: [path] }) => !isTotal(String(path)) && parts.some(part => String(path).includes(part)),
     });
   }
 }

@@ -5,7 +5,7 @@ import { useChoosing } from '../parts/choosing';
 import { ChosenBar } from '../parts/chosen-bar';
 import { Pager } from '../parts/data-table';
 import { ExportCsv } from '../parts/export-csv';
-import { FilterBar, type FilterField, useFilters } from '../parts/filters';
+import { FilterBar, type FilterField, UnknownFilters, useFilters } from '../parts/filters';
 import { OPERATION_COLUMNS, OperationTable } from '../parts/operation-list';
 import { Loaded, Page } from '../parts/page';
 import { usePageSize } from '../parts/page-size';
@@ -51,6 +51,7 @@ export function OperationsPage() {
     <Page title="Operations">
       {filters.get('related') && <p className="dimmed">Of one object, and of what hangs on it.</p>}
       <FilterBar filters={filters} fields={shown} />
+      <UnknownFilters filters={filters} />
       <ViewsButton heads={OPERATION_COLUMNS.map(({ head }) => head)} />
       <Loaded read={{ ...list, data: list.data?.data }}>
         {({ items, next }) => (

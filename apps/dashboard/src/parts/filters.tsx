@@ -2,6 +2,7 @@ import { Button, Group, NativeSelect, TextInput } from '@mantine/core';
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { useSearchParams } from 'react-router';
 import { PickFilter, type PickList } from './pick-filter';
+import { unknownOf } from './unknown-filters';
 
 export interface Filters {
   /** '' when it is not set. */
@@ -10,8 +11,16 @@ export interface Filters {
   /** Names that have a value. */
   active: readonly string[];
   clear(): void;
+  /** Names in the address that filter nothing here. */
+  unknown: readonly string[];
   /** As query of the API, with the page that is shown. */
   query: Record<string, string>;
+}
+
+/** A saved view or a link of another release may ask for less than is shown. */
+export function UnknownFilters({ filters: { unknown } }: { filters: Filters }) {
+  if (unknown.length === 0) return null;
+  return <p role="alert">This list knows no filter {unknown.join(', ')}: it shows more than was asked for.</p>;
 }
 
 /** Filters live in the URL: a link shows another person the same list. */
@@ -49,6 +58,7 @@ export function useFilters(names: readonly string[]): Filters {
     get: name => search.get(name) ?? '',
     set: (name, value) => change({ [name]: value }),
     active,
+    unknown: unknownOf(search.keys(), names),
     clear: () => change(Object.fromEntries(names.map(name => [name, '']))),
     query,
   };

@@ -7,7 +7,7 @@ import { ChosenBar } from './chosen-bar';
 import { useShownColumns } from './columns';
 import { type Column, DataTable, Pager } from './data-table';
 import { ExportCsv } from './export-csv';
-import { FilterBar, type FilterField, useFilters } from './filters';
+import { FilterBar, type FilterField, UnknownFilters, useFilters } from './filters';
 import { ConditionCell, To, UnderWay } from './links';
 import { ListTotals } from './list-totals';
 import { Loaded, Page } from './page';
@@ -70,6 +70,7 @@ export function ListPage<P extends ListPath>(props: ListPageProps<P> & Pick<Inpu
     <Page title={title} actions={actions}>
       {intro && <p className="dimmed">{intro}</p>}
       {fields.length > 0 && <FilterBar filters={filters} fields={fields} />}
+      <UnknownFilters filters={filters} />
       <ViewsButton heads={columns.map(({ head }) => head)} />
       <Loaded read={{ ...list, data }}>
         {({ items, next }) => (

@@ -315,11 +315,13 @@ function ofCause({ tenant, backend, error, parked, found, oldest }: Seen['stuck'
       todo,
       link: `/operations/${id}`,
     };
-  const where = `tenant=${tenant}&backend=${encodeURIComponent(backend)}&error=${encodeURIComponent(error)}`;
+  // A bulk is of no backend, and nothing else is.
+  const at = backend === '' ? 'kind=bulk.run' : `backend=${encodeURIComponent(backend)}`;
+  const where = `tenant=${tenant}&${at}&error=${encodeURIComponent(error)}`;
   return {
     rule,
     object,
-    what: `${found} operations at backend ${backend}, tenant ${tenant}, ${parked ? 'wait for a person' : 'have failed more than three times'}: ${error}`,
+    what: `${found} operations${backend === '' ? '' : ` at backend ${backend}`}, tenant ${tenant}, ${parked ? 'wait for a person' : 'have failed more than three times'}: ${error}`,
     means,
     todo,
     link: `/operations?${filter}&${where}`,

@@ -61,7 +61,7 @@ const UNFINISHED = sql(
           count(*) FILTER (WHERE state = 'running')::int AS running,
           count(*) FILTER (WHERE state = 'needs_attention')::int AS parked,
           count(*) FILTER (WHERE error IS NOT NULL AND (state = 'needs_attention' OR attempt > 3))::int AS stuck,
-          extract(epoch FROM now() - min(created_at) FILTER (WHERE state = 'pending'))::float8 * 1000 AS "oldestWaitingMs"
+          extract(epoch FROM now() - min(created_at) FILTER (WHERE state = 'pending' AND kind <> 'bulk.run'))::float8 * 1000 AS "oldestWaitingMs"
      FROM trivet.operation WHERE finished_at IS NULL GROUP BY 1`,
 );
 const CIRCUITS = sql(

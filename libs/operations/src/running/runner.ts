@@ -30,6 +30,8 @@ const CRASH_LIMIT = 10;
 const LOSS_LIMIT = 100;
 /** A defect of ours does not mend itself; more repeats only hide it. */
 const DEFECT_LIMIT = 10;
+/** Attempts that later.sql leaves to one which waited: those were looks, and no repeats. */
+const LOOKS = 10;
 
 /** The last workers that it lost and that never said that they live, $2 at most. */
 const LOST = sql(
@@ -298,7 +300,8 @@ export class Runner {
     if (!isStorageError(cause))
       log.error({ kind: operation.kind, step: attempt.step, err: cause }, 'defect in a handler');
     // An error that would fail the operation comes here from undo, or from a handler that cannot fail.
-    const park = error.retry !== 'later' || (error.kind === 'internal' && operation.attempt >= DEFECT_LIMIT);
+    const looks = attempt.handler?.steps.some(({ waits }) => waits) ? LOOKS : 0;
+    const park = error.retry !== 'later' || (error.kind === 'internal' && operation.attempt >= looks + DEFECT_LIMIT);
     if (error instanceof HostFenceOvertaken) await this.catchUp(error);
     const busyMs = error.kind === 'timeout' ? attempt.lease.horizonLeftMs() : 0;
     lease.signal.throwIfAborted();

@@ -7,7 +7,7 @@ import type { WorkerFigures } from '#platform/metrics/worker-metrics';
 const FIGURES = sql(
   'engine_figures',
   `SELECT coalesce(extract(epoch FROM now() - min(created_at)
-            FILTER (WHERE state IN ('pending', 'running'))), 0)::float8 AS "oldestPendingSeconds",
+            FILTER (WHERE state IN ('pending', 'running') AND kind <> 'bulk.run')), 0)::float8 AS "oldestPendingSeconds",
           count(*) FILTER (WHERE state IN ('pending', 'running'))::int AS pending,
           count(*) FILTER (WHERE state = 'needs_attention')::int AS "needsAttention",
           (SELECT json_build_object('closed', count(*) FILTER (WHERE c.state = 'closed'),
@@ -17,7 +17,7 @@ const FIGURES = sql(
      FROM trivet.operation WHERE finished_at IS NULL`,
 );
 
-/** What alerts go by: how long the oldest operation has waited, and what waits for a person. */
+/** What alerts go by: how long the oldest operation has waited, of all that do not wait for others as a bulk does, and what waits for a person. */
 export async function readEngineFigures(database: Database): Promise<EngineFigures> {
   const [row] = await database.engine<Omit<EngineFigures, 'waitingForBackend'> & { circuits: { waiting: number } }>(
     FIGURES,

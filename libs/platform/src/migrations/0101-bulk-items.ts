@@ -79,8 +79,8 @@ export class BulkItems1797210001700 implements Migration {
     await runner.query(TABLE + rowSecurity(['bulk_item']) + FUNCTIONS);
     await runner.query(
       forget(`
-  DELETE FROM trivet.bulk_item
-   WHERE tenant_id = ANY (ARRAY(SELECT DISTINCT tenant_id FROM forgotten)) AND bulk_id = ANY (ARRAY(SELECT id FROM forgotten));`),
+  DELETE FROM trivet.bulk_item i USING forgotten f
+   WHERE f.kind = 'bulk.run' AND i.tenant_id = f.tenant_id AND i.bulk_id = f.id;`),
     );
   }
 

@@ -16,6 +16,8 @@ export type BulkSubject = (typeof BULK_ACTIONS)[BulkAction]['of'];
 
 export const isOfOperations = (action: BulkAction): boolean => BULK_ACTIONS[action].of === 'operation';
 
+export const OF_OPERATIONS = (Object.keys(BULK_ACTIONS) as BulkAction[]).filter(isOfOperations);
+
 /** For people: what the bulk is about. */
 export function titleOf(action: BulkAction, count: number): string {
   const [what, noun] = BULK_ACTIONS[action].what;

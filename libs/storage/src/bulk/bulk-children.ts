@@ -2,6 +2,7 @@ import type { Caller } from '#operations/accepting/caller';
 import type { ChangeObserver } from '#operations/accepting/change-observer';
 import { OperationAdmin } from '#operations/administration/operation-admin';
 import type { OperationKinds } from '#operations/definitions/operation-kinds';
+import type { OperationState } from '#operations/operation';
 import type { SecretBox } from '#platform/crypto/secrets';
 import type { Database, Tx } from '#platform/database/database';
 import { StorageError } from '#platform/errors';
@@ -46,7 +47,24 @@ type Begin = (needs: BulkNeeds, bulk: Bulk, item: BulkItem) => Promise<unknown>;
  * Begins what the item asks for, by the code that answers the single call: the same locks, refusals, slots and entries in the
  * audit log. Nothing is forced: what only `force` would take along stays, and says why.
  */
-export const beginItem: Begin = (needs, bulk, item) => BEGIN[bulk.request.action](needs, bulk, item);
+export async function beginItem(needs: BulkNeeds, bulk: Bulk, item: BulkItem): Promise<void> {
+  try {
+    await BEGIN[bulk.request.action](needs, bulk, item);
+  } catch (error) {
+    if (!(error instanceof DoneAlready)) throw error;
+    await needs.database.withTenant(bulk.tenantId, tx =>
+      tx.query(ITEM_DONE, [bulk.tenantId, bulk.id, item.nth, error.operationId]),
+    );
+  }
+}
+
+/** What the item asks for has happened without it. */
+class DoneAlready extends Error {
+  /** That did it; null: nobody knows. */
+  constructor(readonly operationId: string | null) {
+    super('done already');
+  }
+}
 
 const deletion =
   (binned: false | 'only'): Begin =>
@@ -65,11 +83,7 @@ const act =
     return new OperationAdmin(database, kinds()).act(action, { tenantId }, subjectId, {
       by: by.shown,
       ...(reason === undefined ? {} : { reason }),
-      // What ran when it was chosen is meant all the more when it waits now; what waited, and runs, may be mended.
-      requireState(state) {
-        if (version !== null && version !== state && !(version === 'running' && state === 'pending'))
-          throw changed(`it was ${version} and is ${state}`);
-      },
+      requireState: state => REQUIRED[action](state, version, subjectId),
       note: ({ id, kind, state, resourceName }) => [
         [ITEM_DONE, [tenantId, bulkId, nth, id]],
         auditWrite(actorOf(request), {
@@ -83,6 +97,21 @@ const act =
       ],
     });
   };
+
+const REQUIRED: Record<'retry' | 'cancel', (now: OperationState, chosen: string | null, id: string) => void> = {
+  // Whatever waits may be retried. What runs or has succeeded since is what was wanted.
+  retry(now, chosen, id) {
+    if (chosen !== null && chosen !== now && (now === 'running' || now === 'succeeded')) throw new DoneAlready(id);
+  },
+  // What ran when it was chosen is meant all the more when it waits now; what waited, and runs, may be mended, or waits again soon.
+  cancel(now, chosen) {
+    if (chosen === null || chosen === now || (chosen === 'running' && now === 'pending')) return;
+    const how = `it was ${chosen} and is ${now}`;
+    if (chosen === 'pending' && now === 'running')
+      throw new StorageError('aborted', `${how}: it is tried again when it waits`, { retry: 'later' });
+    throw changed(how);
+  },
+};
 
 const BEGIN: Record<BulkAction, Begin> = {
   'delete-volumes': deletion(false),
@@ -114,10 +143,12 @@ const BEGIN: Record<BulkAction, Begin> = {
 async function find<Row>(
   { database }: BulkNeeds,
   { tenantId, request: { action } }: Bulk,
-  { subjectId }: BulkItem,
+  { subjectId, name }: BulkItem,
   read: (tx: Tx, tenantId: string, id: string) => Promise<Row | undefined>,
 ): Promise<Row> {
   const row = await database.withTenant(tenantId, tx => read(tx, tenantId, subjectId));
+  // It was there when it was chosen: somebody else ended it.
+  if (!row && name !== '') throw new DoneAlready(null);
   if (!row) throw new StorageError('not_found', `there is no ${BULK_ACTIONS[action].of} ${subjectId}`);
   return row;
 }

@@ -1,7 +1,7 @@
 import type { Database, Tx } from '#platform/database/database';
 import { ListQuery, type PageOf, type PageRequest, readPage } from '#platform/database/keyset';
 import { type Statement, sql } from '#platform/database/sql';
-import type { StoredError } from '#platform/errors';
+import { StorageError, type StoredError } from '#platform/errors';
 import type { BulkSubject } from '#storage/bulk/bulk-actions';
 
 /** What is done of one item and by which operation; no row is begun twice. */
@@ -92,11 +92,49 @@ const WAITING = sql(
   `SELECT nth, subject_id AS "subjectId", name, version, tries FROM trivet.bulk_item
     WHERE tenant_id = $1 AND bulk_id = $2 AND state = 'waiting' AND try_at <= now() ORDER BY nth LIMIT $3`,
 );
+/** Of what the item `i` is about, looked up one by one. */
+const BACKEND: Partial<Record<BulkSubject, string>> = {
+  volume: 'SELECT o.backend_id FROM trivet.volume o WHERE o.tenant_id = $1 AND o.id = i.subject_id',
+  snapshot: 'SELECT o.backend_id FROM trivet.snapshot o WHERE o.tenant_id = $1 AND o.id = i.subject_id',
+  bucket: 'SELECT o.backend_id FROM trivet.bucket o WHERE o.tenant_id = $1 AND o.id = i.subject_id',
+  publication: `SELECT v.backend_id FROM trivet.publication o
+                  JOIN trivet.volume v ON v.tenant_id = o.tenant_id AND v.id = o.volume_id
+                 WHERE o.tenant_id = $1 AND o.id = i.subject_id`,
+};
+const of = <Made>(make: (subject: BulkSubject, backend: string) => Made): ReadonlyMap<BulkSubject, Made> =>
+  new Map(
+    Object.entries(BACKEND).map(([subject, backend]) => [
+      subject as BulkSubject,
+      make(subject as BulkSubject, backend),
+    ]),
+  );
+const WAITING_ELSEWHERE = of((subject, backend) =>
+  sql(
+    `bulk_waiting_${subject}s`,
+    `SELECT i.nth, i.subject_id AS "subjectId", i.name, i.version, i.tries FROM trivet.bulk_item i
+      WHERE i.tenant_id = $1 AND i.bulk_id = $2 AND i.state = 'waiting' AND i.try_at <= now()
+        AND (${backend}) = ANY ($4::uuid[]) IS NOT TRUE ORDER BY i.nth LIMIT $3`,
+  ),
+);
+/** Once each: what waits for its backend says so. */
+const SILENT = of((subject, backend) =>
+  sql(
+    `bulk_silent_${subject}s`,
+    `UPDATE trivet.bulk_item i SET error = $3
+      WHERE i.tenant_id = $1 AND i.bulk_id = $2 AND i.state = 'waiting' AND i.error IS NULL
+        AND (${backend}) = ANY ($4::uuid[])`,
+  ),
+);
+/** An operation `o` that its backend holds up: until that answers it has no place, and is counted for none. */
+export const HELD_UP = `o.state = 'pending' AND EXISTS (
+  SELECT FROM trivet.backend_circuit c
+   WHERE c.tenant_id = o.tenant_id AND c.backend_id = o.backend_id AND trivet.circuit_state(c.open_until) <> 'closed')`;
+
 /** What has ended is noted, so that a round does not read it again. What waits for a person is not waited for. */
 const SETTLE = sql(
   'bulk_settle',
   `WITH found AS MATERIALIZED (
-     SELECT i.nth, o.state, o.error
+     SELECT i.nth, o.state, o.error, ${HELD_UP} AS held
        FROM trivet.bulk_item i LEFT JOIN trivet.operation o ON o.tenant_id = i.tenant_id AND o.id = i.operation_id
       WHERE i.tenant_id = $1 AND i.bulk_id = $2 AND i.state = 'begun'
    ), settled AS (
@@ -108,7 +146,9 @@ const SETTLE = sql(
      RETURNING i.nth
    )
    SELECT (SELECT count(*)::int FROM settled) AS settled,
-          (SELECT count(*)::int FROM found WHERE state IN ('pending', 'running')) AS running`,
+          (SELECT count(*)::int FROM found WHERE state IN ('pending', 'running') AND NOT held) AS running,
+          (SELECT count(*)::int FROM found WHERE held) AS held,
+          (SELECT count(*)::int FROM found WHERE state = 'needs_attention') AS parked`,
 );
 const LEFT = sql(
   'bulk_left',
@@ -118,20 +158,43 @@ const LEFT = sql(
 export interface Round {
   /** Ended since the last look. */
   settled: number;
-  /** Begun, and neither at their end nor before a person. */
+  /** Begun, and neither at their end nor before a person, nor held up. */
   running: number;
+  /** Begun before their backends fell silent. */
+  held: number;
+  /** Before a person. */
+  parked: number;
 }
 
 export const settleItems = (database: Database, tenantId: string, bulkId: string): Promise<Round> =>
   database.withTenant(tenantId, async tx => (await tx.query<Round>(SETTLE, [tenantId, bulkId]))[0]!);
 
-/** Whose time has come, in their order. */
-export const waitingItems = (
+export interface Wanted {
+  subject: BulkSubject;
+  limit: number;
+  /** Backends whose items are not begun: they would only be held up, and be counted in a place of others. */
+  silent: readonly string[];
+}
+
+/** Whose time has come, in their order. Those that wait for a backend use up no try. */
+export async function waitingItems(
   database: Database,
   tenantId: string,
   bulkId: string,
-  limit: number,
-): Promise<BulkItem[]> => database.withTenant(tenantId, tx => tx.query<BulkItem>(WAITING, [tenantId, bulkId, limit]));
+  { subject, limit, silent }: Wanted,
+): Promise<BulkItem[]> {
+  const elsewhere = silent.length > 0 && WAITING_ELSEWHERE.get(subject);
+  if (!elsewhere) return database.withTenant(tenantId, tx => tx.query<BulkItem>(WAITING, [tenantId, bulkId, limit]));
+  return database.withTenant(tenantId, async tx => {
+    const found = await tx.query<BulkItem>(elsewhere, [tenantId, bulkId, limit, silent]);
+    if (found.length < limit) await tx.query(SILENT.get(subject)!, [tenantId, bulkId, JSON.stringify(SAID), silent]);
+    return found;
+  });
+}
+
+const SAID = new StorageError('unavailable', 'its backend does not answer; it is begun when that does', {
+  retry: 'later',
+}).toJSON();
 
 export const someWait = (database: Database, tenantId: string, bulkId: string): Promise<boolean> =>
   database.withTenant(tenantId, async tx => (await tx.query(LEFT, [tenantId, bulkId])).length > 0);
@@ -163,6 +226,25 @@ export async function holdItem(
   error: StoredError,
 ): Promise<void> {
   await database.withTenant(tenantId, tx => tx.query(HOLD, [tenantId, bulkId, nth, JSON.stringify(error)]));
+}
+
+const HOLD_NEXT = sql(
+  'bulk_hold_next',
+  `UPDATE trivet.bulk_item SET error = $3
+    WHERE tenant_id = $1 AND bulk_id = $2 AND state = 'waiting'
+      AND nth = (SELECT nth FROM trivet.bulk_item
+                  WHERE tenant_id = $1 AND bulk_id = $2 AND state = 'waiting' ORDER BY nth LIMIT 1)
+      AND error IS DISTINCT FROM $3::jsonb`,
+);
+
+/** The first of those that wait says why none begins. */
+export async function holdNext(
+  database: Database,
+  tenantId: string,
+  bulkId: string,
+  error: StoredError,
+): Promise<void> {
+  await database.withTenant(tenantId, tx => tx.query(HOLD_NEXT, [tenantId, bulkId, JSON.stringify(error)]));
 }
 
 /** @param againMs busy now: tried again after so long; absent: it has failed */

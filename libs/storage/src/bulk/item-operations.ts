@@ -64,11 +64,13 @@ export class ItemOperations implements Submits {
     const own = [tenantId, this.bulkId, this.item.nth];
     return this.database.withTenant(tenantId, async tx => {
       let begun = false;
+      // Each lock that it may wait for comes before: a stop that was acknowledged meanwhile is seen.
+      const take = (): Promise<unknown> => tx.query(TAKE, [...own, operationId]);
       await first?.(tx);
-      await tx.query(TAKE, [...own, operationId]);
       await caller.observer?.before?.(tx);
       const begin: Begin = async (operation, asked) => {
         begun = true;
+        await take();
         const asks = operationOf(caller, operationId, operation, asked);
         await accept(tx, { ...asks, unattended: true }, NO_PLACE);
       };
@@ -76,6 +78,7 @@ export class ItemOperations implements Submits {
       if (begun) return { value };
       if (join && !this.joins)
         throw new StorageError('aborted', `operation ${join} is under way there; it is tried again after it`);
+      await take();
       await (join ? tx.query(JOIN, [...own, join]) : tx.query(SETTLED, own));
       return { value };
     });

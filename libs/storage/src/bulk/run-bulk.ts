@@ -4,12 +4,14 @@ import type { LeasedOperation } from '#operations/operation';
 import { isStorageError, StorageError } from '#platform/errors';
 import { createLogger } from '#platform/logging/log';
 import { failpoint } from '#platform/process/failpoint';
-import { type BulkRequest, isOfOperations } from '#storage/bulk/bulk-actions';
+import { BULK_ACTIONS, type BulkRequest, isOfOperations } from '#storage/bulk/bulk-actions';
 import { type Bulk, type BulkNeeds, beginItem } from '#storage/bulk/bulk-children';
 import {
   type BulkItem,
   countItems,
   holdItem,
+  holdNext,
+  type Round,
   refuseItem,
   SKIP,
   settleItems,
@@ -18,7 +20,7 @@ import {
   waitingItems,
 } from '#storage/bulk/bulk-items';
 import { lostRight } from '#storage/bulk/bulk-rights';
-import { PORTION, readLoad, roomOf } from '#storage/bulk/bulk-room';
+import { AT_ONCE, PORTION, readLoad, roomOf } from '#storage/bulk/bulk-room';
 import { isTaken } from '#storage/bulk/item-operations';
 
 const log = createLogger('bulk');
@@ -49,9 +51,8 @@ export const runBulk = defineOperation('bulk.run', {
         async run(_, { operation, progress }) {
           const { database } = needs;
           const bulk = bulkOf(operation);
-          const { settled, running } = await settleItems(database, bulk.tenantId, bulk.id);
-          const room = await roomFor(needs, bulk, running);
-          const next = room > 0 ? await waitingItems(database, bulk.tenantId, bulk.id, room) : [];
+          const round = await settleItems(database, bulk.tenantId, bulk.id);
+          const next = await nextItems(needs, bulk, round);
           if (next.length > 0) {
             const lost = await lostRight(database, bulk.tenantId, bulk.request);
             // Once more: what runs goes on, and nothing waits.
@@ -65,7 +66,8 @@ export const runBulk = defineOperation('bulk.run', {
           if (begun > 0) progress.moved = true;
           // Else its tenant has no room for the next one: it looks again when others have ended.
           if (begun > 0 && begun === next.length) return 'again';
-          if (next.length > 0 || running > 0 || (await someWait(database, bulk.tenantId, bulk.id))) {
+          const { settled, running, held } = round;
+          if (next.length > 0 || running + held > 0 || (await someWait(database, bulk.tenantId, bulk.id))) {
             const moved = settled > 0 || progress.moved === true;
             const idle = moved ? 0 : Number(progress.idle ?? 0) + 1;
             progress.moved = false;
@@ -108,10 +110,27 @@ export const runBulk = defineOperation('bulk.run', {
 /** What is done to many at once. */
 export const BULK_OPERATIONS = [runBulk] as const;
 
-/** What is done by the transaction that does all there is to do takes no place. */
-async function roomFor({ database, cap }: BulkNeeds, { tenantId, request }: Bulk, running: number): Promise<number> {
-  return isOfOperations(request.action) ? PORTION : roomOf(running, await readLoad(database, tenantId, cap));
+/** As many as there is room for. What is done by the transaction that does all there is to do takes no place. */
+async function nextItems(
+  { database, cap }: BulkNeeds,
+  { tenantId, id, request }: Bulk,
+  { running, parked }: Round,
+): Promise<BulkItem[]> {
+  const { of: subject } = BULK_ACTIONS[request.action];
+  if (isOfOperations(request.action))
+    return waitingItems(database, tenantId, id, { subject, limit: PORTION, silent: [] });
+  const load = await readLoad(database, tenantId, cap);
+  const limit = roomOf(running, load, parked);
+  if (parked >= AT_ONCE) await holdNext(database, tenantId, id, tooMany(parked).toJSON());
+  return limit > 0 ? waitingItems(database, tenantId, id, { subject, limit, silent: load.silent }) : [];
 }
+
+const tooMany = (parked: number): StorageError =>
+  new StorageError(
+    'failed_precondition',
+    `${parked} of this bulk wait for a person: it goes on when fewer than ${AT_ONCE} do`,
+    { retry: 'later' },
+  );
 
 /** False: its tenant may have no more operations now, and it waits without a try of its own. */
 async function begin(needs: BulkNeeds, bulk: Bulk, item: BulkItem): Promise<boolean> {
