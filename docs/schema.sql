@@ -208,7 +208,7 @@ CREATE POLICY tenant ON trivet.session_token TO trivet_app USING ((tenant_id = t
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.session_token TO trivet_app;
 
 -- admin_token: Logins at the dashboard, and tokens of automation.
--- Migrations: 0006-admin
+-- Migrations: 0006-admin, 0103-known-logins
 CREATE TABLE trivet.admin_token (
   tenant_id uuid NOT NULL,
   id uuid NOT NULL,
@@ -221,6 +221,8 @@ CREATE TABLE trivet.admin_token (
   created_at timestamptz NOT NULL DEFAULT now(),
   last_used_at timestamptz,
   expires_at timestamptz,
+  user_agent text NOT NULL DEFAULT '',
+  opened_by text NOT NULL DEFAULT '',
   CONSTRAINT admin_token_pkey PRIMARY KEY (tenant_id, id),
   CONSTRAINT admin_token_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES trivet.tenant_user(tenant_id, id) ON DELETE CASCADE,
   CONSTRAINT admin_token_kind_check CHECK ((kind = ANY (ARRAY['session', 'token']))),

@@ -69,6 +69,8 @@ export class ExampleThings {
         return this.user();
       case 'token':
         return this.token();
+      case 'login':
+        return this.login();
       case 'backend':
         return route.method === 'DELETE' || route.method === 'PATCH' ? this.emptyBackend() : 'fake';
       case 'objectBackend':
@@ -201,6 +203,18 @@ export class ExampleThings {
         this.fresh('token'),
         createHash('sha256').update(randomBytes(32)).digest(),
       ],
+    );
+    return id;
+  }
+
+  /** Of the administrator who makes the calls. */
+  private async login(): Promise<string> {
+    const { id: tenant, admin } = this.house.root;
+    const id = uuidv7();
+    await this.house.query(
+      `INSERT INTO trivet.admin_token (tenant_id, id, user_id, kind, name, role, token_hash, expires_at)
+       VALUES ($1, $2, $3, 'session', '', 'admin', $4, now() + interval '1 h')`,
+      [tenant, id, admin.userId, createHash('sha256').update(randomBytes(32)).digest()],
     );
     return id;
   }

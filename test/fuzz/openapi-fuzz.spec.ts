@@ -29,7 +29,7 @@ const rank = ({ id, method }: Operation): number => LAST.indexOf(id) * 10 + ORDE
 
 /** What is made for the requests to name. */
 const MADE =
-  'user token backend sharedBackend objectBackend foreignBucket endpoint bucket access volume binnedVolume snapshot host publication template session operation storageHost poolBackend cluster alert receiver silence view'.split(
+  'user token login backend sharedBackend objectBackend foreignBucket endpoint bucket access volume binnedVolume snapshot host publication template session operation storageHost poolBackend cluster alert receiver silence view'.split(
     ' ',
   );
 const CLASSES = ['fast', 'copy', 'destroy', 'index'];

@@ -25,6 +25,7 @@ import { BackendsController } from '#admin/tenants/backends.controller';
 import { ClustersController } from '#admin/tenants/clusters.controller';
 import { EndpointsController } from '#admin/tenants/endpoints.controller';
 import { FirstRunController } from '#admin/tenants/first-run.controller';
+import { LoginsController } from '#admin/tenants/logins.controller';
 import { SessionController } from '#admin/tenants/session.controller';
 import { TenantEndController } from '#admin/tenants/tenant-end.controller';
 import { TenantsController } from '#admin/tenants/tenants.controller';
@@ -95,6 +96,7 @@ export class AdminModule {
       controllers: [
         MetaController,
         SessionController,
+        LoginsController,
         TenantEndController,
         TenantsController,
         FirstRunController,

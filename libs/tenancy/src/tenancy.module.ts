@@ -12,6 +12,7 @@ import { Passwords } from '#tenancy/credentials/passwords';
 import { EndpointRegistrations } from '#tenancy/endpoints/endpoint-registrations';
 import { StoredIdempotencyKeys } from '#tenancy/idempotency-keys';
 import { AdminLogins } from '#tenancy/logins/admin-logins';
+import { OpenLogins } from '#tenancy/logins/open-logins';
 import { Sessions } from '#tenancy/logins/sessions';
 import { Names } from '#tenancy/names';
 import { IdentityProvider } from '#tenancy/oidc/identity-provider';
@@ -70,6 +71,9 @@ export class TenancyModule {
             },
           }),
       ),
+      provide(OpenLogins, [Database, AdminLogins], (database, logins) => {
+        return new OpenLogins(database, loginId => logins.forget(({ id }) => id === loginId));
+      }),
       provide(ApiTokens, [Database, AdminLogins], (database, logins) => {
         return new ApiTokens(database, tokenId => logins.forget(({ id }) => id === tokenId));
       }),

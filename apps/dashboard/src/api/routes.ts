@@ -8,6 +8,7 @@ import type { clusterRoutes } from '#admin/contract/clusters';
 import type { endpointRoutes } from '#admin/contract/endpoints';
 import type { firstRunRoutes } from '#admin/contract/first-run';
 import type { hostRoutes, publicationRoutes } from '#admin/contract/hosts';
+import type { loginRoutes } from '#admin/contract/logins';
 import type { operationRoutes, workerRoutes } from '#admin/contract/operations';
 import type { auditRoutes, overviewRoutes } from '#admin/contract/overview';
 import type { poolRoutes } from '#admin/contract/pools';
@@ -29,6 +30,7 @@ type ValuesOf<Group> = Group extends unknown ? Group[keyof Group] : never;
 export type Route = ValuesOf<
   | typeof sessionRoutes
   | typeof viewRoutes
+  | typeof loginRoutes
   | typeof overviewRoutes
   | typeof searchRoutes
   | typeof tenantRoutes

@@ -5,6 +5,7 @@ import { Act } from '../parts/act';
 import { Ago } from '../parts/ago';
 import { To } from '../parts/links';
 import { Facts, Page, Section } from '../parts/page';
+import { OwnLogins } from './account-logins';
 import { NewPassword } from './users';
 
 export function AccountPage() {
@@ -54,6 +55,7 @@ export function AccountPage() {
             <NewPassword required />
           </Act>
         </Section>
+        <OwnLogins />
       </Stack>
     </Page>
   );

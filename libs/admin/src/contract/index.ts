@@ -7,6 +7,7 @@ import { clusterRoutes } from '#admin/contract/clusters';
 import { endpointRoutes } from '#admin/contract/endpoints';
 import { firstRunRoutes } from '#admin/contract/first-run';
 import { hostRoutes, publicationRoutes } from '#admin/contract/hosts';
+import { loginRoutes } from '#admin/contract/logins';
 import { metaRoutes } from '#admin/contract/meta';
 import { operationRoutes, workerRoutes } from '#admin/contract/operations';
 import { auditRoutes, eventRoutes, overviewRoutes } from '#admin/contract/overview';
@@ -28,6 +29,7 @@ import { volumeRoutes } from '#admin/contract/volumes';
 export const ROUTES: readonly RouteContract[] = [
   sessionRoutes,
   viewRoutes,
+  loginRoutes,
   overviewRoutes,
   searchRoutes,
   tenantRoutes,

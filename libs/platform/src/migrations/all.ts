@@ -73,6 +73,7 @@ import { OneOrderOfNames1797210001510 } from '#platform/migrations/0099-one-orde
 import { HostsOfPeople1797210001600 } from '#platform/migrations/0100-hosts-of-people';
 import { BulkItems1797210001700 } from '#platform/migrations/0101-bulk-items';
 import { SavedViews1797210001710 } from '#platform/migrations/0102-saved-views';
+import { KnownLogins1797210001810 } from '#platform/migrations/0103-known-logins';
 import type { Migration } from '#platform/migrations/locks';
 
 /** In their order. */
@@ -152,4 +153,5 @@ export const MIGRATIONS = [
   HostsOfPeople1797210001600,
   BulkItems1797210001700,
   SavedViews1797210001710,
+  KnownLogins1797210001810,
 ] satisfies readonly (new () => Migration)[];

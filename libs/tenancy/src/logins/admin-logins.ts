@@ -7,7 +7,7 @@ import { type Actor, type AuditEntry, auditWrite } from '#tenancy/audit-log/audi
 import { showLoginName } from '#tenancy/credentials/login-name';
 import { Passwords, requirePassword } from '#tenancy/credentials/passwords';
 import { hashOfToken, isToken, newToken } from '#tenancy/credentials/secret-tokens';
-import type { AdminDirectory, OpenedLogin, Principal } from '#tenancy/logins/admin-directory';
+import type { AdminDirectory, LoginOrigin, OpenedLogin, Principal } from '#tenancy/logins/admin-directory';
 import { type FailedLogin, PasswordLogins, refused } from '#tenancy/logins/password-logins';
 import type { SuspendedTenants } from '#tenancy/tenants/suspended-tenants';
 
@@ -28,8 +28,9 @@ const FIND = sql(
 /** The row lock and the conditions: a user who is disabled or gets another password meanwhile opens nothing. */
 const OPEN = sql(
   'admin_token_open',
-  `INSERT INTO trivet.admin_token (tenant_id, id, user_id, kind, name, role, token_hash, address, expires_at)
-   SELECT $1, $2, u.id, 'session', '', u.role, $5, $6, now() + $7 * interval '1 ms'
+  `INSERT INTO trivet.admin_token (tenant_id, id, user_id, kind, name, role, token_hash, address, expires_at, user_agent,
+                                   opened_by)
+   SELECT $1, $2, u.id, 'session', '', u.role, $5, $6, now() + $7 * interval '1 ms', $8, 'password'
      FROM trivet.tenant_user u
     WHERE u.tenant_id = $1 AND u.id = $3 AND u.password = $4 AND u.state = 'active'
       FOR SHARE OF u
@@ -83,13 +84,14 @@ export class AdminLogins implements AdminDirectory {
     this.logins = new PasswordLogins(database, passwords, failed => this.noteFailure(failed));
   }
 
-  async login(request: { username: string; password: string; address: string }): Promise<OpenedLogin> {
+  async login(request: { username: string; password: string } & LoginOrigin): Promise<OpenedLogin> {
     const known = await this.logins.verify(request);
     const { tenantId, userId, account, password } = known;
     const { address } = request;
     const token = newToken();
     await this.database.withTenant(tenantId, async tx => {
-      const values = [tenantId, uuidv7(), userId, password, hashOfToken(token), address, LOGIN_MS];
+      const opened = [hashOfToken(token), address, LOGIN_MS, shownAgent(request.userAgent)];
+      const values = [tenantId, uuidv7(), userId, password, ...opened];
       if ((await tx.query(OPEN, values)).length === 0) throw refused();
       await tx.commit(
         [REAP_LOGINS, [tenantId]],
@@ -177,6 +179,13 @@ export class AdminLogins implements AdminDirectory {
       .catch(error => log.error({ err: error, user: account, address }, 'a failed login was not written down'));
   }
 }
+
+/** One line that PostgreSQL keeps, and not more than tells browsers apart. */
+export const shownAgent = (sent = ''): string =>
+  sent
+    .replace(/\p{Cc}/gu, '')
+    .slice(0, 256)
+    .toWellFormed();
 
 type Subject = Pick<Principal, 'tenantId' | 'tenant' | 'userId' | 'username'>;
 export const loginEntry = (action: string, user: Subject, after?: object): AuditEntry => ({
