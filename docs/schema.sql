@@ -153,7 +153,7 @@ CREATE POLICY tenant ON trivet.tally_change TO trivet_app USING ((tenant_id = tr
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.tally_change TO trivet_app;
 
 -- tenant_user: People and drivers that log in.
--- Migrations: 0003-users, 0006-admin, 0007-identities
+-- Migrations: 0003-users, 0006-admin, 0007-identities, 0104-second-factors
 CREATE TABLE trivet.tenant_user (
   tenant_id uuid NOT NULL,
   id uuid NOT NULL,
@@ -166,6 +166,7 @@ CREATE TABLE trivet.tenant_user (
   version integer NOT NULL DEFAULT 1,
   issuer text,
   subject text,
+  totp_since timestamptz,
   CONSTRAINT tenant_user_pkey PRIMARY KEY (tenant_id, id),
   CONSTRAINT tenant_user_tenant_id_name_key UNIQUE (tenant_id, name),
   CONSTRAINT tenant_user_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES trivet.tenant(id),
@@ -236,6 +237,36 @@ ALTER TABLE trivet.admin_token ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURI
 CREATE POLICY owner ON trivet.admin_token TO trivet_owner USING (true) WITH CHECK (true);
 CREATE POLICY tenant ON trivet.admin_token TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.admin_token TO trivet_app;
+
+-- user_totp: Of users whose logins by password ask for a code, which codes were used.
+-- Migrations: 0104-second-factors
+CREATE TABLE trivet.user_totp (
+  tenant_id uuid NOT NULL,
+  user_id uuid NOT NULL,
+  used_step bigint NOT NULL DEFAULT 0,
+  begun_at timestamptz NOT NULL DEFAULT now(),
+  CONSTRAINT user_totp_pkey PRIMARY KEY (tenant_id, user_id),
+  CONSTRAINT user_totp_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES trivet.tenant_user(tenant_id, id) ON DELETE CASCADE
+);
+ALTER TABLE trivet.user_totp ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY owner ON trivet.user_totp TO trivet_owner USING (true) WITH CHECK (true);
+CREATE POLICY tenant ON trivet.user_totp TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
+GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.user_totp TO trivet_app;
+
+-- recovery_code: What a user logs in with when the app with the codes is lost, by hashes.
+-- Migrations: 0104-second-factors
+CREATE TABLE trivet.recovery_code (
+  tenant_id uuid NOT NULL,
+  user_id uuid NOT NULL,
+  code_hash bytea NOT NULL,
+  CONSTRAINT recovery_code_pkey PRIMARY KEY (tenant_id, user_id, code_hash),
+  CONSTRAINT recovery_code_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES trivet.tenant_user(tenant_id, id) ON DELETE CASCADE,
+  CONSTRAINT recovery_code_code_hash_check CHECK ((octet_length(code_hash) = 32))
+);
+ALTER TABLE trivet.recovery_code ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY owner ON trivet.recovery_code TO trivet_owner USING (true) WITH CHECK (true);
+CREATE POLICY tenant ON trivet.recovery_code TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
+GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.recovery_code TO trivet_app;
 
 -- login_throttle: Rule: login throttle. Failed logins of an account or an address. Reached by functions only.
 -- Migrations: 0003-users
@@ -2822,14 +2853,14 @@ AS $function$
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.find_join_token(bytea) TO trivet_app;
 
--- find_login: 0006-suspension
+-- find_login: 0104-second-factors
 CREATE OR REPLACE FUNCTION trivet.find_login(p_tenant text, p_user text)
- RETURNS TABLE(tenant_id uuid, user_id uuid, password text, role text, active boolean, tenant_state text)
+ RETURNS TABLE(tenant_id uuid, user_id uuid, password text, role text, active boolean, tenant_state text, asks_code boolean)
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-  SELECT u.tenant_id, u.id, u.password, u.role, u.state = 'active', t.state
+  SELECT u.tenant_id, u.id, u.password, u.role, u.state = 'active', t.state, u.totp_since IS NOT NULL
     FROM trivet.tenant t JOIN trivet.tenant_user u ON u.tenant_id = t.id
    WHERE t.name = p_tenant AND u.name = p_user;
 $function$;

@@ -2,6 +2,7 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RouteContract } from '#admin/contract/route';
+import { decodeSealed } from '#platform/crypto/secrets';
 import { uuidv7 } from '#platform/uuid';
 import type { BlockCaller } from '#storage/block/block-storage';
 import type { EndpointCaller } from '#storage/object/endpoint';
@@ -10,6 +11,7 @@ import { grantOn } from '#test/admin/resource-calls';
 import { hostRequest, volumeRequest } from '#test/block-storage/block-house';
 import { callerAt } from '#test/support/endpoint-caller';
 import { until } from '#test/support/parts';
+import { codeNow } from '#test/support/totp';
 
 /** What placeholders of examples stand for: objects of the tenant acme, made by its doors for this one call. */
 export class ExampleThings {
@@ -69,6 +71,8 @@ export class ExampleThings {
         return this.user();
       case 'token':
         return this.token();
+      case 'code':
+        return this.code();
       case 'login':
         return this.login();
       case 'backend':
@@ -205,6 +209,19 @@ export class ExampleThings {
       ],
     );
     return id;
+  }
+
+  /** Of the administrator who makes the calls, as its app would show it; what was used before is forgotten. */
+  private async code(): Promise<string> {
+    const { id: tenantId, admin } = this.house.root;
+    const [row] = await this.house.query<{ sealed: Buffer }>(
+      "SELECT sealed FROM trivet.secret WHERE tenant_id = $1 AND owner_table = 'user_totp' AND owner_id = $2",
+      [tenantId, admin.userId],
+    );
+    if (!row) return '000000';
+    await this.house.query('UPDATE trivet.user_totp SET used_step = 0');
+    const place = { tenantId, table: 'user_totp', rowId: admin.userId, column: 'secret' };
+    return codeNow(this.house.appliance.secrets.openText(decodeSealed(row.sealed), place));
   }
 
   /** Of the administrator who makes the calls. */

@@ -3,6 +3,7 @@ import type { AdminHouse } from '#test/admin/admin-house';
 import { chromiumPath, DESK, type Look, PHONE, TestBrowser, type Visitor } from '#test/dashboard/browser';
 import { startHouse } from '#test/dashboard/dashboard-house';
 import { freePort } from '#test/support/free-port';
+import { codeNow } from '#test/support/totp';
 
 let house: AdminHouse;
 let browser: TestBrowser;
@@ -50,9 +51,54 @@ describe.skipIf(!chromiumPath())('the account page', () => {
     await rows.filter({ hasNotText: 'this one' }).getByRole('button', { name: 'End' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'End' }).click();
     await page.getByText('The login has ended').waitFor();
-    expect(await rows.getByRole('button', { name: 'End' }).count()).toBe(0);
+    await rows.getByRole('button', { name: 'End' }).waitFor({ state: 'detached' });
     // By its events it learns that it is over.
     await there.page.getByText('Your login has ended').waitFor();
     await page.getByText('this one').waitFor();
+  });
+
+  it('adds an authenticator app, asks for its code, and takes it away again', async () => {
+    const { username, password } = house.acme.operator;
+    const visitor = await visit(PHONE);
+    const { page } = visitor;
+    await visitor.logIn({ username, password }, '/account');
+    await page.getByRole('button', { name: 'Add an authenticator app' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('textbox', { name: 'Your password' }).fill(password);
+    await dialog.getByRole('button', { name: 'Go on' }).click();
+    await dialog.getByRole('img', { name: 'QR code for an authenticator app' }).waitFor();
+    expect(await visitor.barriers()).toEqual([]);
+    expect(await visitor.overflow()).toBe(0);
+    const secret = (await dialog.locator('.copy code').textContent())!;
+    await dialog.getByLabel('Code that the app shows').fill(codeNow(secret));
+    await dialog.getByRole('button', { name: 'Ask for a code from now on' }).click();
+    const shown = page.getByRole('dialog', { name: 'From now on a code is asked for' });
+    const codes = await shown.getByRole('listitem').allTextContents();
+    expect(codes).toHaveLength(10);
+    expect(await visitor.barriers()).toEqual([]);
+    await shown.getByRole('button', { name: 'Done' }).click();
+    await page.getByText('asks for a code of your app').waitFor();
+
+    const other = await visit();
+    await other.page.goto('/account');
+    await other.page.getByRole('textbox', { name: 'User' }).fill(username);
+    await other.page.getByRole('textbox', { name: 'Password' }).fill(password);
+    await other.page.getByRole('button', { name: 'Log in', exact: true }).click();
+    const code = other.page.getByRole('textbox', { name: 'Code' });
+    await code.waitFor();
+    expect(await other.page.getByRole('alert').count()).toBe(0);
+    expect(await other.barriers()).toEqual([]);
+    await code.fill('000000');
+    await other.page.getByRole('button', { name: 'Log in', exact: true }).click();
+    await other.page.getByRole('alert').getByText('the code is wrong').waitFor();
+    await code.fill(codes[0]!);
+    await other.page.keyboard.press('Enter');
+    await other.page.getByText('Password and recovery code').waitFor();
+
+    await page.getByRole('button', { name: 'Remove it' }).click();
+    await dialog.getByRole('textbox', { name: 'Your password' }).fill(password);
+    await dialog.getByRole('textbox', { name: 'Code' }).fill(codes[1]!);
+    await dialog.getByRole('button', { name: 'Remove it' }).click();
+    await page.getByText('asks for nothing else').first().waitFor();
   });
 });

@@ -175,6 +175,8 @@ async function fillBlocks(database: TestDatabase, tenant: string, name: string, 
       expires_at: new Date(),
     },
     tenant_quota: { key: 'volumes', value: 1_000 },
+    user_totp: { user_id: user },
+    recovery_code: { user_id: user, code_hash: Buffer.alloc(32) },
     admin_token: {
       id: uuidv7(),
       user_id: user,

@@ -24,6 +24,7 @@ import { RESOURCE_CONTROLLERS } from '#admin/resources/resource-controllers';
 import { BackendsController } from '#admin/tenants/backends.controller';
 import { ClustersController } from '#admin/tenants/clusters.controller';
 import { EndpointsController } from '#admin/tenants/endpoints.controller';
+import { FactorsController } from '#admin/tenants/factors.controller';
 import { FirstRunController } from '#admin/tenants/first-run.controller';
 import { LoginsController } from '#admin/tenants/logins.controller';
 import { SessionController } from '#admin/tenants/session.controller';
@@ -97,6 +98,7 @@ export class AdminModule {
         MetaController,
         SessionController,
         LoginsController,
+        FactorsController,
         TenantEndController,
         TenantsController,
         FirstRunController,

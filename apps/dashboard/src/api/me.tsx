@@ -15,7 +15,8 @@ interface Login {
   problem: Problem | undefined;
   /** Of the login by the provider that this page came back from. */
   refused: Problem | undefined;
-  login(username: string, password: string): Promise<void>;
+  /** Without a code that is asked for: ApiProblem `second_factor_required`. */
+  login(username: string, password: string, code?: string): Promise<void>;
   logout(): Promise<void>;
   loggedOut(): void;
 }
@@ -104,8 +105,8 @@ export function LoginProvider({ children }: { children: ReactNode }) {
       problem,
       refused,
       loggedOut,
-      login: async (username, password) => {
-        const { data } = await call('POST', '/session', { body: { username, password } });
+      login: async (username, password, code) => {
+        const { data } = await call('POST', '/session', { body: { username, password, code } });
         setEnded(false);
         become(data);
       },

@@ -6,6 +6,7 @@ import type { accessRoutes, bucketRoutes } from '#admin/contract/buckets';
 import type { bulkRoutes } from '#admin/contract/bulk';
 import type { clusterRoutes } from '#admin/contract/clusters';
 import type { endpointRoutes } from '#admin/contract/endpoints';
+import type { factorRoutes } from '#admin/contract/factors';
 import type { firstRunRoutes } from '#admin/contract/first-run';
 import type { hostRoutes, publicationRoutes } from '#admin/contract/hosts';
 import type { loginRoutes } from '#admin/contract/logins';
@@ -31,6 +32,7 @@ export type Route = ValuesOf<
   | typeof sessionRoutes
   | typeof viewRoutes
   | typeof loginRoutes
+  | typeof factorRoutes
   | typeof overviewRoutes
   | typeof searchRoutes
   | typeof tenantRoutes

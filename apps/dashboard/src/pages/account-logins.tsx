@@ -7,7 +7,12 @@ import { DataTable, Pager } from '../parts/data-table';
 import { Empty, Loaded, Section } from '../parts/page';
 import { usePageSize } from '../parts/page-size';
 
-const BY = { password: 'Password', provider: 'Identity provider' } as const;
+const BY = {
+  password: 'Password',
+  totp: 'Password and code',
+  recovery: 'Password and recovery code',
+  provider: 'Identity provider',
+} as const;
 
 /** One's own logins at the page, each to be ended from here. */
 export function OwnLogins() {

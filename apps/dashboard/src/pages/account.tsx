@@ -5,6 +5,7 @@ import { Act } from '../parts/act';
 import { Ago } from '../parts/ago';
 import { To } from '../parts/links';
 import { Facts, Page, Section } from '../parts/page';
+import { OwnFactors } from './account-factors';
 import { OwnLogins } from './account-logins';
 import { NewPassword } from './users';
 
@@ -55,6 +56,7 @@ export function AccountPage() {
             <NewPassword required />
           </Act>
         </Section>
+        <OwnFactors />
         <OwnLogins />
       </Stack>
     </Page>

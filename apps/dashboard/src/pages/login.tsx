@@ -33,6 +33,7 @@ const adviceOfProvider: typeof adviceOf = code => OF_PROVIDER[code] ?? adviceOf(
 export function LoginPage() {
   const { login, ended, refused } = useLogin();
   const [busy, setBusy] = useState(false);
+  const [asksCode, setAsksCode] = useState(false);
   const [error, setError] = useState<unknown>();
   const [provider, setProvider] = useState<string | null>(null);
   const [ofProvider, setOfProvider] = useState<unknown>(() => refused && new ApiProblem(refused));
@@ -60,9 +61,13 @@ export function LoginPage() {
     setBusy(true);
     setError(undefined);
     try {
-      await login(String(form.get('username')), String(form.get('password')));
+      const code = String(form.get('code') ?? '').trim();
+      await login(String(form.get('username')), String(form.get('password')), code === '' ? undefined : code);
     } catch (problem) {
-      setError(problem);
+      const needsCode = problem instanceof ApiProblem && problem.code === 'second_factor_required';
+      setAsksCode(asked => asked || needsCode);
+      // The first time it is a question, and no refusal.
+      setError(needsCode && !asksCode ? undefined : problem);
       setBusy(false);
     }
   };
@@ -94,6 +99,20 @@ export function LoginPage() {
             visibilityToggleButtonProps={{ 'aria-label': 'Show the password' }}
             required
           />
+          {asksCode && (
+            <TextInput
+              name="code"
+              label="Code"
+              description="Six digits of your authenticator app, or a recovery code"
+              autoComplete="one-time-code"
+              autoCapitalize="none"
+              spellCheck={false}
+              minLength={6}
+              maxLength={40}
+              required
+              ref={field => field?.focus()}
+            />
+          )}
           {error !== undefined && <ProblemAlert error={error} advice={advice} />}
           <Button type="submit" loading={busy}>
             Log in

@@ -74,6 +74,17 @@ export function UsersPage() {
                 />
                 <Act
                   small
+                  label="Reset factors"
+                  title={`Take the second factors of ${username} away`}
+                  explain="For somebody who has lost app and recovery codes: its logins end, and its password alone counts again. Make sure who asks."
+                  done={`${name} has no second factor now`}
+                  run={async () => {
+                    await call('DELETE', '/tenants/{tenant}/users/{user}/factors', { params: { tenant, user: name } });
+                    return undefined;
+                  }}
+                />
+                <Act
+                  small
                   danger
                   label="Delete"
                   title={`Delete user ${username}`}

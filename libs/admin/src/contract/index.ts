@@ -5,6 +5,7 @@ import { accessRoutes, bucketRoutes } from '#admin/contract/buckets';
 import { bulkRoutes } from '#admin/contract/bulk';
 import { clusterRoutes } from '#admin/contract/clusters';
 import { endpointRoutes } from '#admin/contract/endpoints';
+import { factorRoutes } from '#admin/contract/factors';
 import { firstRunRoutes } from '#admin/contract/first-run';
 import { hostRoutes, publicationRoutes } from '#admin/contract/hosts';
 import { loginRoutes } from '#admin/contract/logins';
@@ -30,6 +31,7 @@ export const ROUTES: readonly RouteContract[] = [
   sessionRoutes,
   viewRoutes,
   loginRoutes,
+  factorRoutes,
   overviewRoutes,
   searchRoutes,
   tenantRoutes,

@@ -74,6 +74,7 @@ import { HostsOfPeople1797210001600 } from '#platform/migrations/0100-hosts-of-p
 import { BulkItems1797210001700 } from '#platform/migrations/0101-bulk-items';
 import { SavedViews1797210001710 } from '#platform/migrations/0102-saved-views';
 import { KnownLogins1797210001810 } from '#platform/migrations/0103-known-logins';
+import { SecondFactors1797210001820 } from '#platform/migrations/0104-second-factors';
 import type { Migration } from '#platform/migrations/locks';
 
 /** In their order. */
@@ -154,4 +155,5 @@ export const MIGRATIONS = [
   BulkItems1797210001700,
   SavedViews1797210001710,
   KnownLogins1797210001810,
+  SecondFactors1797210001820,
 ] satisfies readonly (new () => Migration)[];
