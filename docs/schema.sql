@@ -253,6 +253,41 @@ CREATE POLICY owner ON trivet.user_totp TO trivet_owner USING (true) WITH CHECK 
 CREATE POLICY tenant ON trivet.user_totp TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.user_totp TO trivet_app;
 
+-- passkey: What people log in with instead of a password, by its public key.
+-- Migrations: 0105-passkeys
+CREATE TABLE trivet.passkey (
+  tenant_id uuid NOT NULL,
+  id uuid NOT NULL,
+  user_id uuid NOT NULL,
+  name text NOT NULL,
+  credential_id bytea NOT NULL,
+  public_key bytea NOT NULL,
+  counter bigint NOT NULL,
+  created_at timestamptz NOT NULL DEFAULT now(),
+  last_used_at timestamptz,
+  CONSTRAINT passkey_pkey PRIMARY KEY (tenant_id, id),
+  CONSTRAINT passkey_tenant_id_user_id_name_key UNIQUE (tenant_id, user_id, name),
+  CONSTRAINT passkey_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES trivet.tenant_user(tenant_id, id) ON DELETE CASCADE,
+  CONSTRAINT passkey_credential_id_check CHECK (((octet_length(credential_id) >= 16) AND (octet_length(credential_id) <= 1023))),
+  CONSTRAINT passkey_name_check CHECK (((length(name) >= 1) AND (length(name) <= 64)))
+);
+CREATE UNIQUE INDEX passkey_by_credential ON trivet.passkey (credential_id);
+ALTER TABLE trivet.passkey ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY owner ON trivet.passkey TO trivet_owner USING (true) WITH CHECK (true);
+CREATE POLICY tenant ON trivet.passkey TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
+GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.passkey TO trivet_app;
+
+-- passkey_challenge: What browsers were asked to sign, once each, for minutes.
+-- Migrations: 0105-passkeys
+CREATE TABLE trivet.passkey_challenge (
+  challenge_hash bytea NOT NULL,
+  user_id uuid,
+  expires_at timestamptz NOT NULL,
+  CONSTRAINT passkey_challenge_pkey PRIMARY KEY (challenge_hash),
+  CONSTRAINT passkey_challenge_challenge_hash_check CHECK ((octet_length(challenge_hash) = 32))
+);
+CREATE INDEX passkey_challenge_expiry ON trivet.passkey_challenge (expires_at);
+
 -- recovery_code: What a user logs in with when the app with the codes is lost, by hashes.
 -- Migrations: 0104-second-factors
 CREATE TABLE trivet.recovery_code (
@@ -2866,6 +2901,21 @@ AS $function$
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.find_login(text,text) TO trivet_app;
 
+-- find_passkey: 0105-passkeys
+CREATE OR REPLACE FUNCTION trivet.find_passkey(p_credential bytea)
+ RETURNS TABLE(tenant_id uuid, tenant_name text, tenant_state text, user_id uuid, user_name text, id uuid, public_key bytea, counter bigint)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  SELECT t.id, t.name, t.state, u.id, u.name, p.id, p.public_key, p.counter
+    FROM trivet.passkey p
+    JOIN trivet.tenant t ON t.id = p.tenant_id
+    JOIN trivet.tenant_user u ON u.tenant_id = p.tenant_id AND u.id = p.user_id AND u.state = 'active'
+   WHERE p.credential_id = p_credential;
+$function$;
+GRANT EXECUTE ON FUNCTION trivet.find_passkey(bytea) TO trivet_app;
+
 -- find_session: 0006-suspension
 -- Nothing for a token that opens nothing: expired, its user disabled, its tenant suspended.
 CREATE OR REPLACE FUNCTION trivet.find_session(p_hash bytea)
@@ -3916,6 +3966,37 @@ BEGIN
     RETURNING o.id, o.class, o.dispatch_no;
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.pass_on(uuid[],uuid[],text[],smallint[],uuid[],integer) TO trivet_app;
+
+-- passkey_begin: 0105-passkeys
+-- What is over goes along, in a portion that is larger than what comes: nobody who only begins fills the table.
+CREATE OR REPLACE FUNCTION trivet.passkey_begin(p_hash bytea, p_user uuid, p_seconds integer)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  DELETE FROM trivet.passkey_challenge
+   WHERE challenge_hash IN (SELECT challenge_hash FROM trivet.passkey_challenge WHERE expires_at < now()
+                             ORDER BY expires_at LIMIT 10 FOR UPDATE SKIP LOCKED);
+  INSERT INTO trivet.passkey_challenge (challenge_hash, user_id, expires_at)
+  VALUES (p_hash, p_user, now() + p_seconds * interval '1 second');
+$function$;
+GRANT EXECUTE ON FUNCTION trivet.passkey_begin(bytea,uuid,integer) TO trivet_app;
+
+-- passkey_take: 0105-passkeys
+-- Of two who bring one answer the second finds nothing.
+CREATE OR REPLACE FUNCTION trivet.passkey_take(p_hash bytea, p_user uuid)
+ RETURNS boolean
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  WITH taken AS (
+    DELETE FROM trivet.passkey_challenge WHERE challenge_hash = p_hash
+    RETURNING expires_at > now() AND user_id IS NOT DISTINCT FROM p_user AS good)
+  SELECT coalesce((SELECT good FROM taken), false);
+$function$;
+GRANT EXECUTE ON FUNCTION trivet.passkey_take(bytea,uuid) TO trivet_app;
 
 -- pool_conditions: 0017-evidence
 -- growth: bytes a second over the last week, of half a day at least; NULL: too little is known.

@@ -73,6 +73,8 @@ export class ExampleThings {
         return this.token();
       case 'code':
         return this.code();
+      case 'passkey':
+        return this.passkey();
       case 'login':
         return this.login();
       case 'backend':
@@ -207,6 +209,18 @@ export class ExampleThings {
         this.fresh('token'),
         createHash('sha256').update(randomBytes(32)).digest(),
       ],
+    );
+    return id;
+  }
+
+  /** Of the administrator who makes the calls. */
+  private async passkey(): Promise<string> {
+    const { id: tenant, admin } = this.house.root;
+    const id = uuidv7();
+    await this.house.query(
+      `INSERT INTO trivet.passkey (tenant_id, id, user_id, name, credential_id, public_key, counter)
+       VALUES ($1, $2, $3, $4, $5, 'x', 0)`,
+      [tenant, id, admin.userId, this.fresh('passkey'), randomBytes(32)],
     );
     return id;
   }

@@ -59,6 +59,7 @@ describe('a second factor', () => {
     expect((await house.call(viewer, 'GET', '/session')).status, 'the API token').toBe(200);
     expect((await house.call(undefined, 'GET', '/session/factors', { headers: mine.headers })).body).toEqual({
       totp: { since: expect.any(String) },
+      passkeys: [],
       recoveryCodes: 10,
     });
     // What was used to prove it opens nothing.

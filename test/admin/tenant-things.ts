@@ -12,6 +12,7 @@ const PARAMETERS: Readonly<Record<string, readonly [table: string, column: 'id' 
   user: ['tenant_user', 'name', "name LIKE 'only-%'"],
   token: ['admin_token', 'id', "name LIKE 'only-%'"],
   login: ['admin_token', 'id', "kind = 'session'"],
+  passkey: ['passkey', 'id'],
   backend: ['backend', 'name', "name LIKE 'only-%'"],
   objectBackend: ['backend', 'name'],
   endpoint: ['endpoint', 'name'],

@@ -73,6 +73,7 @@ describe.skipIf(!chromiumPath())('the account page', () => {
     await dialog.getByLabel('Code that the app shows').fill(codeNow(secret));
     await dialog.getByRole('button', { name: 'Ask for a code from now on' }).click();
     const shown = page.getByRole('dialog', { name: 'From now on a code is asked for' });
+    await shown.getByRole('listitem').first().waitFor();
     const codes = await shown.getByRole('listitem').allTextContents();
     expect(codes).toHaveLength(10);
     expect(await visitor.barriers()).toEqual([]);
@@ -100,5 +101,53 @@ describe.skipIf(!chromiumPath())('the account page', () => {
     await dialog.getByRole('textbox', { name: 'Code' }).fill(codes[1]!);
     await dialog.getByRole('button', { name: 'Remove it' }).click();
     await page.getByText('asks for nothing else').first().waitFor();
+  });
+
+  it('adds a passkey, logs in by it without password and code, and removes it', async () => {
+    const { username, password } = house.acme.admin;
+    const visitor = await visit();
+    const { page } = visitor;
+    const devtools = await visitor.context.newCDPSession(page);
+    await devtools.send('WebAuthn.enable');
+    const { authenticatorId } = await devtools.send('WebAuthn.addVirtualAuthenticator', {
+      options: {
+        protocol: 'ctap2',
+        transport: 'internal',
+        hasResidentKey: true,
+        hasUserVerification: true,
+        isUserVerified: true,
+        automaticPresenceSimulation: true,
+      },
+    });
+    await visitor.logIn({ username, password }, '/account');
+    await page.getByRole('button', { name: 'Add a passkey' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('textbox', { name: 'Name' }).fill('desk');
+    await dialog.getByRole('textbox', { name: 'Your password' }).fill(password);
+    expect(await visitor.barriers()).toEqual([]);
+    await dialog.getByRole('button', { name: 'Go on' }).click();
+    const row = page.getByRole('table', { name: 'Passkeys' }).getByRole('row').filter({ hasText: 'desk' });
+    await row.waitFor();
+    const { credentials } = await devtools.send('WebAuthn.getCredentials', { authenticatorId });
+    expect(credentials).toMatchObject([{ rpId: 'localhost', isResidentCredential: true }]);
+
+    await page.getByRole('button', { name: `Account ${username}` }).click();
+    await page.getByRole('menuitem', { name: 'Log out' }).click();
+    const byPasskey = page.getByRole('button', { name: 'Log in with a passkey' });
+    await byPasskey.waitFor();
+    expect(await visitor.barriers()).toEqual([]);
+    await byPasskey.click();
+    await page.getByRole('button', { name: `Account ${username}` }).waitFor();
+    await visitor.go('/account');
+    await page.getByRole('table', { name: 'Logins' }).getByText('Passkey', { exact: true }).first().waitFor();
+
+    await row.getByRole('button', { name: 'Remove' }).click();
+    await dialog.getByRole('textbox', { name: 'Your password' }).fill(password);
+    await dialog.getByRole('button', { name: 'Remove' }).click();
+    await page.getByText('You have no passkey').waitFor();
+    await page.getByRole('button', { name: `Account ${username}` }).click();
+    await page.getByRole('menuitem', { name: 'Log out' }).click();
+    await byPasskey.click();
+    await page.getByRole('alert').getByText('this passkey opens nothing here').waitFor();
   });
 });

@@ -27,6 +27,8 @@ const FEWER: Readonly<Record<string, number>> = {
   beginTotp: 8,
   removeTotp: 8,
   renewRecoveryCodes: 8,
+  beginPasskey: 8,
+  removePasskey: 8,
 };
 /** Those whose success takes something away from what the others need come last. */
 const LAST = ['changeUser', 'deleteUser', 'revokeToken', 'changeTenant', 'deleteTenant'];
@@ -35,7 +37,7 @@ const rank = ({ id, method }: Operation): number => LAST.indexOf(id) * 10 + ORDE
 
 /** What is made for the requests to name. */
 const MADE =
-  'user token login backend sharedBackend objectBackend foreignBucket endpoint bucket access volume binnedVolume snapshot host publication template session operation storageHost poolBackend cluster alert receiver silence view'.split(
+  'user token login passkey backend sharedBackend objectBackend foreignBucket endpoint bucket access volume binnedVolume snapshot host publication template session operation storageHost poolBackend cluster alert receiver silence view'.split(
     ' ',
   );
 const CLASSES = ['fast', 'copy', 'destroy', 'index'];
@@ -166,4 +168,4 @@ describe(`${RUNS} requests of each operation, seed ${SEED}`, () => {
 });
 
 /** Operations of the document that ask nobody who he is. */
-const OPEN = new Set(['getOpenApi', 'getProvider']);
+const OPEN = new Set(['getOpenApi', 'getProvider', 'getPasskeyLogin', 'beginPasskeyLogin']);

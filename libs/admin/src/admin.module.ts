@@ -27,6 +27,7 @@ import { EndpointsController } from '#admin/tenants/endpoints.controller';
 import { FactorsController } from '#admin/tenants/factors.controller';
 import { FirstRunController } from '#admin/tenants/first-run.controller';
 import { LoginsController } from '#admin/tenants/logins.controller';
+import { PasskeysController } from '#admin/tenants/passkeys.controller';
 import { SessionController } from '#admin/tenants/session.controller';
 import { TenantEndController } from '#admin/tenants/tenant-end.controller';
 import { TenantsController } from '#admin/tenants/tenants.controller';
@@ -99,6 +100,7 @@ export class AdminModule {
         SessionController,
         LoginsController,
         FactorsController,
+        PasskeysController,
         TenantEndController,
         TenantsController,
         FirstRunController,

@@ -15,6 +15,7 @@ import { StoredIdempotencyKeys } from '#tenancy/idempotency-keys';
 import { AdminLogins } from '#tenancy/logins/admin-logins';
 import { FactorChanges } from '#tenancy/logins/factor-changes';
 import { OpenLogins } from '#tenancy/logins/open-logins';
+import { Passkeys } from '#tenancy/logins/passkeys';
 import { Sessions } from '#tenancy/logins/sessions';
 import { Names } from '#tenancy/names';
 import { IdentityProvider } from '#tenancy/oidc/identity-provider';
@@ -61,6 +62,9 @@ export class TenancyModule {
       provide(PROVIDER, [CONFIG, Database, SecretBox, AdminLogins], (config, database, secrets, logins) => {
         const oidc = oidcSettings(config);
         return oidc && new ProviderLogins({ database, secrets, logins, provider: new IdentityProvider(oidc) });
+      }),
+      provide(Passkeys, [CONFIG, Database, AdminLogins, FactorChanges], (config, database, logins, changes) => {
+        return new Passkeys({ database, logins, changes, publicUrl: config.TRIVET_PUBLIC_URL });
       }),
       provideClass(Tenants, Database),
       provideClass(TenantEnding, Database, Tenants),

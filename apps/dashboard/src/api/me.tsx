@@ -4,6 +4,7 @@ import type { Problem } from '#admin/contract/common';
 import type { Role } from '#admin/contract/route';
 import type { Me } from '#admin/contract/session';
 import { call, setCsrf, whenEnded } from './client';
+import { logInByPasskey } from './passkey';
 import { ApiProblem, problemOf } from './problem';
 import { takeAnswer } from './provider';
 
@@ -17,6 +18,8 @@ interface Login {
   refused: Problem | undefined;
   /** Without a code that is asked for: ApiProblem `second_factor_required`. */
   login(username: string, password: string, code?: string): Promise<void>;
+  /** Throws what the browser says when somebody refuses there. */
+  loginByPasskey(): Promise<void>;
   logout(): Promise<void>;
   loggedOut(): void;
 }
@@ -107,6 +110,11 @@ export function LoginProvider({ children }: { children: ReactNode }) {
       loggedOut,
       login: async (username, password, code) => {
         const { data } = await call('POST', '/session', { body: { username, password, code } });
+        setEnded(false);
+        become(data);
+      },
+      loginByPasskey: async () => {
+        const { data } = await logInByPasskey();
         setEnded(false);
         become(data);
       },

@@ -12,6 +12,7 @@ import type { hostRoutes, publicationRoutes } from '#admin/contract/hosts';
 import type { loginRoutes } from '#admin/contract/logins';
 import type { operationRoutes, workerRoutes } from '#admin/contract/operations';
 import type { auditRoutes, overviewRoutes } from '#admin/contract/overview';
+import type { passkeyRoutes } from '#admin/contract/passkeys';
 import type { poolRoutes } from '#admin/contract/pools';
 import type { policyRoutes, protectionRoutes, snapshotSessionRoutes } from '#admin/contract/protection';
 import type { searchRoutes } from '#admin/contract/search';
@@ -33,6 +34,7 @@ export type Route = ValuesOf<
   | typeof viewRoutes
   | typeof loginRoutes
   | typeof factorRoutes
+  | typeof passkeyRoutes
   | typeof overviewRoutes
   | typeof searchRoutes
   | typeof tenantRoutes

@@ -11,6 +11,7 @@ const BY = {
   password: 'Password',
   totp: 'Password and code',
   recovery: 'Password and recovery code',
+  passkey: 'Passkey',
   provider: 'Identity provider',
 } as const;
 

@@ -7,6 +7,7 @@ import { To } from '../parts/links';
 import { Facts, Page, Section } from '../parts/page';
 import { OwnFactors } from './account-factors';
 import { OwnLogins } from './account-logins';
+import { OwnPasskeys } from './account-passkeys';
 import { NewPassword } from './users';
 
 export function AccountPage() {
@@ -57,6 +58,7 @@ export function AccountPage() {
           </Act>
         </Section>
         <OwnFactors />
+        <OwnPasskeys />
         <OwnLogins />
       </Stack>
     </Page>

@@ -2,7 +2,7 @@ import { Button, PasswordInput, Stack, TextInput, Title } from '@mantine/core';
 import { type FormEvent, useEffect, useState } from 'react';
 import { call } from '../api/client';
 import { useLogin } from '../api/me';
-import { ApiProblem, adviceOf } from '../api/problem';
+import { ApiProblem, adviceOf, local } from '../api/problem';
 import { goToProvider } from '../api/provider';
 import { ProblemAlert } from '../parts/problem-alert';
 
@@ -30,16 +30,39 @@ const OF_PROVIDER: Readonly<Record<string, ReturnType<typeof adviceOf>>> = {
 };
 const adviceOfProvider: typeof adviceOf = code => OF_PROVIDER[code] ?? adviceOf(code);
 
+const OF_PASSKEY: Readonly<Record<string, ReturnType<typeof adviceOf>>> = {
+  unauthenticated: {
+    means: 'No user here has this passkey, it is not active, or it took too long.',
+    todo: 'Begin again, or log in with your password and add the passkey under Account.',
+  },
+  browser_refused: {
+    means: 'Nothing was sent: the browser gave no passkey.',
+    todo: 'Begin again and confirm it on your device, or log in with your password.',
+  },
+};
+const adviceOfPasskey: typeof adviceOf = code => OF_PASSKEY[code] ?? adviceOf(code);
+const BY_BROWSER = local(
+  'browser_refused',
+  'No passkey was given',
+  'it was dismissed, took too long, or is not on this device',
+);
+
 export function LoginPage() {
-  const { login, ended, refused } = useLogin();
+  const { login, loginByPasskey, ended, refused } = useLogin();
   const [busy, setBusy] = useState(false);
   const [asksCode, setAsksCode] = useState(false);
   const [error, setError] = useState<unknown>();
+  const [passkeys, setPasskeys] = useState(false);
+  const [ofPasskey, setOfPasskey] = useState<unknown>();
   const [provider, setProvider] = useState<string | null>(null);
   const [ofProvider, setOfProvider] = useState<unknown>(() => refused && new ApiProblem(refused));
   useEffect(() => {
     document.title = 'Log in · Trivet';
     // Without an answer there is the password.
+    call('GET', '/session/passkey', {}).then(
+      ({ data }) => setPasskeys(data.host !== null && 'PublicKeyCredential' in window),
+      () => undefined,
+    );
     call('GET', '/session/provider', {}).then(
       ({ data }) => setProvider(data.name),
       () => undefined,
@@ -52,6 +75,15 @@ export function LoginPage() {
       await goToProvider();
     } catch (problem) {
       setOfProvider(problem);
+    }
+  };
+
+  const byPasskey = async (): Promise<void> => {
+    setOfPasskey(undefined);
+    try {
+      await loginByPasskey();
+    } catch (problem) {
+      setOfPasskey(problem instanceof ApiProblem ? problem : new ApiProblem(BY_BROWSER));
     }
   };
 
@@ -117,6 +149,12 @@ export function LoginPage() {
           <Button type="submit" loading={busy}>
             Log in
           </Button>
+          {ofPasskey !== undefined && <ProblemAlert error={ofPasskey} advice={adviceOfPasskey} />}
+          {passkeys && (
+            <Button variant="default" onClick={() => void byPasskey()}>
+              Log in with a passkey
+            </Button>
+          )}
           {ofProvider !== undefined && <ProblemAlert error={ofProvider} advice={adviceOfProvider} />}
           {provider !== null && (
             <Button variant="default" onClick={() => void leave()}>

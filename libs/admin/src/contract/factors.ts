@@ -1,14 +1,9 @@
 import { z } from 'zod';
 import { name, ofTenant, time } from '#admin/contract/common';
+import { code, passkey, password } from '#admin/contract/factor-forms';
 import { route } from '#admin/contract/route';
 
 const tag = 'session';
-const password = z.string().min(1).max(256).meta({ format: 'password', description: 'Its password' });
-const code = z
-  .string()
-  .min(6)
-  .max(40)
-  .meta({ description: 'Six digits of the app, or a recovery code; each is good once', examples: ['123456'] });
 const stepUp = z.strictObject({ password, code });
 
 const factors = z
@@ -17,6 +12,7 @@ const factors = z
       .object({ since: time.meta({ description: 'Since when a login by password asks for a code' }) })
       .nullable()
       .meta({ description: 'null: a password is enough' }),
+    passkeys: z.array(passkey).meta({ description: 'Each a login by itself, without password and code' }),
     recoveryCodes: z.int().nonnegative().meta({ description: 'Recovery codes that are left' }),
   })
   .meta({ id: 'Factors' });

@@ -12,6 +12,7 @@ import { loginRoutes } from '#admin/contract/logins';
 import { metaRoutes } from '#admin/contract/meta';
 import { operationRoutes, workerRoutes } from '#admin/contract/operations';
 import { auditRoutes, eventRoutes, overviewRoutes } from '#admin/contract/overview';
+import { passkeyRoutes } from '#admin/contract/passkeys';
 import { poolRoutes } from '#admin/contract/pools';
 import { policyRoutes, protectionRoutes, snapshotSessionRoutes } from '#admin/contract/protection';
 import type { RouteContract } from '#admin/contract/route';
@@ -32,6 +33,7 @@ export const ROUTES: readonly RouteContract[] = [
   viewRoutes,
   loginRoutes,
   factorRoutes,
+  passkeyRoutes,
   overviewRoutes,
   searchRoutes,
   tenantRoutes,

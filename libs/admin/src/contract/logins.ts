@@ -6,13 +6,10 @@ export const login = z
   .object({
     id,
     current: z.boolean().meta({ description: 'The one that asks' }),
-    openedBy: z
-      .enum(['password', 'totp', 'recovery', 'provider'])
-      .nullable()
-      .meta({
-        description:
-          'By what somebody proved who they are: totp and recovery are a password with a code; null: before this was written down',
-      }),
+    openedBy: z.enum(['password', 'totp', 'recovery', 'passkey', 'provider']).nullable().meta({
+      description:
+        'By what somebody proved who they are: totp and recovery are a password with a code; null: before this was written down',
+    }),
     address: z.string().meta({ description: 'Where from, at the login' }),
     userAgent: z.string().meta({ description: 'The browser, as it named itself at the login; may be empty' }),
     createdAt: time,

@@ -2,17 +2,27 @@ import { Controller } from '@nestjs/common';
 import { factorRoutes } from '#admin/contract/factors';
 import { type AdminCall, Call } from '#admin/requests/admin-call';
 import { Serves } from '#admin/requests/serves';
+import { shownPasskey } from '#admin/tenants/passkeys.controller';
 import { type BegunTotp, FactorChanges } from '#tenancy/logins/factor-changes';
+import { Passkeys } from '#tenancy/logins/passkeys';
 
 /** Second factors: everybody one's own, with password and code; an administrator takes those of others away. */
 @Controller()
 export class FactorsController {
-  constructor(private readonly factors: FactorChanges) {}
+  constructor(
+    private readonly factors: FactorChanges,
+    private readonly passkeys: Passkeys,
+  ) {}
 
   @Serves(factorRoutes.get)
   async get(@Call() call: AdminCall<typeof factorRoutes.get>) {
     const { totpSince, recoveryCodes } = await this.factors.view(call.principal);
-    return { totp: totpSince && { since: totpSince.toISOString() }, recoveryCodes };
+    const passkeys = await this.passkeys.list(call.principal);
+    return {
+      totp: totpSince && { since: totpSince.toISOString() },
+      passkeys: passkeys.map(shownPasskey),
+      recoveryCodes,
+    };
   }
 
   @Serves(factorRoutes.beginTotp)

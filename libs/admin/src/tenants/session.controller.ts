@@ -28,7 +28,7 @@ export class SessionController {
     const { principal, token } = await this.logins.login({ ...call.body, ...originOf(call) });
     call.audited = true;
     reply.header('set-cookie', sessionCookie(token, call.encrypted, principal.expiresAt ?? undefined));
-    return shown(principal, token);
+    return shownMe(principal, token);
   }
 
   @Serves(sessionRoutes.provider)
@@ -65,12 +65,12 @@ export class SessionController {
     });
     call.audited = true;
     reply.header('set-cookie', sessionCookie(token, call.encrypted, principal.expiresAt ?? undefined));
-    return shown(principal, token);
+    return shownMe(principal, token);
   }
 
   @Serves(sessionRoutes.me)
   me(@Call() call: AdminCall<typeof sessionRoutes.me>): Me {
-    return shown(call.principal, call.cookie(COOKIE));
+    return shownMe(call.principal, call.cookie(COOKIE));
   }
 
   @Serves(sessionRoutes.logout)
@@ -98,9 +98,9 @@ export class SessionController {
   }
 }
 
-const originOf = ({ address, userAgent }: AdminCall): LoginOrigin => ({ address, userAgent });
+export const originOf = ({ address, userAgent }: AdminCall): LoginOrigin => ({ address, userAgent });
 
-const shown = (principal: Principal, cookie: string | undefined): Me => ({
+export const shownMe = (principal: Principal, cookie: string | undefined): Me => ({
   username: principal.username,
   tenant: principal.tenant,
   appliance: principal.appliance,

@@ -17,6 +17,8 @@ export const SCHEMA_NOTES: Readonly<Record<string, Readonly<Record<string, strin
     session_token: 'Logins over CSP, by the hash of their tokens.',
     admin_token: 'Logins at the dashboard, and tokens of automation.',
     user_totp: 'Of users whose logins by password ask for a code, which codes were used.',
+    passkey: 'What people log in with instead of a password, by its public key.',
+    passkey_challenge: 'What browsers were asked to sign, once each, for minutes.',
     recovery_code: 'What a user logs in with when the app with the codes is lost, by hashes.',
     login_throttle: 'Rule: login throttle. Failed logins of an account or an address. Reached by functions only.',
     secret: 'All secrets, each sealed for its tenant, table, row and column.',

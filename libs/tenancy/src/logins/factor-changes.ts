@@ -7,6 +7,7 @@ import { type FactorOwner, forgetFactors, type SecondFactors } from '#tenancy/fa
 import { newTotpSecret, totpUri } from '#tenancy/factors/totp-codes';
 import type { Principal } from '#tenancy/logins/admin-directory';
 import { type AdminLogins, loginEntry } from '#tenancy/logins/admin-logins';
+import { CodeNeeded } from '#tenancy/logins/password-logins';
 import type { TenantRef } from '#tenancy/users/user-directory';
 
 /** An enrolment that was begun is to be proved within. */
@@ -44,6 +45,10 @@ const ASK_CODE = sql(
   'factors_ask_code',
   `UPDATE trivet.tenant_user SET totp_since = CASE WHEN $3 THEN now() END, version = version + 1, updated_at = now()
     WHERE tenant_id = $1 AND id = $2`,
+);
+const FORGET_PASSKEYS = sql(
+  'factors_forget_passkeys',
+  'DELETE FROM trivet.passkey WHERE tenant_id = $1 AND user_id = $2 RETURNING id',
 );
 const END_LOGINS = sql(
   'factors_end_logins',
@@ -167,11 +172,14 @@ export class FactorChanges {
     this.options.logins.forget(other => other.userId === userId);
   }
 
-  /** The password and a fresh code: a login that was left open proves neither. */
-  private async stepUp(actor: Actor, owner: Owner, { password, code }: StepUp): Promise<void> {
+  /** The password and, where one is asked for, a fresh code: a login that was left open proves neither. */
+  async stepUp(actor: Actor, owner: Owner, { password, code }: Partial<StepUp> & { password: string }): Promise<void> {
     const { logins, factors } = this.options;
     const { username } = owner;
-    await logins.verifyAgain({ username, password, address: actor.address }, of => factors.prove(of, code));
+    await logins.verifyAgain({ username, password, address: actor.address }, async of => {
+      if (code === undefined) throw new CodeNeeded();
+      return factors.prove(of, code);
+    });
   }
 
   private async lockWithout(tx: Tx, { tenantId, userId }: FactorOwner): Promise<void> {
@@ -209,10 +217,12 @@ export function resetFactors(
     check(row.id);
     const owner = { tenantId, tenant, userId: row.id, username: showLoginName({ tenant, user }) };
     await forgetFactors(tx, owner);
+    const passkeys = await tx.query(FORGET_PASSKEYS, [tenantId, row.id]);
+    const had = [...(row.totpSince ? ['totp'] : []), ...(passkeys.length > 0 ? ['passkey'] : [])];
     if (row.totpSince) await tx.query(ASK_CODE, [tenantId, row.id, false]);
     await tx.commit(
       [END_LOGINS, [tenantId, row.id, null]],
-      auditWrite(actor, loginEntry('user.reset-factors', owner, { had: row.totpSince ? ['totp'] : [] })),
+      auditWrite(actor, loginEntry('user.reset-factors', owner, { had })),
     );
     return row.id;
   });

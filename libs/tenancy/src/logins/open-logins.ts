@@ -32,7 +32,7 @@ export interface LoginView {
   /** As the browser named itself; '' when it did not, or before this was written down. */
   userAgent: string;
   /** '': before this was written down. */
-  openedBy: '' | 'password' | 'totp' | 'recovery' | 'provider';
+  openedBy: '' | 'password' | 'totp' | 'recovery' | 'passkey' | 'provider';
   createdAt: Date;
   /** Within seconds; null: never since it was opened. */
   lastUsedAt: Date | null;
