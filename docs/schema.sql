@@ -271,7 +271,8 @@ CREATE TABLE trivet.passkey (
   CONSTRAINT passkey_credential_id_check CHECK (((octet_length(credential_id) >= 16) AND (octet_length(credential_id) <= 1023))),
   CONSTRAINT passkey_name_check CHECK (((length(name) >= 1) AND (length(name) <= 64)))
 );
-CREATE UNIQUE INDEX passkey_by_credential ON trivet.passkey (credential_id);
+CREATE INDEX passkey_by_credential ON trivet.passkey (credential_id);
+CREATE TRIGGER passkey_credential BEFORE INSERT OR UPDATE OF credential_id ON trivet.passkey FOR EACH ROW EXECUTE FUNCTION trivet.one_user_a_passkey();
 ALTER TABLE trivet.passkey ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY owner ON trivet.passkey TO trivet_owner USING (true) WITH CHECK (true);
 CREATE POLICY tenant ON trivet.passkey TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
@@ -3757,6 +3758,23 @@ CREATE OR REPLACE FUNCTION trivet.oldest_schema()
 AS $function$ SELECT 0::bigint $function$;
 GRANT EXECUTE ON FUNCTION trivet.oldest_schema() TO trivet_app;
 GRANT EXECUTE ON FUNCTION trivet.oldest_schema() TO trivet_engine;
+
+-- one_user_a_passkey: 0105-passkeys
+-- Rule: one user a passkey. Of the whole appliance, since at a login the passkey alone says whose it is; no unique index says so, as with
+-- identities (invariant T2). The lock makes two who add the same one at once see each other.
+CREATE OR REPLACE FUNCTION trivet.one_user_a_passkey()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+BEGIN
+  PERFORM pg_advisory_xact_lock(hashtextextended(encode(NEW.credential_id, 'hex'), 7412));
+  IF EXISTS (SELECT FROM trivet.passkey WHERE credential_id = NEW.credential_id) THEN
+    RAISE unique_violation;
+  END IF;
+  RETURN NEW;
+END $function$;
 
 -- one_user_an_identity: 0007-identities
 -- Rule: one user a person. Of the whole appliance, and no unique index says so: it would tell a tenant about another's users

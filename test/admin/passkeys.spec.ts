@@ -83,6 +83,10 @@ describe('a passkey', () => {
     expect(await post(headers, '/passkeys', make({})), 'of another user').toMatchObject(unproved);
     expect(await post(headers, '/passkeys', make({ challenge: await begin() })), 'of a login').toMatchObject(unproved);
     expect(await post(headers, '/passkeys', make({ challenge })), 'used').toMatchObject(unproved);
+    const own = (await post(other.headers, '/passkeys/options', { password: operator.password })).body.options
+      .challenge;
+    const copied = { name: 'x', ...(await add(operator, 'its own')).device.make({ challenge: own, origin: ORIGIN }) };
+    expect(await post(other.headers, '/passkeys', copied), 'there already').toMatchObject({ status: 409 });
     const rows = await house.query('SELECT FROM trivet.passkey WHERE user_id = $1', [viewer.userId]);
     expect(rows).toHaveLength(1);
   });

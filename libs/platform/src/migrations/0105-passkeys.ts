@@ -19,8 +19,21 @@ CREATE TABLE trivet.passkey (
   UNIQUE (tenant_id, user_id, name),
   FOREIGN KEY (tenant_id, user_id) REFERENCES trivet.tenant_user ON DELETE CASCADE
 );
--- Over all tenants: at a login the passkey alone says whose it is. Its id is random, so who meets it here knew it before.
-CREATE UNIQUE INDEX passkey_by_credential ON trivet.passkey (credential_id);
+CREATE INDEX passkey_by_credential ON trivet.passkey (credential_id);
+
+-- Rule: one user a passkey. Of the whole appliance, since at a login the passkey alone says whose it is; no unique index says so, as with
+-- identities (invariant T2). The lock makes two who add the same one at once see each other.
+CREATE FUNCTION trivet.one_user_a_passkey() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM pg_advisory_xact_lock(hashtextextended(encode(NEW.credential_id, 'hex'), 7412));
+  IF EXISTS (SELECT FROM trivet.passkey WHERE credential_id = NEW.credential_id) THEN
+    RAISE unique_violation;
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER passkey_credential BEFORE INSERT OR UPDATE OF credential_id ON trivet.passkey
+  FOR EACH ROW EXECUTE FUNCTION trivet.one_user_a_passkey();
 
 -- What a browser was asked to sign, once and for minutes. user_id: who adds a passkey; NULL: somebody logs in. Reached by the
 -- functions below and by nothing else.
@@ -63,7 +76,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
    WHERE p.credential_id = p_credential;
 $$;
 
-REVOKE EXECUTE ON FUNCTION trivet.passkey_begin, trivet.passkey_take, trivet.find_passkey FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION trivet.one_user_a_passkey, trivet.passkey_begin, trivet.passkey_take, trivet.find_passkey FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION trivet.passkey_begin, trivet.passkey_take, trivet.find_passkey TO trivet_app;
 `;
 
@@ -81,5 +94,6 @@ export class Passkeys1797210001830 implements Migration {
   async down(runner: QueryRunner): Promise<void> {
     await runner.query('DROP FUNCTION trivet.passkey_begin, trivet.passkey_take, trivet.find_passkey');
     await runner.query('DROP TABLE trivet.passkey, trivet.passkey_challenge');
+    await runner.query('DROP FUNCTION trivet.one_user_a_passkey');
   }
 }
