@@ -106,6 +106,7 @@ const FOLDERS = {
     ['oidc'],
     ['logins', 'tokens', 'quotas', 'setup', 'clusters'],
     ['tenants', 'users', 'endpoints'],
+    ['factors'],
     ['credentials', 'audit-log', 'idempotency-keys', 'names'],
   ],
   'libs/platform/src': [

@@ -153,7 +153,7 @@ CREATE POLICY tenant ON trivet.tally_change TO trivet_app USING ((tenant_id = tr
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.tally_change TO trivet_app;
 
 -- tenant_user: People and drivers that log in.
--- Migrations: 0003-users, 0006-admin, 0007-identities
+-- Migrations: 0003-users, 0006-admin, 0007-identities, 0104-second-factors
 CREATE TABLE trivet.tenant_user (
   tenant_id uuid NOT NULL,
   id uuid NOT NULL,
@@ -166,6 +166,7 @@ CREATE TABLE trivet.tenant_user (
   version integer NOT NULL DEFAULT 1,
   issuer text,
   subject text,
+  totp_since timestamptz,
   CONSTRAINT tenant_user_pkey PRIMARY KEY (tenant_id, id),
   CONSTRAINT tenant_user_tenant_id_name_key UNIQUE (tenant_id, name),
   CONSTRAINT tenant_user_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES trivet.tenant(id),
@@ -208,7 +209,7 @@ CREATE POLICY tenant ON trivet.session_token TO trivet_app USING ((tenant_id = t
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.session_token TO trivet_app;
 
 -- admin_token: Logins at the dashboard, and tokens of automation.
--- Migrations: 0006-admin
+-- Migrations: 0006-admin, 0103-known-logins
 CREATE TABLE trivet.admin_token (
   tenant_id uuid NOT NULL,
   id uuid NOT NULL,
@@ -221,6 +222,8 @@ CREATE TABLE trivet.admin_token (
   created_at timestamptz NOT NULL DEFAULT now(),
   last_used_at timestamptz,
   expires_at timestamptz,
+  user_agent text NOT NULL DEFAULT '',
+  opened_by text NOT NULL DEFAULT '',
   CONSTRAINT admin_token_pkey PRIMARY KEY (tenant_id, id),
   CONSTRAINT admin_token_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES trivet.tenant_user(tenant_id, id) ON DELETE CASCADE,
   CONSTRAINT admin_token_kind_check CHECK ((kind = ANY (ARRAY['session', 'token']))),
@@ -234,6 +237,72 @@ ALTER TABLE trivet.admin_token ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURI
 CREATE POLICY owner ON trivet.admin_token TO trivet_owner USING (true) WITH CHECK (true);
 CREATE POLICY tenant ON trivet.admin_token TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
 GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.admin_token TO trivet_app;
+
+-- user_totp: Of users whose logins by password ask for a code, which codes were used.
+-- Migrations: 0104-second-factors
+CREATE TABLE trivet.user_totp (
+  tenant_id uuid NOT NULL,
+  user_id uuid NOT NULL,
+  used_step bigint NOT NULL DEFAULT 0,
+  begun_at timestamptz NOT NULL DEFAULT now(),
+  CONSTRAINT user_totp_pkey PRIMARY KEY (tenant_id, user_id),
+  CONSTRAINT user_totp_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES trivet.tenant_user(tenant_id, id) ON DELETE CASCADE
+);
+ALTER TABLE trivet.user_totp ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY owner ON trivet.user_totp TO trivet_owner USING (true) WITH CHECK (true);
+CREATE POLICY tenant ON trivet.user_totp TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
+GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.user_totp TO trivet_app;
+
+-- passkey: What people log in with instead of a password, by its public key.
+-- Migrations: 0105-passkeys
+CREATE TABLE trivet.passkey (
+  tenant_id uuid NOT NULL,
+  id uuid NOT NULL,
+  user_id uuid NOT NULL,
+  name text NOT NULL,
+  credential_id bytea NOT NULL,
+  public_key bytea NOT NULL,
+  counter bigint NOT NULL,
+  created_at timestamptz NOT NULL DEFAULT now(),
+  last_used_at timestamptz,
+  CONSTRAINT passkey_pkey PRIMARY KEY (tenant_id, id),
+  CONSTRAINT passkey_tenant_id_user_id_name_key UNIQUE (tenant_id, user_id, name),
+  CONSTRAINT passkey_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES trivet.tenant_user(tenant_id, id) ON DELETE CASCADE,
+  CONSTRAINT passkey_credential_id_check CHECK (((octet_length(credential_id) >= 16) AND (octet_length(credential_id) <= 1023))),
+  CONSTRAINT passkey_name_check CHECK (((length(name) >= 1) AND (length(name) <= 64)))
+);
+CREATE INDEX passkey_by_credential ON trivet.passkey (credential_id);
+CREATE TRIGGER passkey_credential BEFORE INSERT OR UPDATE OF credential_id ON trivet.passkey FOR EACH ROW EXECUTE FUNCTION trivet.one_user_a_passkey();
+ALTER TABLE trivet.passkey ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY owner ON trivet.passkey TO trivet_owner USING (true) WITH CHECK (true);
+CREATE POLICY tenant ON trivet.passkey TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
+GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.passkey TO trivet_app;
+
+-- passkey_challenge: What browsers were asked to sign, once each, for minutes.
+-- Migrations: 0105-passkeys
+CREATE TABLE trivet.passkey_challenge (
+  challenge_hash bytea NOT NULL,
+  user_id uuid,
+  expires_at timestamptz NOT NULL,
+  CONSTRAINT passkey_challenge_pkey PRIMARY KEY (challenge_hash),
+  CONSTRAINT passkey_challenge_challenge_hash_check CHECK ((octet_length(challenge_hash) = 32))
+);
+CREATE INDEX passkey_challenge_expiry ON trivet.passkey_challenge (expires_at);
+
+-- recovery_code: What a user logs in with when the app with the codes is lost, by hashes.
+-- Migrations: 0104-second-factors
+CREATE TABLE trivet.recovery_code (
+  tenant_id uuid NOT NULL,
+  user_id uuid NOT NULL,
+  code_hash bytea NOT NULL,
+  CONSTRAINT recovery_code_pkey PRIMARY KEY (tenant_id, user_id, code_hash),
+  CONSTRAINT recovery_code_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES trivet.tenant_user(tenant_id, id) ON DELETE CASCADE,
+  CONSTRAINT recovery_code_code_hash_check CHECK ((octet_length(code_hash) = 32))
+);
+ALTER TABLE trivet.recovery_code ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY owner ON trivet.recovery_code TO trivet_owner USING (true) WITH CHECK (true);
+CREATE POLICY tenant ON trivet.recovery_code TO trivet_app USING ((tenant_id = trivet.current_tenant())) WITH CHECK ((tenant_id = trivet.current_tenant()));
+GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.recovery_code TO trivet_app;
 
 -- login_throttle: Rule: login throttle. Failed logins of an account or an address. Reached by functions only.
 -- Migrations: 0003-users
@@ -2820,18 +2889,33 @@ AS $function$
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.find_join_token(bytea) TO trivet_app;
 
--- find_login: 0006-suspension
+-- find_login: 0104-second-factors
 CREATE OR REPLACE FUNCTION trivet.find_login(p_tenant text, p_user text)
- RETURNS TABLE(tenant_id uuid, user_id uuid, password text, role text, active boolean, tenant_state text)
+ RETURNS TABLE(tenant_id uuid, user_id uuid, password text, role text, active boolean, tenant_state text, asks_code boolean)
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-  SELECT u.tenant_id, u.id, u.password, u.role, u.state = 'active', t.state
+  SELECT u.tenant_id, u.id, u.password, u.role, u.state = 'active', t.state, u.totp_since IS NOT NULL
     FROM trivet.tenant t JOIN trivet.tenant_user u ON u.tenant_id = t.id
    WHERE t.name = p_tenant AND u.name = p_user;
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.find_login(text,text) TO trivet_app;
+
+-- find_passkey: 0105-passkeys
+CREATE OR REPLACE FUNCTION trivet.find_passkey(p_credential bytea)
+ RETURNS TABLE(tenant_id uuid, tenant_name text, tenant_state text, user_id uuid, user_name text, id uuid, public_key bytea, counter bigint)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  SELECT t.id, t.name, t.state, u.id, u.name, p.id, p.public_key, p.counter
+    FROM trivet.passkey p
+    JOIN trivet.tenant t ON t.id = p.tenant_id
+    JOIN trivet.tenant_user u ON u.tenant_id = p.tenant_id AND u.id = p.user_id AND u.state = 'active'
+   WHERE p.credential_id = p_credential;
+$function$;
+GRANT EXECUTE ON FUNCTION trivet.find_passkey(bytea) TO trivet_app;
 
 -- find_session: 0006-suspension
 -- Nothing for a token that opens nothing: expired, its user disabled, its tenant suspended.
@@ -3675,6 +3759,23 @@ AS $function$ SELECT 0::bigint $function$;
 GRANT EXECUTE ON FUNCTION trivet.oldest_schema() TO trivet_app;
 GRANT EXECUTE ON FUNCTION trivet.oldest_schema() TO trivet_engine;
 
+-- one_user_a_passkey: 0105-passkeys
+-- Rule: one user a passkey. Of the whole appliance, since at a login the passkey alone says whose it is; no unique index says so, as with
+-- identities (invariant T2). The lock makes two who add the same one at once see each other.
+CREATE OR REPLACE FUNCTION trivet.one_user_a_passkey()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+BEGIN
+  PERFORM pg_advisory_xact_lock(hashtextextended(encode(NEW.credential_id, 'hex'), 7412));
+  IF EXISTS (SELECT FROM trivet.passkey WHERE credential_id = NEW.credential_id) THEN
+    RAISE unique_violation;
+  END IF;
+  RETURN NEW;
+END $function$;
+
 -- one_user_an_identity: 0007-identities
 -- Rule: one user a person. Of the whole appliance, and no unique index says so: it would tell a tenant about another's users
 -- (invariant T2), so only the appliance's administrators and logins set an identity. The lock makes two who set the
@@ -3883,6 +3984,37 @@ BEGIN
     RETURNING o.id, o.class, o.dispatch_no;
 END $function$;
 GRANT EXECUTE ON FUNCTION trivet.pass_on(uuid[],uuid[],text[],smallint[],uuid[],integer) TO trivet_app;
+
+-- passkey_begin: 0105-passkeys
+-- What is over goes along, in a portion that is larger than what comes: nobody who only begins fills the table.
+CREATE OR REPLACE FUNCTION trivet.passkey_begin(p_hash bytea, p_user uuid, p_seconds integer)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  DELETE FROM trivet.passkey_challenge
+   WHERE challenge_hash IN (SELECT challenge_hash FROM trivet.passkey_challenge WHERE expires_at < now()
+                             ORDER BY expires_at LIMIT 10 FOR UPDATE SKIP LOCKED);
+  INSERT INTO trivet.passkey_challenge (challenge_hash, user_id, expires_at)
+  VALUES (p_hash, p_user, now() + p_seconds * interval '1 second');
+$function$;
+GRANT EXECUTE ON FUNCTION trivet.passkey_begin(bytea,uuid,integer) TO trivet_app;
+
+-- passkey_take: 0105-passkeys
+-- Of two who bring one answer the second finds nothing.
+CREATE OR REPLACE FUNCTION trivet.passkey_take(p_hash bytea, p_user uuid)
+ RETURNS boolean
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  WITH taken AS (
+    DELETE FROM trivet.passkey_challenge WHERE challenge_hash = p_hash
+    RETURNING expires_at > now() AND user_id IS NOT DISTINCT FROM p_user AS good)
+  SELECT coalesce((SELECT good FROM taken), false);
+$function$;
+GRANT EXECUTE ON FUNCTION trivet.passkey_take(bytea,uuid) TO trivet_app;
 
 -- pool_conditions: 0017-evidence
 -- growth: bytes a second over the last week, of half a day at least; NULL: too little is known.

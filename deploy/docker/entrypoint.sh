@@ -24,7 +24,7 @@ case $role in
     export MALLOC_ARENA_MAX=1
     exec node "--max-old-space-size=$heap" --max-semi-space-size=1 --no-opt --v8-pool-size=0 "$root/dist/programs/connector.js"
     ;;
-  migrate | demo | doctor | completion | search | tenant | first-run | user | token | backend | endpoint | cluster | operation | bulk | queue | storage-host | alert | receiver | silence | view | audit | bucket | access | volume | snapshot | snapshot-session | backup | publication | host | pool | usage | forecast | protection | policy | appliance | rewrap)
+  migrate | demo | doctor | completion | search | tenant | first-run | user | login | token | backend | endpoint | cluster | operation | bulk | queue | storage-host | alert | receiver | silence | view | audit | bucket | access | volume | snapshot | snapshot-session | backup | publication | host | pool | usage | forecast | protection | policy | appliance | rewrap)
     exec node "$root/dist/programs/trivet.js" "$role" "$@"
     ;;
   --version | --help)
@@ -34,5 +34,5 @@ case $role in
   operations | changes | restore | prune)
     exec node "$root/dist/programs/trivet.js" "$role" "$@"
     ;;
-  *) refuse "unknown command $role; expected gateway, worker, connector, migrate, demo, doctor, completion, search, tenant, first-run, user, token, backend, endpoint, cluster, operation, bulk, queue, storage-host, alert, receiver, silence, view, audit, bucket, access, volume, snapshot, snapshot-session, backup, publication, host, pool, usage, forecast, protection, policy, appliance or rewrap" ;;
+  *) refuse "unknown command $role; expected gateway, worker, connector, migrate, demo, doctor, completion, search, tenant, first-run, user, login, token, backend, endpoint, cluster, operation, bulk, queue, storage-host, alert, receiver, silence, view, audit, bucket, access, volume, snapshot, snapshot-session, backup, publication, host, pool, usage, forecast, protection, policy, appliance or rewrap" ;;
 esac

@@ -2,6 +2,7 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RouteContract } from '#admin/contract/route';
+import { decodeSealed } from '#platform/crypto/secrets';
 import { uuidv7 } from '#platform/uuid';
 import type { BlockCaller } from '#storage/block/block-storage';
 import type { EndpointCaller } from '#storage/object/endpoint';
@@ -10,6 +11,7 @@ import { grantOn } from '#test/admin/resource-calls';
 import { hostRequest, volumeRequest } from '#test/block-storage/block-house';
 import { callerAt } from '#test/support/endpoint-caller';
 import { until } from '#test/support/parts';
+import { codeNow } from '#test/support/totp';
 
 /** What placeholders of examples stand for: objects of the tenant acme, made by its doors for this one call. */
 export class ExampleThings {
@@ -69,6 +71,12 @@ export class ExampleThings {
         return this.user();
       case 'token':
         return this.token();
+      case 'code':
+        return this.code();
+      case 'passkey':
+        return this.passkey();
+      case 'login':
+        return this.login();
       case 'backend':
         return route.method === 'DELETE' || route.method === 'PATCH' ? this.emptyBackend() : 'fake';
       case 'objectBackend':
@@ -201,6 +209,43 @@ export class ExampleThings {
         this.fresh('token'),
         createHash('sha256').update(randomBytes(32)).digest(),
       ],
+    );
+    return id;
+  }
+
+  /** Of the administrator who makes the calls. */
+  private async passkey(): Promise<string> {
+    const { id: tenant, admin } = this.house.root;
+    const id = uuidv7();
+    await this.house.query(
+      `INSERT INTO trivet.passkey (tenant_id, id, user_id, name, credential_id, public_key, counter)
+       VALUES ($1, $2, $3, $4, $5, 'x', 0)`,
+      [tenant, id, admin.userId, this.fresh('passkey'), randomBytes(32)],
+    );
+    return id;
+  }
+
+  /** Of the administrator who makes the calls, as its app would show it; what was used before is forgotten. */
+  private async code(): Promise<string> {
+    const { id: tenantId, admin } = this.house.root;
+    const [row] = await this.house.query<{ sealed: Buffer }>(
+      "SELECT sealed FROM trivet.secret WHERE tenant_id = $1 AND owner_table = 'user_totp' AND owner_id = $2",
+      [tenantId, admin.userId],
+    );
+    if (!row) return '000000';
+    await this.house.query('UPDATE trivet.user_totp SET used_step = 0');
+    const place = { tenantId, table: 'user_totp', rowId: admin.userId, column: 'secret' };
+    return codeNow(this.house.appliance.secrets.openText(decodeSealed(row.sealed), place));
+  }
+
+  /** Of the administrator who makes the calls. */
+  private async login(): Promise<string> {
+    const { id: tenant, admin } = this.house.root;
+    const id = uuidv7();
+    await this.house.query(
+      `INSERT INTO trivet.admin_token (tenant_id, id, user_id, kind, name, role, token_hash, expires_at)
+       VALUES ($1, $2, $3, 'session', '', 'admin', $4, now() + interval '1 h')`,
+      [tenant, id, admin.userId, createHash('sha256').update(randomBytes(32)).digest()],
     );
     return id;
   }

@@ -9,6 +9,7 @@ import type { AdminHouse, Reply } from '#test/admin/admin-house';
 import { EventReader } from '#test/admin/event-reader';
 import { ExampleThings } from '#test/admin/example-things';
 import { fill, pathWith } from '#test/admin/tenant-things';
+import { TestAuthenticator } from '#test/support/authenticator';
 import { TestProvider } from '#test/support/identity-provider';
 
 /**
@@ -22,7 +23,7 @@ let provider: TestProvider;
 
 beforeAll(async () => {
   configureLogging({ level: 'error' });
-  provider = await TestProvider.start('http://127.0.0.1:8740');
+  provider = await TestProvider.start('http://localhost:8740');
   things = await ExampleThings.create(provider.env);
   house = things.house;
 }, 60_000);
@@ -58,6 +59,7 @@ describe('an example', () => {
 
 async function run(route: RouteContract, example: Example): Promise<Reply> {
   if (route.id === 'finishProviderLogin') return loginByProvider(route);
+  if (route.id === 'addPasskey' || route.id === 'loginByPasskey') return byAuthenticator(route, example);
   const names = new Set([...JSON.stringify(example).matchAll(/\{(\w+)\}/g)].map(([, name]) => name!));
   const made: Record<string, string> = {};
   for (const name of names) made[name] = await things.make(name, route);
@@ -71,6 +73,28 @@ async function run(route: RouteContract, example: Example): Promise<Reply> {
   if (!route.streams || reply.status !== route.status) return reply;
   const lines = String(reply.body).split('\n').filter(Boolean);
   return { ...reply, body: lines.map(line => JSON.parse(line)) };
+}
+
+const device = new TestAuthenticator();
+
+/** What the example has, as an authenticator makes it. Its login is an example before its addition. */
+async function byAuthenticator({ method, path, id }: RouteContract, { body }: Example): Promise<Reply> {
+  const { admin } = house.root;
+  const origin = provider.publicUrl;
+  const asked = async (at: string, given?: object) =>
+    (await house.call(admin, 'POST', at, given ? { body: given } : {})).body.options.challenge as string;
+  const add = async () => {
+    const challenge = await asked('/session/passkeys/options', { password: admin.password });
+    const made = { name: (body as { name?: string }).name ?? 'first', ...device.make({ challenge, origin }) };
+    return house.call(admin, 'POST', '/session/passkeys', { body: made });
+  };
+  if (id === 'addPasskey') {
+    await house.query('DELETE FROM trivet.passkey');
+    return add();
+  }
+  expect((await add()).status).toBe(200);
+  const proof = device.prove({ challenge: await asked('/session/passkey/options'), origin });
+  return house.call(undefined, method, path, { body: proof });
 }
 
 /** What an event stream tells of one bucket that is made meanwhile. */

@@ -18,6 +18,7 @@ export const isEvents = ({ streams }: RouteContract): boolean => streams === 'te
 export const PLACEHOLDERS = {
   username: 'no-one',
   password: 'horse of tests',
+  code: '000000',
   answer: 'code=guess&state=guess',
   sharedBackend: 'no-such',
   emptyTenant: 'no-such',

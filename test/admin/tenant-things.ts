@@ -11,6 +11,8 @@ export type Things = Readonly<Record<string, string>>;
 const PARAMETERS: Readonly<Record<string, readonly [table: string, column: 'id' | 'name', where?: string]>> = {
   user: ['tenant_user', 'name', "name LIKE 'only-%'"],
   token: ['admin_token', 'id', "name LIKE 'only-%'"],
+  login: ['admin_token', 'id', "kind = 'session'"],
+  passkey: ['passkey', 'id'],
   backend: ['backend', 'name', "name LIKE 'only-%'"],
   objectBackend: ['backend', 'name'],
   endpoint: ['endpoint', 'name'],
@@ -93,6 +95,12 @@ export async function thingsOf(house: AdminHouse, tenant: HouseTenant): Promise<
             destroy_on_delete, description, config
        FROM trivet.volume WHERE tenant_id = $1 LIMIT 1`,
     [id, randomUUID(), only('binned')],
+  );
+  await query(
+    `INSERT INTO trivet.admin_token (tenant_id, id, user_id, kind, name, role, token_hash, expires_at, user_agent)
+     SELECT tenant_id, gen_random_uuid(), id, 'session', '', role, sha256(uuid_send(id)), now() + interval '1 h', $2
+       FROM trivet.tenant_user WHERE tenant_id = $1`,
+    [id, only('browser')],
   );
   await usageOf(query, id, only('backend'));
   const things: Record<string, string> = { tenant: name, class: 'fast' };

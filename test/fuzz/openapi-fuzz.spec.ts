@@ -21,7 +21,15 @@ const RUNS = LONG ? 1_000 : 40;
 const SEED = Number(process.env.TRIVET_FUZZ_SEED ?? (LONG ? Date.now() % 2 ** 31 : 20_260_524));
 
 /** A password costs what it should. */
-const FEWER: Readonly<Record<string, number>> = { login: 4, changePassword: 8 };
+const FEWER: Readonly<Record<string, number>> = {
+  login: 4,
+  changePassword: 8,
+  beginTotp: 8,
+  removeTotp: 8,
+  renewRecoveryCodes: 8,
+  beginPasskey: 8,
+  removePasskey: 8,
+};
 /** Those whose success takes something away from what the others need come last. */
 const LAST = ['changeUser', 'deleteUser', 'revokeToken', 'changeTenant', 'deleteTenant'];
 const ORDER = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
@@ -29,7 +37,7 @@ const rank = ({ id, method }: Operation): number => LAST.indexOf(id) * 10 + ORDE
 
 /** What is made for the requests to name. */
 const MADE =
-  'user token backend sharedBackend objectBackend foreignBucket endpoint bucket access volume binnedVolume snapshot host publication template session operation storageHost poolBackend cluster alert receiver silence view'.split(
+  'user token login passkey backend sharedBackend objectBackend foreignBucket endpoint bucket access volume binnedVolume snapshot host publication template session operation storageHost poolBackend cluster alert receiver silence view'.split(
     ' ',
   );
 const CLASSES = ['fast', 'copy', 'destroy', 'index'];
@@ -76,9 +84,13 @@ beforeAll(async () => {
   const named = await madeBy(things);
   const { username, password } = house.acme.admin;
   firsts = Object.fromEntries(
-    Object.entries({ ...named, username: [username], password: [password], answer: ['code=guess&state=guess'] }).map(
-      ([name, [first]]) => [name, first!],
-    ),
+    Object.entries({
+      ...named,
+      username: [username],
+      password: [password],
+      code: ['000000'],
+      answer: ['code=guess&state=guess'],
+    }).map(([name, [first]]) => [name, first!]),
   );
   const words = [...Object.values(named).flat(), 'appliance', 'beta', 'default', 'local', 'no-such'];
   schemas = new SchemaArbitrary(document.schemas, words, named);
@@ -156,4 +168,4 @@ describe(`${RUNS} requests of each operation, seed ${SEED}`, () => {
 });
 
 /** Operations of the document that ask nobody who he is. */
-const OPEN = new Set(['getOpenApi', 'getProvider']);
+const OPEN = new Set(['getOpenApi', 'getProvider', 'getPasskeyLogin', 'beginPasskeyLogin']);

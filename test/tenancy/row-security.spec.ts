@@ -41,7 +41,7 @@ const ENGINE_SHOWS = [
   'volume_protection',
 ];
 /** Of no tenant, and of no role but the owner: functions that run as it, or commands, say what may be done with them. */
-const BY_FUNCTION_ONLY = ['appliance_backup', 'database_restore', 'login_throttle', 'target_id'];
+const BY_FUNCTION_ONLY = ['appliance_backup', 'database_restore', 'login_throttle', 'passkey_challenge', 'target_id'];
 /** Of no tenant too: of the processes. Workers write them as the engine, gateways go through functions. */
 const OF_THE_ENGINE = ['cluster_fence', 'fair_cap', 'periodic_task', 'queue', 'storage_host', 'worker'];
 let tenantTables: string[];

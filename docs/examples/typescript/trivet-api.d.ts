@@ -19,7 +19,9 @@ export interface paths {
         put?: never;
         /**
          * Log in at the page: sets an httpOnly cookie
-         * @description Anybody may call it.
+         * @description Of a user with a second factor the right password alone is refused with the code `second_factor_required`: send it again with `code`. A wrong code counts as a wrong password.
+         *
+         *     Anybody may call it.
          */
         post: operations["login"];
         /**
@@ -142,6 +144,314 @@ export interface paths {
          * @description Whoever is logged in may call it.
          */
         patch: operations["changeView"];
+        trace?: never;
+    };
+    "/session/logins": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One's own logins at the page that have not ended, newest first
+         * @description Whoever is logged in may call it.
+         */
+        get: operations["listOwnLogins"];
+        put?: never;
+        post?: never;
+        /**
+         * End all of one's own logins but the one that asks; by an API token all of them
+         * @description Refused at once by the gateway that ends it, within 5 s by any other. API tokens are no logins, and stay.
+         *
+         *     Whoever is logged in may call it.
+         */
+        delete: operations["endOtherLogins"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/session/logins/{login}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * End one of one's own logins
+         * @description Refused at once by the gateway that ends it, within 5 s by any other. API tokens are no logins, and stay.
+         *
+         *     Whoever is logged in may call it.
+         */
+        delete: operations["endOwnLogin"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tenants/{tenant}/users/{user}/logins": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Logins of a user at the page that have not ended, newest first
+         * @description Takes the role viewer, in this tenant or over the appliance. To users of other tenants it is 404.
+         */
+        get: operations["listLogins"];
+        put?: never;
+        post?: never;
+        /**
+         * End all logins of a user at the page
+         * @description Refused at once by the gateway that ends it, within 5 s by any other. API tokens are no logins, and stay.
+         *
+         *     Takes the role admin, in this tenant or over the appliance. To users of other tenants it is 404.
+         */
+        delete: operations["endLogins"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/session/factors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a login by password asks for besides it
+         * @description Whoever is logged in may call it.
+         */
+        get: operations["getFactors"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/session/factors/totp": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Begin a second factor: gives the secret for an app
+         * @description Nothing is asked for before it is confirmed with a code, within 15 minutes; another beginning takes its place. Refused (409) while drivers log in as this user: they cannot send codes.
+         *
+         *     Whoever is logged in may call it.
+         */
+        post: operations["beginTotp"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/session/factors/totp/confirm": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Prove the second factor by a code: from now on it is asked for; gives the recovery codes
+         * @description All other logins of the user end. API tokens stay, and are never asked for codes.
+         *
+         *     Whoever is logged in may call it.
+         */
+        post: operations["confirmTotp"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/session/factors/recovery-codes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Other recovery codes, in the place of those before
+         * @description Whoever is logged in may call it.
+         */
+        post: operations["renewRecoveryCodes"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/session/factors/totp/remove": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take the second factor away, with its recovery codes: takes the password and a code
+         * @description Whoever is logged in may call it.
+         */
+        post: operations["removeTotp"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tenants/{tenant}/users/{user}/factors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Take the second factors of a user away who has lost them; its logins end
+         * @description Not one’s own: those go with a code. Its password alone counts again, so make sure who asks.
+         *
+         *     Takes the role admin, in this tenant or over the appliance. To users of other tenants it is 404.
+         */
+        delete: operations["resetFactors"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/session/passkey": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Whether people log in by passkeys here
+         * @description Anybody may call it.
+         */
+        get: operations["getPasskeyLogin"];
+        put?: never;
+        /**
+         * End a login by a passkey: sets the cookie of a login
+         * @description The authenticator has verified the person, so no code is asked for. One answer is one try.
+         *
+         *     Anybody may call it.
+         */
+        post: operations["loginByPasskey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/session/passkey/options": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Begin a login by a passkey: what the browser is asked to sign
+         * @description It names nobody: the passkey says whose it is. Refused (409) where TRIVET_PUBLIC_URL has no host name.
+         *
+         *     Anybody may call it.
+         */
+        post: operations["beginPasskeyLogin"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/session/passkeys/options": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Begin to add a passkey: takes the password, and a code where one is asked for
+         * @description Whoever is logged in may call it.
+         */
+        post: operations["beginPasskey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/session/passkeys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Add the passkey that the browser has made
+         * @description Whoever is logged in may call it.
+         */
+        post: operations["addPasskey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/session/passkeys/{passkey}/remove": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Remove one of one’s own passkeys: takes the password, and a code where one is asked for
+         * @description Whoever is logged in may call it.
+         */
+        post: operations["removePasskey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/overview": {
@@ -2840,6 +3150,12 @@ export interface components {
             /** @description How long it took */
             milliseconds: number;
         };
+        BegunTotp: {
+            /** @description In base32, to be typed into an app; shown this once */
+            secret: string;
+            /** @description `otpauth://totp/...`: what the QR code says */
+            uri: string;
+        };
         Bucket: {
             id: components["schemas"]["Id"];
             /** @description Name, as people and drivers call it */
@@ -3027,6 +3343,10 @@ export interface components {
             /** @description What is still in angle brackets, and where it comes from; empty: nothing */
             open: string[];
         };
+        EndedLogins: {
+            /** @description Logins that have ended by it */
+            ended: number;
+        };
         Endpoint: {
             id: components["schemas"]["Id"];
             /** @description Name, as people and drivers call it */
@@ -3092,6 +3412,17 @@ export interface components {
             };
             /** @description Of the type audit */
             audit?: components["schemas"]["AuditEntry"];
+        };
+        Factors: {
+            /** @description null: a password is enough */
+            totp: {
+                /** @description Since when a login by password asks for a code */
+                since: components["schemas"]["Time"];
+            } | null;
+            /** @description Each a login by itself, without password and code */
+            passkeys: components["schemas"]["Passkey"][];
+            /** @description Recovery codes that are left */
+            recoveryCodes: number;
         };
         Finding: {
             /**
@@ -3436,6 +3767,22 @@ export interface components {
             expiresAt: components["schemas"]["Time"];
             /** @description The secret; shown this once */
             token: string;
+        };
+        Login: {
+            id: components["schemas"]["Id"];
+            /** @description The one that asks */
+            current: boolean;
+            /** @description By what somebody proved who they are: totp and recovery are a password with a code; null: before this was written down */
+            openedBy: ("password" | "totp" | "recovery" | "passkey" | "provider") | null;
+            /** @description Where from, at the login */
+            address: string;
+            /** @description The browser, as it named itself at the login; may be empty */
+            userAgent: string;
+            createdAt: components["schemas"]["Time"];
+            /** @description null: never; at most minutes old */
+            lastUsedAt: components["schemas"]["Time"] | null;
+            /** @description It ends then, used or not */
+            expiresAt: components["schemas"]["Time"];
         };
         Me: {
             /**
@@ -3903,6 +4250,24 @@ export interface components {
                 } | null;
             }[];
         };
+        Passkey: {
+            id: components["schemas"]["Id"];
+            /** @description As its owner called it */
+            name: string;
+            createdAt: components["schemas"]["Time"];
+            /** @description null: never */
+            lastUsedAt: components["schemas"]["Time"] | null;
+        };
+        PasskeyLogin: {
+            /** @description The host name that passkeys are of; null: there are none */
+            host: string | null;
+        };
+        PasskeyOptions: {
+            /** @description What the browser’s WebAuthn is given, as JSON; good once, for five minutes */
+            options: {
+                [key: string]: unknown;
+            };
+        };
         Performance: {
             /** @description When it was measured; of steps of five minutes and hours, when they began */
             at: components["schemas"]["Time"];
@@ -4328,6 +4693,10 @@ export interface components {
             lastSentAt: components["schemas"]["Time"] | null;
             createdAt: components["schemas"]["Time"];
             updatedAt: components["schemas"]["Time"];
+        };
+        RecoveryCodes: {
+            /** @description Each in the place of a code, once; shown this once */
+            recoveryCodes: string[];
         };
         /**
          * Files on XFS or btrfs
@@ -5195,7 +5564,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description Not logged in (`unauthenticated`) */
+        /** @description Not logged in (`unauthenticated`); A code is needed (`second_factor_required`) */
         Problem401: {
             headers: {
                 "WWW-Authenticate": components["headers"]["WwwAuthenticate"];
@@ -5418,6 +5787,8 @@ export interface operations {
                      * @description Its password
                      */
                     password: string;
+                    /** @description Of a user with a second factor: six digits of the app, or a recovery code */
+                    code?: string;
                 };
             };
         };
@@ -5789,6 +6160,690 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["View"];
                 };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    listOwnLogins: {
+        parameters: {
+            query?: {
+                /** @description Items of a page, at most */
+                limit?: number;
+                /** @description `next` of the page before */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Those of this page, in the order that was asked for */
+                        items: components["schemas"]["Login"][];
+                        /** @description Cursor of the page that follows; null at the end */
+                        next: string | null;
+                    };
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    endOtherLogins: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `csrf` of GET /session; only with the cookie of a login */
+                "X-CSRF-Token"?: components["parameters"]["CsrfToken"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EndedLogins"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    endOwnLogin: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `csrf` of GET /session; only with the cookie of a login */
+                "X-CSRF-Token"?: components["parameters"]["CsrfToken"];
+            };
+            path: {
+                /** @example 019a2b7c-4d5e-7f60-8a9b-0c1d2e3f4a5b */
+                login: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    listLogins: {
+        parameters: {
+            query?: {
+                /** @description Items of a page, at most */
+                limit?: number;
+                /** @description `next` of the page before */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Name of a tenant
+                 * @example acme
+                 */
+                tenant: string;
+                /**
+                 * @description Name, as people and drivers call it
+                 * @example ann
+                 */
+                user: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Those of this page, in the order that was asked for */
+                        items: components["schemas"]["Login"][];
+                        /** @description Cursor of the page that follows; null at the end */
+                        next: string | null;
+                    };
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    endLogins: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `csrf` of GET /session; only with the cookie of a login */
+                "X-CSRF-Token"?: components["parameters"]["CsrfToken"];
+            };
+            path: {
+                /**
+                 * @description Name of a tenant
+                 * @example acme
+                 */
+                tenant: string;
+                /**
+                 * @description Name, as people and drivers call it
+                 * @example ann
+                 */
+                user: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EndedLogins"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    getFactors: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Factors"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    beginTotp: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `csrf` of GET /session; only with the cookie of a login */
+                "X-CSRF-Token"?: components["parameters"]["CsrfToken"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * Format: password
+                     * @description Its password
+                     */
+                    password: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. The secret is shown this once */
+            200: {
+                headers: {
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BegunTotp"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    confirmTotp: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `csrf` of GET /session; only with the cookie of a login */
+                "X-CSRF-Token"?: components["parameters"]["CsrfToken"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * @description Six digits of the app, or a recovery code; each is good once
+                     * @example 123456
+                     */
+                    code: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. The secret is shown this once */
+            200: {
+                headers: {
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecoveryCodes"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    renewRecoveryCodes: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `csrf` of GET /session; only with the cookie of a login */
+                "X-CSRF-Token"?: components["parameters"]["CsrfToken"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * Format: password
+                     * @description Its password
+                     */
+                    password: string;
+                    /**
+                     * @description Six digits of the app, or a recovery code; each is good once
+                     * @example 123456
+                     */
+                    code: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. The secret is shown this once */
+            200: {
+                headers: {
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecoveryCodes"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    removeTotp: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `csrf` of GET /session; only with the cookie of a login */
+                "X-CSRF-Token"?: components["parameters"]["CsrfToken"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * Format: password
+                     * @description Its password
+                     */
+                    password: string;
+                    /**
+                     * @description Six digits of the app, or a recovery code; each is good once
+                     * @example 123456
+                     */
+                    code: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    resetFactors: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `csrf` of GET /session; only with the cookie of a login */
+                "X-CSRF-Token"?: components["parameters"]["CsrfToken"];
+            };
+            path: {
+                /**
+                 * @description Name of a tenant
+                 * @example acme
+                 */
+                tenant: string;
+                /**
+                 * @description Name, as people and drivers call it
+                 * @example ann
+                 */
+                user: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    getPasskeyLogin: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PasskeyLogin"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    loginByPasskey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Id of the passkey, in base64url */
+                    id: string;
+                    /** @description `clientDataJSON` of the browser, in base64url */
+                    clientData: string;
+                    /** @description `authenticatorData` of the authenticator, in base64url */
+                    authenticatorData: string;
+                    /** @description Its signature, in base64url */
+                    signature: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "Set-Cookie": components["headers"]["SetCookie"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Me"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    beginPasskeyLogin: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PasskeyOptions"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    beginPasskey: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `csrf` of GET /session; only with the cookie of a login */
+                "X-CSRF-Token"?: components["parameters"]["CsrfToken"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * Format: password
+                     * @description Its password
+                     */
+                    password: string;
+                    /**
+                     * @description Of a user with an authenticator app: six digits, or a recovery code
+                     * @example 123456
+                     */
+                    code?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PasskeyOptions"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    addPasskey: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `csrf` of GET /session; only with the cookie of a login */
+                "X-CSRF-Token"?: components["parameters"]["CsrfToken"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description By which its owner knows it, such as the device */
+                    name: string;
+                    /** @description Id of the passkey, in base64url */
+                    id: string;
+                    /** @description `clientDataJSON` of the browser, in base64url */
+                    clientData: string;
+                    /** @description `attestationObject` of the authenticator, in base64url */
+                    attestation: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Passkey"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            431: components["responses"]["Problem431"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    removePasskey: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `csrf` of GET /session; only with the cookie of a login */
+                "X-CSRF-Token"?: components["parameters"]["CsrfToken"];
+            };
+            path: {
+                /** @example 019a2b7c-4d5e-7f60-8a9b-0c1d2e3f4a5b */
+                passkey: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * Format: password
+                     * @description Its password
+                     */
+                    password: string;
+                    /**
+                     * @description Of a user with an authenticator app: six digits, or a recovery code
+                     * @example 123456
+                     */
+                    code?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];

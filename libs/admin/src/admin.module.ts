@@ -24,7 +24,10 @@ import { RESOURCE_CONTROLLERS } from '#admin/resources/resource-controllers';
 import { BackendsController } from '#admin/tenants/backends.controller';
 import { ClustersController } from '#admin/tenants/clusters.controller';
 import { EndpointsController } from '#admin/tenants/endpoints.controller';
+import { FactorsController } from '#admin/tenants/factors.controller';
 import { FirstRunController } from '#admin/tenants/first-run.controller';
+import { LoginsController } from '#admin/tenants/logins.controller';
+import { PasskeysController } from '#admin/tenants/passkeys.controller';
 import { SessionController } from '#admin/tenants/session.controller';
 import { TenantEndController } from '#admin/tenants/tenant-end.controller';
 import { TenantsController } from '#admin/tenants/tenants.controller';
@@ -95,6 +98,9 @@ export class AdminModule {
       controllers: [
         MetaController,
         SessionController,
+        LoginsController,
+        FactorsController,
+        PasskeysController,
         TenantEndController,
         TenantsController,
         FirstRunController,

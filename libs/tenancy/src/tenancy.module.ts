@@ -10,8 +10,12 @@ import { ClusterEnrolment } from '#tenancy/clusters/cluster-enrolment';
 import { Clusters } from '#tenancy/clusters/clusters';
 import { Passwords } from '#tenancy/credentials/passwords';
 import { EndpointRegistrations } from '#tenancy/endpoints/endpoint-registrations';
+import { SecondFactors } from '#tenancy/factors/second-factors';
 import { StoredIdempotencyKeys } from '#tenancy/idempotency-keys';
 import { AdminLogins } from '#tenancy/logins/admin-logins';
+import { FactorChanges } from '#tenancy/logins/factor-changes';
+import { OpenLogins } from '#tenancy/logins/open-logins';
+import { Passkeys } from '#tenancy/logins/passkeys';
 import { Sessions } from '#tenancy/logins/sessions';
 import { Names } from '#tenancy/names';
 import { IdentityProvider } from '#tenancy/oidc/identity-provider';
@@ -44,7 +48,13 @@ export class TenancyModule {
       // One line for all interfaces: together they leave file work its threads.
       provide(Passwords, [], () => new Passwords()),
       provideClass(SuspendedTenants, Database),
-      provideClass(AdminLogins, Database, Passwords, SuspendedTenants),
+      provideClass(SecondFactors, Database, SecretBox),
+      provideClass(AdminLogins, Database, Passwords, SuspendedTenants, SecondFactors),
+      provide(FactorChanges, [CONFIG, Database, AdminLogins, SecondFactors], (config, database, logins, factors) => {
+        const { hostname } = new URL(config.TRIVET_PUBLIC_URL ?? 'https://localhost');
+        const issuer = hostname === 'localhost' ? 'Trivet' : `Trivet ${hostname}`;
+        return new FactorChanges({ database, logins, factors, issuer });
+      }),
       provide(Sessions, [CONFIG, Database, Passwords, SuspendedTenants], (config, database, passwords, suspended) => {
         const ttlMs = config.TRIVET_CSP_TOKEN_TTL_MS;
         return new Sessions({ database, ttlMs, isBlockKind, passwords, suspended });
@@ -52,6 +62,9 @@ export class TenancyModule {
       provide(PROVIDER, [CONFIG, Database, SecretBox, AdminLogins], (config, database, secrets, logins) => {
         const oidc = oidcSettings(config);
         return oidc && new ProviderLogins({ database, secrets, logins, provider: new IdentityProvider(oidc) });
+      }),
+      provide(Passkeys, [CONFIG, Database, AdminLogins, FactorChanges], (config, database, logins, changes) => {
+        return new Passkeys({ database, logins, changes, publicUrl: config.TRIVET_PUBLIC_URL });
       }),
       provideClass(Tenants, Database),
       provideClass(TenantEnding, Database, Tenants),
@@ -70,6 +83,9 @@ export class TenancyModule {
             },
           }),
       ),
+      provide(OpenLogins, [Database, AdminLogins], (database, logins) => {
+        return new OpenLogins(database, loginId => logins.forget(({ id }) => id === loginId));
+      }),
       provide(ApiTokens, [Database, AdminLogins], (database, logins) => {
         return new ApiTokens(database, tokenId => logins.forget(({ id }) => id === tokenId));
       }),

@@ -29,6 +29,49 @@ export function describePeople(line: CommandLine): void {
     expect(await run(['user', 'show', 'ann', ...OF_ACME])).toMatchObject({ code: 1 });
   });
 
+  it('trivet login list and end, of oneself and of a user', async () => {
+    const { viewer } = line.house.acme;
+    const own = { who: viewer };
+    for (let n = 0; n < 3; n++) await line.house.login(viewer, { headers: { 'user-agent': 'Firefox/140' } });
+    const [first] = (await json(['login', 'list'], own)).items;
+    expect(await trivet(['login', 'list'], own)).toMatch(/^FROM +BY +BROWSER[\s\S]*password +Firefox\/140/);
+    expect(await trivet(['login', 'end', first.id], own)).toBe(`${first.id} has ended\n`);
+    expect(await trivet(['login', 'end', '--all'], own)).toBe('2 logins of the-viewer@acme have ended\n');
+    expect(await trivet(['login', 'list'], own)).toBe('nobody is logged in\n');
+    await line.house.login(viewer);
+    const theirs = ['--user', viewer.name, ...OF_ACME];
+    expect((await json(['login', 'list', ...theirs])).items).toHaveLength(1);
+    expect(await trivet(['login', 'end', '--all', ...theirs])).toBe('1 logins of the-viewer@acme have ended\n');
+    const wrong = [['end'], ['end', first.id, '--all'], ['end', first.id, ...theirs], ['list', ...OF_ACME]];
+    const ended = await Promise.all(wrong.map(args => run(['login', ...args])));
+    expect(ended.map(({ code }) => code)).toEqual([65, 65, 65, 65]);
+  });
+
+  it('trivet user reset-factors, through the gateway and without', async () => {
+    const { viewer } = line.house.acme;
+    const since = 'SELECT totp_since FROM trivet.tenant_user WHERE id = $1';
+    for (const args of [[], ['--offline']]) {
+      await line.house.query('UPDATE trivet.tenant_user SET totp_since = now() WHERE id = $1', [viewer.userId]);
+      const env = args.length > 0 ? line.offline : {};
+      expect(await trivet(['user', 'reset-factors', viewer.name, ...OF_ACME, ...args], { env })).toBe(
+        'the-viewer logs in with its password alone; its logins have ended\n',
+      );
+      expect(await line.house.query(since, [viewer.userId])).toEqual([{ totp_since: null }]);
+    }
+    expect(await run(['user', 'reset-factors', 'nobody', ...OF_ACME])).toMatchObject({ code: 1 });
+  });
+
+  it('trivet token create --login asks for a code where somebody can be asked', async () => {
+    const { viewer } = line.house.acme;
+    await line.house.query('UPDATE trivet.tenant_user SET totp_since = now() WHERE id = $1', [viewer.userId]);
+    const login = ['token', 'create', 'laptop', '--login', viewer.username, '--password-file', '-'];
+    expect(await run(login, { input: viewer.password })).toMatchObject({
+      code: 77,
+      stderr: expect.stringContaining('make the token at the page'),
+    });
+    await line.house.query('UPDATE trivet.tenant_user SET totp_since = NULL WHERE id = $1', [viewer.userId]);
+  });
+
   it('trivet tenant show and rename', async () => {
     await trivet(['tenant', 'create', 'renamed']);
     expect(await trivet(['tenant', 'rename', 'renamed', 'The Shop'])).toBe('renamed is shown as The Shop\n');

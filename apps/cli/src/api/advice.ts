@@ -16,6 +16,7 @@ export const ADVICE: Readonly<Record<string, string>> = {
   payload_too_large: 'send less',
   unsupported_media_type: 'is there a proxy in between?',
   out_of_range: 'the message says what is possible',
+  second_factor_required: 'give the code that the app shows now, or a recovery code',
   too_many_logins: 'wait as long as the message says',
   too_many_streams: 'end another watch',
   resource_exhausted: '`trivet tenant quota NAME`, `trivet pool list`: raise it, or delete something',

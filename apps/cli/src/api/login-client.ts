@@ -5,7 +5,8 @@ import { sessionRoutes } from '#admin/contract/session';
 import { EXIT_CONFIG } from '#platform/config/config';
 import { LauncherError } from '../home.js';
 import { ApiClient } from './api-client.js';
-import { EXIT } from './api-error.js';
+import { ApiError, EXIT } from './api-error.js';
+import { askTerminal } from './confirm.js';
 import { readGiven } from './given-file.js';
 
 /** As the page does it, with a password: for whoever has no token yet. */
@@ -18,7 +19,7 @@ export class LoginClient extends ApiClient {
   }
 
   async within<T>(username: string, password: string, work: (api: ApiClient) => Promise<T>): Promise<T> {
-    const { reply, cookie } = await this.call(sessionRoutes.login, { body: { username, password } });
+    const { reply, cookie } = await this.open(username, password);
     if (cookie === undefined || reply.csrf === null)
       throw new LauncherError(`${this.url} gives no session`, EXIT.unavailable);
     this.cookie = cookie;
@@ -27,6 +28,22 @@ export class LoginClient extends ApiClient {
       return await work(this);
     } finally {
       await this.call(sessionRoutes.logout);
+    }
+  }
+
+  /** The right password of somebody with a second factor is answered by a question for the code. */
+  private async open(username: string, password: string) {
+    try {
+      return await this.call(sessionRoutes.login, { body: { username, password } });
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.problem?.code !== 'second_factor_required') throw error;
+      if (!process.stdin.isTTY)
+        throw new LauncherError(
+          `${username} has a second factor, and no terminal is here to ask for its code: make the token at the page`,
+          EXIT.rights,
+        );
+      const code = await askTerminal(`Code of ${username} (six digits, or a recovery code): `);
+      return this.call(sessionRoutes.login, { body: { username, password, code } });
     }
   }
 

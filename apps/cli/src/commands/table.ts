@@ -11,6 +11,7 @@ import { BACKUP } from './copies.js';
 import { ENDPOINT } from './endpoint.js';
 import { FIRST_RUN } from './first-run.js';
 import { HOST } from './host.js';
+import { LOGIN } from './login.js';
 import { OPERATION } from './operation.js';
 import { POLICY } from './policy.js';
 import { POOL } from './pool.js';
@@ -51,6 +52,7 @@ const ADMINISTRATION = [
   TENANT,
   FIRST_RUN,
   USER,
+  LOGIN,
   TOKEN,
   BACKEND,
   ENDPOINT,

@@ -1,4 +1,5 @@
 import { text as readText } from 'node:stream/consumers';
+import { factorRoutes } from '#admin/contract/factors';
 import { ROLES, type Role } from '#admin/contract/route';
 import { type UserReply, userRoutes } from '#admin/contract/users';
 import { DEFAULT_TENANT, showLoginName } from '#tenancy/credentials/login-name';
@@ -66,6 +67,25 @@ export const USER = noun('user', 'users of a tenant, who log in over CSP and at 
         }),
     },
   ),
+  command(
+    'reset-factors',
+    'take the second factors of a user away who has lost them; its logins end, its password alone counts again',
+    'ann --tenant acme',
+    {
+      args: { name: NAME },
+      options: OF_TENANT,
+      offline: OFFLINE,
+      run: ({ name, json, ...options }) =>
+        withUsers(options, async ({ tenant, resetFactors }) => {
+          await resetFactors(name);
+          showOne(
+            { name, tenant, factors: [] },
+            json,
+            () => `${name} logs in with its password alone; its logins have ended`,
+          );
+        }),
+    },
+  ),
   ...USER_CHANGES,
   ...(
     [
@@ -94,6 +114,7 @@ interface TenantUsers {
   ofHome: boolean;
   create(request: { name: string; role: Role; password: string }): Promise<UserReply>;
   change(name: string, changes: { password?: string; state?: UserReply['state'] }): Promise<UserReply>;
+  resetFactors(name: string): Promise<void>;
 }
 
 const withUsers = <T>(options: UserOptions, work: (users: TenantUsers) => Promise<T>): Promise<T> =>
@@ -105,6 +126,7 @@ const withUsers = <T>(options: UserOptions, work: (users: TenantUsers) => Promis
           ofHome: isOwnApi(options),
           create: async body => (await api.call(userRoutes.create, { params: { tenant }, body })).reply,
           change: (user, body) => api.change(userRoutes, { tenant, user }, body),
+          resetFactors: async user => void (await api.call(factorRoutes.reset, { params: { tenant, user } })),
         }),
       );
 
@@ -114,6 +136,7 @@ async function offline<T>(
 ): Promise<T> {
   const { asOperator, commandActor, isDatabaseAddress } = await import('../operator.js');
   const { findTenant, Users } = await import('#tenancy/users/users');
+  const { resetFactors } = await import('#tenancy/logins/factor-changes');
   return asOperator(async ({ database }) => {
     const users = new Users(database);
     const tenant = { id: await findTenant(database, name), name };
@@ -129,6 +152,7 @@ async function offline<T>(
       list: async limit => (await users.list(tenant, { limit })).rows.map(shown),
       create: async request => shown(await users.create(commandActor(), tenant, request)),
       change: async (user, changes) => shown(await users.change(commandActor(), tenant, user, changes)),
+      resetFactors: async user => void (await resetFactors(database, commandActor(), tenant, user)),
     });
   });
 }

@@ -23,7 +23,7 @@ const TOUCHED: Readonly<Record<string, readonly string[]>> = {
   tenant: ['/tenants'],
   'first-run': ['/first-run'],
   quota: ['/quotas'],
-  user: ['/users', '/tokens'],
+  user: ['/users', '/tokens', '/session/'],
   token: ['/tokens', '/users'],
   protection_template: ['/protection-templates'],
   template: ['/protection-templates'],

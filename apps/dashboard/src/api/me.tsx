@@ -4,6 +4,7 @@ import type { Problem } from '#admin/contract/common';
 import type { Role } from '#admin/contract/route';
 import type { Me } from '#admin/contract/session';
 import { call, setCsrf, whenEnded } from './client';
+import { logInByPasskey } from './passkey';
 import { ApiProblem, problemOf } from './problem';
 import { takeAnswer } from './provider';
 
@@ -15,7 +16,10 @@ interface Login {
   problem: Problem | undefined;
   /** Of the login by the provider that this page came back from. */
   refused: Problem | undefined;
-  login(username: string, password: string): Promise<void>;
+  /** Without a code that is asked for: ApiProblem `second_factor_required`. */
+  login(username: string, password: string, code?: string): Promise<void>;
+  /** Throws what the browser says when somebody refuses there. */
+  loginByPasskey(): Promise<void>;
   logout(): Promise<void>;
   loggedOut(): void;
 }
@@ -104,8 +108,13 @@ export function LoginProvider({ children }: { children: ReactNode }) {
       problem,
       refused,
       loggedOut,
-      login: async (username, password) => {
-        const { data } = await call('POST', '/session', { body: { username, password } });
+      login: async (username, password, code) => {
+        const { data } = await call('POST', '/session', { body: { username, password, code } });
+        setEnded(false);
+        become(data);
+      },
+      loginByPasskey: async () => {
+        const { data } = await logInByPasskey();
         setEnded(false);
         become(data);
       },

@@ -24,6 +24,10 @@ const ADVICE: Readonly<Record<string, Advice>> = {
   },
   out_of_range: { means: 'Nothing was changed: a value is outside its bounds.', todo: 'Choose a value within them.' },
   unauthenticated: { means: 'Your login has ended.', todo: 'Log in again; what the address bar shows is kept.' },
+  second_factor_required: {
+    means: 'The password was right; the code is missing, wrong, or was used already.',
+    todo: 'Type the code that your app shows now, or a recovery code. Who has lost both asks an administrator.',
+  },
   permission_denied: {
     means: 'Your role, or the state of your tenant, does not allow this.',
     todo: 'Ask an administrator to do it or to give you a higher role.',

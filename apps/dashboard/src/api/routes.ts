@@ -6,10 +6,13 @@ import type { accessRoutes, bucketRoutes } from '#admin/contract/buckets';
 import type { bulkRoutes } from '#admin/contract/bulk';
 import type { clusterRoutes } from '#admin/contract/clusters';
 import type { endpointRoutes } from '#admin/contract/endpoints';
+import type { factorRoutes } from '#admin/contract/factors';
 import type { firstRunRoutes } from '#admin/contract/first-run';
 import type { hostRoutes, publicationRoutes } from '#admin/contract/hosts';
+import type { loginRoutes } from '#admin/contract/logins';
 import type { operationRoutes, workerRoutes } from '#admin/contract/operations';
 import type { auditRoutes, overviewRoutes } from '#admin/contract/overview';
+import type { passkeyRoutes } from '#admin/contract/passkeys';
 import type { poolRoutes } from '#admin/contract/pools';
 import type { policyRoutes, protectionRoutes, snapshotSessionRoutes } from '#admin/contract/protection';
 import type { searchRoutes } from '#admin/contract/search';
@@ -29,6 +32,9 @@ type ValuesOf<Group> = Group extends unknown ? Group[keyof Group] : never;
 export type Route = ValuesOf<
   | typeof sessionRoutes
   | typeof viewRoutes
+  | typeof loginRoutes
+  | typeof factorRoutes
+  | typeof passkeyRoutes
   | typeof overviewRoutes
   | typeof searchRoutes
   | typeof tenantRoutes

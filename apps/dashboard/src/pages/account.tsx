@@ -5,6 +5,9 @@ import { Act } from '../parts/act';
 import { Ago } from '../parts/ago';
 import { To } from '../parts/links';
 import { Facts, Page, Section } from '../parts/page';
+import { OwnFactors } from './account-factors';
+import { OwnLogins } from './account-logins';
+import { OwnPasskeys } from './account-passkeys';
 import { NewPassword } from './users';
 
 export function AccountPage() {
@@ -54,6 +57,9 @@ export function AccountPage() {
             <NewPassword required />
           </Act>
         </Section>
+        <OwnFactors />
+        <OwnPasskeys />
+        <OwnLogins />
       </Stack>
     </Page>
   );

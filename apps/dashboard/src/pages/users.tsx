@@ -63,6 +63,28 @@ export function UsersPage() {
                 />
                 <Act
                   small
+                  label="End logins"
+                  title={`End the logins of ${username}`}
+                  explain="Whoever is logged in at the page as this user logs in again; API tokens and drivers go on."
+                  done={`The logins of ${name} have ended`}
+                  run={async () => {
+                    await call('DELETE', '/tenants/{tenant}/users/{user}/logins', { params: { tenant, user: name } });
+                    return undefined;
+                  }}
+                />
+                <Act
+                  small
+                  label="Reset factors"
+                  title={`Take the second factors of ${username} away`}
+                  explain="For somebody who has lost app and recovery codes: its logins end, and its password alone counts again. Make sure who asks."
+                  done={`${name} has no second factor now`}
+                  run={async () => {
+                    await call('DELETE', '/tenants/{tenant}/users/{user}/factors', { params: { tenant, user: name } });
+                    return undefined;
+                  }}
+                />
+                <Act
+                  small
                   danger
                   label="Delete"
                   title={`Delete user ${username}`}

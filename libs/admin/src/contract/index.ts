@@ -5,11 +5,14 @@ import { accessRoutes, bucketRoutes } from '#admin/contract/buckets';
 import { bulkRoutes } from '#admin/contract/bulk';
 import { clusterRoutes } from '#admin/contract/clusters';
 import { endpointRoutes } from '#admin/contract/endpoints';
+import { factorRoutes } from '#admin/contract/factors';
 import { firstRunRoutes } from '#admin/contract/first-run';
 import { hostRoutes, publicationRoutes } from '#admin/contract/hosts';
+import { loginRoutes } from '#admin/contract/logins';
 import { metaRoutes } from '#admin/contract/meta';
 import { operationRoutes, workerRoutes } from '#admin/contract/operations';
 import { auditRoutes, eventRoutes, overviewRoutes } from '#admin/contract/overview';
+import { passkeyRoutes } from '#admin/contract/passkeys';
 import { poolRoutes } from '#admin/contract/pools';
 import { policyRoutes, protectionRoutes, snapshotSessionRoutes } from '#admin/contract/protection';
 import type { RouteContract } from '#admin/contract/route';
@@ -28,6 +31,9 @@ import { volumeRoutes } from '#admin/contract/volumes';
 export const ROUTES: readonly RouteContract[] = [
   sessionRoutes,
   viewRoutes,
+  loginRoutes,
+  factorRoutes,
+  passkeyRoutes,
   overviewRoutes,
   searchRoutes,
   tenantRoutes,

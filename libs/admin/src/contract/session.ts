@@ -32,10 +32,18 @@ export const sessionRoutes = {
     path: '/session',
     tag,
     summary: 'Log in at the page: sets an httpOnly cookie',
+    description:
+      'Of a user with a second factor the right password alone is refused with the code `second_factor_required`: send it again with `code`. A wrong code counts as a wrong password.',
     access: { scope: 'public' },
     body: z.strictObject({
       username: z.string().min(1).max(200).meta({ description: 'name@tenant' }),
       password: z.string().min(1).max(256).meta({ format: 'password', description: 'Its password' }),
+      code: z
+        .string()
+        .min(6)
+        .max(40)
+        .optional()
+        .meta({ description: 'Of a user with a second factor: six digits of the app, or a recovery code' }),
     }),
     status: 200,
     reply: me,

@@ -17,6 +17,11 @@ export const PROBLEM_DOCS: Readonly<Record<ProblemCode, ProblemDoc>> = {
     means: 'There was no API token and no login, or they are expired, revoked, or their user is disabled or deleted.',
     todo: 'Log in again at the page. For a program, make a new token (`POST /api/v1/tenants/{tenant}/tokens`) and send it as `Authorization: Bearer …`.',
   },
+  second_factor_required: {
+    means:
+      'The password was right, and its user has a second factor: there was no code, or one that is wrong or was used already.',
+    todo: 'Send the same again with `code`: six digits of the authenticator app, or a recovery code. Who has lost both asks an administrator to reset them. A program needs no code: it has an API token.',
+  },
   permission_denied: {
     means:
       'The caller is known and may not do this: its role is too low, it belongs to a tenant that is suspended, a call of the page lacked `x-csrf-token`, or the identity provider knows a person who is no user here.',

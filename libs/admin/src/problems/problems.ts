@@ -4,6 +4,7 @@ import { type ErrorKind, isStorageError, type StorageError } from '#platform/err
 import { createLogger } from '#platform/logging/log';
 import { detailOf, RETRY_SECONDS } from '#protocol/problem';
 import { clientFault } from '#protocol/refusal';
+import { CodeNeeded } from '#tenancy/logins/password-logins';
 import { LoginThrottled } from '#tenancy/logins/session-directory';
 
 const log = createLogger('admin');
@@ -17,6 +18,7 @@ interface ProblemKind {
 export const PROBLEMS = {
   invalid_argument: { status: 400, title: 'The request is wrong' },
   unauthenticated: { status: 401, title: 'Not logged in' },
+  second_factor_required: { status: 401, title: 'A code is needed' },
   permission_denied: { status: 403, title: 'Not allowed' },
   not_found: { status: 404, title: 'There is no such object' },
   method_not_allowed: { status: 405, title: 'The path has no such method' },
@@ -99,6 +101,7 @@ export function toProblem(error: unknown, instance: string): Answer {
       problem: made('too_many_logins', error.message, { retryable: true }),
       retryAfterSeconds: error.retryAfterSeconds,
     };
+  if (error instanceof CodeNeeded) return { problem: made('second_factor_required', error.message) };
   if (error instanceof Refusal)
     return {
       problem: made(error.code, error.message, {

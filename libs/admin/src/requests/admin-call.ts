@@ -48,6 +48,11 @@ export class AdminCall<R extends RouteContract = RouteContract> {
     return this.request.ip;
   }
 
+  /** As the caller names its own program; '' when it does not. */
+  get userAgent(): string {
+    return header(this.request, 'user-agent') ?? '';
+  }
+
   /** As the caller names this gateway, without a port; undefined where that is of use to nobody but this host. */
   get host(): string | undefined {
     const named = this.request.hostname.replace(/^\[|\]$/g, '');

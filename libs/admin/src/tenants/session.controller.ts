@@ -6,7 +6,7 @@ import { AdminCall, Call } from '#admin/requests/admin-call';
 import { Serves } from '#admin/requests/serves';
 import { BEGUN_COOKIE, begunCookie, sessionCookie } from '#admin/tenants/session-cookie';
 import { StorageError } from '#platform/errors';
-import type { Principal } from '#tenancy/logins/admin-directory';
+import type { LoginOrigin, Principal } from '#tenancy/logins/admin-directory';
 import { AdminLogins } from '#tenancy/logins/admin-logins';
 import type { ProviderDirectory } from '#tenancy/oidc/provider-directory';
 import { LOGIN_SECONDS } from '#tenancy/oidc/sealed-login';
@@ -25,10 +25,10 @@ export class SessionController {
     @Call() call: AdminCall<typeof sessionRoutes.login>,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<Me> {
-    const { principal, token } = await this.logins.login({ ...call.body, address: call.address });
+    const { principal, token } = await this.logins.login({ ...call.body, ...originOf(call) });
     call.audited = true;
     reply.header('set-cookie', sessionCookie(token, call.encrypted, principal.expiresAt ?? undefined));
-    return shown(principal, token);
+    return shownMe(principal, token);
   }
 
   @Serves(sessionRoutes.provider)
@@ -58,15 +58,19 @@ export class SessionController {
     // Also when it is refused: one answer is one try.
     reply.header('set-cookie', forget);
     const sealed = call.cookie(BEGUN_COOKIE);
-    const { principal, token } = await provider.finish({ sealed, answer: call.body.answer, address: call.address });
+    const { principal, token } = await provider.finish({
+      sealed,
+      answer: call.body.answer,
+      ...originOf(call),
+    });
     call.audited = true;
     reply.header('set-cookie', sessionCookie(token, call.encrypted, principal.expiresAt ?? undefined));
-    return shown(principal, token);
+    return shownMe(principal, token);
   }
 
   @Serves(sessionRoutes.me)
   me(@Call() call: AdminCall<typeof sessionRoutes.me>): Me {
-    return shown(call.principal, call.cookie(COOKIE));
+    return shownMe(call.principal, call.cookie(COOKIE));
   }
 
   @Serves(sessionRoutes.logout)
@@ -94,7 +98,9 @@ export class SessionController {
   }
 }
 
-const shown = (principal: Principal, cookie: string | undefined): Me => ({
+export const originOf = ({ address, userAgent }: AdminCall): LoginOrigin => ({ address, userAgent });
+
+export const shownMe = (principal: Principal, cookie: string | undefined): Me => ({
   username: principal.username,
   tenant: principal.tenant,
   appliance: principal.appliance,

@@ -73,6 +73,9 @@ import { OneOrderOfNames1797210001510 } from '#platform/migrations/0099-one-orde
 import { HostsOfPeople1797210001600 } from '#platform/migrations/0100-hosts-of-people';
 import { BulkItems1797210001700 } from '#platform/migrations/0101-bulk-items';
 import { SavedViews1797210001710 } from '#platform/migrations/0102-saved-views';
+import { KnownLogins1797210001810 } from '#platform/migrations/0103-known-logins';
+import { SecondFactors1797210001820 } from '#platform/migrations/0104-second-factors';
+import { Passkeys1797210001830 } from '#platform/migrations/0105-passkeys';
 import type { Migration } from '#platform/migrations/locks';
 
 /** In their order. */
@@ -152,4 +155,7 @@ export const MIGRATIONS = [
   HostsOfPeople1797210001600,
   BulkItems1797210001700,
   SavedViews1797210001710,
+  KnownLogins1797210001810,
+  SecondFactors1797210001820,
+  Passkeys1797210001830,
 ] satisfies readonly (new () => Migration)[];

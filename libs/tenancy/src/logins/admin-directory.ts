@@ -28,10 +28,25 @@ export interface OpenedLogin {
   token: string;
 }
 
+/** From where somebody logs in, for whoever looks at the list of logins later. */
+export interface LoginOrigin {
+  /** Of the peer, for the throttle, too. */
+  address: string;
+  /** Of the program, as it names itself. */
+  userAgent?: string;
+}
+
+export interface LoginRequest extends LoginOrigin {
+  username: string;
+  password: string;
+  /** Of a user with a second factor: six digits, or a recovery code. */
+  code?: string | undefined;
+}
+
 /** Logins of administrators at the page, and whose an API token is. Implemented by AdminLogins. */
 export interface AdminDirectory {
-  /** Throws as PasswordLogins.verify does. A failure of a known user stands in the audit log, too. */
-  login(request: { username: string; password: string; address: string }): Promise<OpenedLogin>;
+  /** Throws as PasswordLogins.verify does, CodeNeeded of a user with a second factor. A failure of a known user stands in the audit log, too. */
+  login(request: LoginRequest): Promise<OpenedLogin>;
   /** Answered from memory mostly; what was revoked elsewhere works no longer than 5 s. */
   authenticate(token: string): Promise<Principal | undefined>;
   logout(actor: Actor, principal: Principal): Promise<void>;

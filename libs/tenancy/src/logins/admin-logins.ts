@@ -7,8 +7,17 @@ import { type Actor, type AuditEntry, auditWrite } from '#tenancy/audit-log/audi
 import { showLoginName } from '#tenancy/credentials/login-name';
 import { Passwords, requirePassword } from '#tenancy/credentials/passwords';
 import { hashOfToken, isToken, newToken } from '#tenancy/credentials/secret-tokens';
-import type { AdminDirectory, OpenedLogin, Principal } from '#tenancy/logins/admin-directory';
-import { type FailedLogin, PasswordLogins, refused } from '#tenancy/logins/password-logins';
+import type { FactorOwner, ProvedBy, SecondFactors } from '#tenancy/factors/second-factors';
+import type { AdminDirectory, LoginRequest, OpenedLogin, Principal } from '#tenancy/logins/admin-directory';
+import {
+  type AskCode,
+  CodeNeeded,
+  type FailedLogin,
+  type KnownLogin,
+  type PasswordLogin,
+  PasswordLogins,
+  refused,
+} from '#tenancy/logins/password-logins';
 import type { SuspendedTenants } from '#tenancy/tenants/suspended-tenants';
 
 const log = createLogger('admin-logins');
@@ -25,13 +34,17 @@ const FIND = sql(
           tenant_state AS "tenantState", user_id AS "userId", user_name AS "user", role, remaining_ms AS "remainingMs"
      FROM trivet.find_admin_token($1)`,
 );
-/** The row lock and the conditions: a user who is disabled or gets another password meanwhile opens nothing. */
+/**
+ * The row lock and the conditions: a user who is disabled, gets another password or a second factor meanwhile opens nothing.
+ */
 const OPEN = sql(
   'admin_token_open',
-  `INSERT INTO trivet.admin_token (tenant_id, id, user_id, kind, name, role, token_hash, address, expires_at)
-   SELECT $1, $2, u.id, 'session', '', u.role, $5, $6, now() + $7 * interval '1 ms'
+  `INSERT INTO trivet.admin_token (tenant_id, id, user_id, kind, name, role, token_hash, address, expires_at, user_agent,
+                                   opened_by)
+   SELECT $1, $2, u.id, 'session', '', u.role, $5, $6, now() + $7 * interval '1 ms', $8, $9
      FROM trivet.tenant_user u
     WHERE u.tenant_id = $1 AND u.id = $3 AND u.password = $4 AND u.state = 'active'
+      AND (u.totp_since IS NULL) = ($9 = 'password')
       FOR SHARE OF u
    RETURNING id`,
 );
@@ -78,24 +91,32 @@ export class AdminLogins implements AdminDirectory {
     passwords = new Passwords(),
     /** For whom is looked again instead of answering from memory. */
     private readonly suspended?: Pick<SuspendedTenants, 'has'>,
+    private readonly factors?: Pick<SecondFactors, 'prove'>,
   ) {
     this.passwords = passwords;
     this.logins = new PasswordLogins(database, passwords, failed => this.noteFailure(failed));
   }
 
-  async login(request: { username: string; password: string; address: string }): Promise<OpenedLogin> {
-    const known = await this.logins.verify(request);
+  async login(request: LoginRequest): Promise<OpenedLogin> {
+    const known = await this.logins.verify(request, owner => this.askCode(owner, request.code));
     const { tenantId, userId, account, password } = known;
     const { address } = request;
     const token = newToken();
     await this.database.withTenant(tenantId, async tx => {
-      const values = [tenantId, uuidv7(), userId, password, hashOfToken(token), address, LOGIN_MS];
+      const opened = [
+        hashOfToken(token),
+        address,
+        LOGIN_MS,
+        shownAgent(request.userAgent),
+        known.provedBy ?? 'password',
+      ];
+      const values = [tenantId, uuidv7(), userId, password, ...opened];
       if ((await tx.query(OPEN, values)).length === 0) throw refused();
       await tx.commit(
         [REAP_LOGINS, [tenantId]],
         auditWrite(
           { kind: 'user', name: account, address },
-          loginEntry('session.login', { ...known, username: account }),
+          loginEntry('session.login', { ...known, username: account }, provedWith(known.provedBy)),
         ),
       );
     });
@@ -147,7 +168,8 @@ export class AdminLogins implements AdminDirectory {
   async changePassword(actor: Actor, principal: Principal, old: string, wanted: string): Promise<void> {
     const { tenantId, userId, username } = principal;
     const stored = await this.passwords.hash(requirePassword(wanted, 'newPassword'));
-    const known = await this.logins.verify({ username, password: old, address: actor.address });
+    // Whoever calls has proved the code at the login.
+    const known = await this.logins.verify({ username, password: old, address: actor.address }, async () => 'totp');
     await this.database.withTenant(tenantId, async tx => {
       const rows = await tx.query(SET_PASSWORD, [tenantId, userId, stored, known.password]);
       if (rows.length === 0) throw new StorageError('aborted', 'the password was changed meanwhile');
@@ -157,6 +179,17 @@ export class AdminLogins implements AdminDirectory {
       );
     });
     this.forget(other => other.userId === userId && other.id !== principal.id);
+  }
+
+  /** The password of somebody who is logged in, once more; `askCode` decides what else. */
+  verifyAgain(request: PasswordLogin, askCode: AskCode): Promise<KnownLogin> {
+    return this.logins.verify(request, askCode);
+  }
+
+  private async askCode(owner: FactorOwner, code: string | undefined): Promise<ProvedBy> {
+    if (!this.factors) throw new Error('logins without second factors know none');
+    if (code === undefined) throw new CodeNeeded();
+    return this.factors.prove(owner, code);
   }
 
   /** For changes of users and tenants by this process: they count at once here. */
@@ -177,6 +210,15 @@ export class AdminLogins implements AdminDirectory {
       .catch(error => log.error({ err: error, user: account, address }, 'a failed login was not written down'));
   }
 }
+
+/** One line that PostgreSQL keeps, and not more than tells browsers apart. */
+export const shownAgent = (sent = ''): string =>
+  sent
+    .replace(/\p{Cc}/gu, '')
+    .slice(0, 256)
+    .toWellFormed();
+
+const provedWith = (proved: ProvedBy) => (proved === undefined ? undefined : { proved });
 
 type Subject = Pick<Principal, 'tenantId' | 'tenant' | 'userId' | 'username'>;
 export const loginEntry = (action: string, user: Subject, after?: object): AuditEntry => ({

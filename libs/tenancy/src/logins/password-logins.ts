@@ -4,6 +4,7 @@ import { StorageError } from '#platform/errors';
 import { createLogger } from '#platform/logging/log';
 import { parseLoginName, showLoginName } from '#tenancy/credentials/login-name';
 import { Passwords } from '#tenancy/credentials/passwords';
+import type { FactorOwner, ProvedBy } from '#tenancy/factors/second-factors';
 import { LoginThrottle } from '#tenancy/logins/login-throttle';
 import { TenantSuspended } from '#tenancy/tenants/suspended-tenants';
 import type { Role } from '#tenancy/users/users';
@@ -13,7 +14,7 @@ const log = createLogger('logins');
 const FIND = sql(
   'login_find',
   `SELECT tenant_id AS "tenantId", user_id AS "userId", password, role, active,
-          tenant_state AS "tenantState"
+          tenant_state AS "tenantState", asks_code AS "asksCode"
      FROM trivet.find_login($1, $2)`,
 );
 const REHASH = sql(
@@ -37,19 +38,36 @@ export interface KnownLogin {
   role: Role;
   /** The stored string: whoever opens something makes sure that it is the same still. */
   password: string;
+  /** By which code, of a user that is asked for one; undefined: it is not. */
+  provedBy?: ProvedBy;
 }
 
-interface Row extends Omit<KnownLogin, 'account' | 'tenant'> {
+interface Row extends Omit<KnownLogin, 'account' | 'tenant' | 'provedBy'> {
   active: boolean;
   tenantState: string;
+  /** It has a second factor. */
+  asksCode: boolean;
 }
 
 /** A refused login of a user that there is. */
 export type FailedLogin = Pick<KnownLogin, 'tenantId' | 'tenant' | 'userId' | 'account'> & { address: string };
 
+/** Of a user that has a second factor, once the password was right: proves the code, or throws CodeNeeded when there is none. */
+export type AskCode = (owner: FactorOwner) => Promise<ProvedBy>;
+
+/** For ways in that have no place for a code, such as those of drivers. */
+const noCode: AskCode = async () => {
+  throw new StorageError(
+    'permission_denied',
+    'this user has a second factor, which is not asked for here: let drivers have a user of their own',
+    { retry: 'never' },
+  );
+};
+
 /**
  * A name and a password, for every interface that has such logins. Throws LoginThrottled, and `unauthenticated` for an unknown
- * user, a wrong password or a disabled user, all alike. TenantSuspended: only to whom the password was right.
+ * user, a wrong password or a disabled user, all alike. Only to whom the password was right: TenantSuspended, and what
+ * `askCode` throws; a wrong code counts as a wrong password does.
  */
 export class PasswordLogins {
   private readonly throttle: LoginThrottle;
@@ -63,7 +81,7 @@ export class PasswordLogins {
     this.throttle = new LoginThrottle(database);
   }
 
-  async verify({ username, password, address }: PasswordLogin): Promise<KnownLogin> {
+  async verify({ username, password, address }: PasswordLogin, askCode: AskCode = noCode): Promise<KnownLogin> {
     const name = parseLoginName(username);
     const account = name ? showLoginName(name) : username;
     let login: Row | undefined;
@@ -76,8 +94,14 @@ export class PasswordLogins {
     const { known, outdated } = await this.passwords.verify(password, find, async verdict => {
       if (login?.active && verdict.matches && login.tenantState !== 'active')
         throw new TenantSuspended(name!.tenant, login.tenantState);
-      if (login?.active && verdict.matches)
-        return { known: { ...login, tenant: name!.tenant, account }, outdated: verdict.outdated };
+      let wrong = refused();
+      if (login?.active && verdict.matches) {
+        const { active: _, tenantState: __, asksCode, ...rest } = login;
+        const provedBy = asksCode ? await askCode(login) : undefined;
+        if (!asksCode || provedBy !== undefined)
+          return { known: { ...rest, tenant: name!.tenant, account, provedBy }, outdated: verdict.outdated };
+        wrong = new CodeNeeded(WRONG_CODE);
+      }
       // Of an unknown account nothing is written down: it may be a password.
       log.warn({ user: login && account, address }, 'a login failed');
       await this.throttle.failed(account, address);
@@ -85,7 +109,7 @@ export class PasswordLogins {
         const { tenantId, userId } = login;
         this.onFailure({ tenantId, tenant: name!.tenant, userId, account, address });
       }
-      throw refused();
+      throw wrong;
     });
     if (outdated) known.password = await this.rehash(known, password);
     return known;
@@ -100,6 +124,15 @@ export class PasswordLogins {
     const stored = await this.passwords.hash(plain);
     await this.database.withTenant(tenantId, tx => tx.query(REHASH, [tenantId, userId, password, stored]));
     return stored;
+  }
+}
+
+const WRONG_CODE = 'the code is wrong, or was used already: send the next one, or a recovery code';
+
+/** To whom the password was right: there is no code, or a wrong one. */
+export class CodeNeeded extends StorageError {
+  constructor(message = 'this user has a second factor: send a code of the app, or a recovery code, as `code`') {
+    super('unauthenticated', message, { retry: 'never' });
   }
 }
 

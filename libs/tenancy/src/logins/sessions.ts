@@ -35,7 +35,7 @@ const OPEN = sql(
   `INSERT INTO trivet.session_token (tenant_id, id, user_id, token_hash, backend_id, enveloped, array_ip, expires_at)
    SELECT $1, $2, u.id, $5, $6, $7, $8, now() + $9 * interval '1 ms'
      FROM trivet.tenant_user u
-    WHERE u.tenant_id = $1 AND u.id = $3 AND u.password = $4 AND u.state = 'active'
+    WHERE u.tenant_id = $1 AND u.id = $3 AND u.password = $4 AND u.state = 'active' AND u.totp_since IS NULL
       AND EXISTS (SELECT FROM trivet.tenant t WHERE t.id = $1 AND t.state = 'active')
       FOR SHARE OF u
    RETURNING created_at AS "createdAt", expires_at AS "expiresAt"`,

@@ -1,4 +1,4 @@
-import type { OpenedLogin } from '#tenancy/logins/admin-directory';
+import type { LoginOrigin, OpenedLogin } from '#tenancy/logins/admin-directory';
 
 /** A login by the provider that has begun: both halves are needed to end it. */
 export interface BegunLogin {
@@ -8,13 +8,11 @@ export interface BegunLogin {
   sealed: string;
 }
 
-export interface FinishRequest {
+export interface FinishRequest extends LoginOrigin {
   /** Of BegunLogin, if the browser has it still. */
   sealed: string | undefined;
   /** The query that the provider sent the browser back with. */
   answer: string;
-  /** Of the peer, for the throttle. */
-  address: string;
 }
 
 /** Logins of people whom an OpenID Connect provider vouches for. Implemented by ProviderLogins. */

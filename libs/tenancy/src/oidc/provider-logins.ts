@@ -7,8 +7,8 @@ import { uuidv7 } from '#platform/uuid';
 import { type Actor, type AuditEntry, auditWrite } from '#tenancy/audit-log/audit-log';
 import { APPLIANCE_TENANT, type LoginName, parseLoginName, showLoginName } from '#tenancy/credentials/login-name';
 import { hashOfToken, newToken } from '#tenancy/credentials/secret-tokens';
-import type { OpenedLogin } from '#tenancy/logins/admin-directory';
-import { type AdminLogins, LOGIN_MS, loginEntry, REAP_LOGINS } from '#tenancy/logins/admin-logins';
+import type { LoginOrigin, OpenedLogin } from '#tenancy/logins/admin-directory';
+import { type AdminLogins, LOGIN_MS, loginEntry, REAP_LOGINS, shownAgent } from '#tenancy/logins/admin-logins';
 import { LoginThrottle } from '#tenancy/logins/login-throttle';
 import { IdentityProvider, LoginUnproved, type Person } from '#tenancy/oidc/identity-provider';
 import type { BegunLogin, FinishRequest, ProviderDirectory } from '#tenancy/oidc/provider-directory';
@@ -38,8 +38,9 @@ const LINK = sql(
 /** The row lock and the conditions: a user who is disabled or unlinked meanwhile opens nothing. */
 const OPEN = sql(
   'provider_open',
-  `INSERT INTO trivet.admin_token (tenant_id, id, user_id, kind, name, role, token_hash, address, expires_at)
-   SELECT $1, $2, u.id, 'session', '', u.role, $6, $7, now() + $8 * interval '1 ms'
+  `INSERT INTO trivet.admin_token (tenant_id, id, user_id, kind, name, role, token_hash, address, expires_at, user_agent,
+                                   opened_by)
+   SELECT $1, $2, u.id, 'session', '', u.role, $6, $7, now() + $8 * interval '1 ms', $9, 'provider'
      FROM trivet.tenant_user u
     WHERE u.tenant_id = $1 AND u.id = $3 AND u.issuer = $4 AND u.subject = $5 AND u.state = 'active'
       FOR SHARE OF u
@@ -84,20 +85,22 @@ export class ProviderLogins implements ProviderDirectory {
     return { location, sealed: sealLogin(this.parts.secrets, begun) };
   }
 
-  async finish({ sealed, answer, address }: FinishRequest): Promise<OpenedLogin> {
+  async finish({ sealed, answer, ...origin }: FinishRequest): Promise<OpenedLogin> {
+    const { address } = origin;
     await this.throttle.checkAddress(address);
     try {
       const begun = openLogin(this.parts.secrets, sealed ?? '');
       if (!begun) throw new LoginUnproved('this login did not begin in this browser, or took too long; begin again');
       const person = await this.parts.provider.person(answer, begun);
-      return await this.open(person, address);
+      return await this.open(person, origin);
     } catch (error) {
       if (error instanceof LoginUnproved || error instanceof Unknown) await this.throttle.failedFrom(address);
       throw error;
     }
   }
 
-  private async open(person: Person, address: string): Promise<OpenedLogin> {
+  private async open(person: Person, origin: LoginOrigin): Promise<OpenedLogin> {
+    const { address } = origin;
     const known = await this.find(person);
     if (!known) {
       await this.noteStranger(person, address);
@@ -106,7 +109,7 @@ export class ProviderLogins implements ProviderDirectory {
     const user = { ...known, username: showLoginName(known) };
     const by: Actor = { kind: 'user', name: user.username, address };
     try {
-      return await this.enter(user, person, by);
+      return await this.enter(user, person, by, shownAgent(origin.userAgent));
     } catch (error) {
       const after = { provider: this.name, subject: person.subject };
       if (error instanceof Unknown || error instanceof TenantSuspended)
@@ -115,7 +118,12 @@ export class ProviderLogins implements ProviderDirectory {
     }
   }
 
-  private async enter(user: Known & { username: string }, person: Person, by: Actor): Promise<OpenedLogin> {
+  private async enter(
+    user: Known & { username: string },
+    person: Person,
+    by: Actor,
+    userAgent: string,
+  ): Promise<OpenedLogin> {
     const { database, provider, logins } = this.parts;
     const { tenantId, userId } = user;
     if (user.tenantState !== 'active') throw new TenantSuspended(user.tenant, user.tenantState);
@@ -123,7 +131,7 @@ export class ProviderLogins implements ProviderDirectory {
     await database.withTenant(tenantId, async tx => {
       const linked = user.unlinked && (await this.link(tx, user, person));
       const identity = [provider.settings.issuer, person.subject];
-      const values = [tenantId, uuidv7(), userId, ...identity, hashOfToken(token), by.address, LOGIN_MS];
+      const values = [tenantId, uuidv7(), userId, ...identity, hashOfToken(token), by.address, LOGIN_MS, userAgent];
       if ((await tx.query(OPEN, values)).length === 0) throw new Unknown(this.name);
       if (linked) await tx.query(...auditWrite(by, loginEntry('user.link', user, { subject: person.subject })));
       await tx.commit(

@@ -6,6 +6,7 @@ import { uuidv7 } from '#platform/uuid';
 import { type Actor, type AuditEntry, auditWrite } from '#tenancy/audit-log/audit-log';
 import { requireUserName, showLoginName } from '#tenancy/credentials/login-name';
 import { Passwords, requirePassword } from '#tenancy/credentials/passwords';
+import { forgetFactors } from '#tenancy/factors/second-factors';
 import type { Role } from '#tenancy/users/roles';
 import type { TenantRef, UserChanges, UserCheck, UserDirectory, UserView } from '#tenancy/users/user-directory';
 
@@ -136,6 +137,7 @@ export class Users implements UserDirectory {
   async delete(actor: Actor, tenant: TenantRef, name: string, check: UserCheck = () => {}): Promise<void> {
     const gone = await this.database.withTenant(tenant.id, async tx => {
       const before = await this.lock(tx, tenant, name, check, false);
+      await forgetFactors(tx, { tenantId: tenant.id, userId: before.id });
       await tx.commit(
         [DELETE, [tenant.id, before.id]],
         auditWrite(actor, entry('delete', tenant, before, shown(before), undefined)),
