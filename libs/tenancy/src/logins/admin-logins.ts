@@ -7,7 +7,7 @@ import { type Actor, type AuditEntry, auditWrite } from '#tenancy/audit-log/audi
 import { showLoginName } from '#tenancy/credentials/login-name';
 import { Passwords, requirePassword } from '#tenancy/credentials/passwords';
 import { hashOfToken, isToken, newToken } from '#tenancy/credentials/secret-tokens';
-import type { FactorOwner, ProvedBy, SecondFactors } from '#tenancy/factors/second-factors';
+import type { CountedTries, FactorOwner, ProvedBy, SecondFactors } from '#tenancy/factors/second-factors';
 import type { AdminDirectory, LoginRequest, OpenedLogin, Principal } from '#tenancy/logins/admin-directory';
 import {
   type AskCode,
@@ -98,7 +98,7 @@ export class AdminLogins implements AdminDirectory {
   }
 
   async login(request: LoginRequest): Promise<OpenedLogin> {
-    const known = await this.logins.verify(request, owner => this.askCode(owner, request.code));
+    const known = await this.logins.verify(request, (owner, tries) => this.askCode(owner, request.code, tries));
     const { tenantId, userId, account, password } = known;
     const { address } = request;
     const token = newToken();
@@ -186,10 +186,10 @@ export class AdminLogins implements AdminDirectory {
     return this.logins.verify(request, askCode);
   }
 
-  private async askCode(owner: FactorOwner, code: string | undefined): Promise<ProvedBy> {
+  private async askCode(owner: FactorOwner, code: string | undefined, tries: CountedTries): Promise<ProvedBy> {
     if (!this.factors) throw new Error('logins without second factors know none');
     if (code === undefined) throw new CodeNeeded();
-    return this.factors.prove(owner, code);
+    return this.factors.prove(owner, code, tries);
   }
 
   /** For changes of users and tenants by this process: they count at once here. */
