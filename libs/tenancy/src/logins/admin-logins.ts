@@ -8,7 +8,13 @@ import { showLoginName } from '#tenancy/credentials/login-name';
 import { Passwords, requirePassword } from '#tenancy/credentials/passwords';
 import { hashOfToken, isToken, newToken } from '#tenancy/credentials/secret-tokens';
 import type { CountedTries, FactorOwner, ProvedBy, SecondFactors } from '#tenancy/factors/second-factors';
-import type { AdminDirectory, LoginRequest, OpenedLogin, Principal } from '#tenancy/logins/admin-directory';
+import type {
+  AdminDirectory,
+  LoginRequest,
+  OpenedLogin,
+  PasswordChange,
+  Principal,
+} from '#tenancy/logins/admin-directory';
 import {
   type AskCode,
   CodeNeeded,
@@ -165,11 +171,17 @@ export class AdminLogins implements AdminDirectory {
     this.forget(other => other.id === id);
   }
 
-  async changePassword(actor: Actor, principal: Principal, old: string, wanted: string): Promise<void> {
+  async changePassword(
+    actor: Actor,
+    principal: Principal,
+    { password: old, newPassword: wanted, code }: PasswordChange,
+  ): Promise<void> {
     const { tenantId, userId, username } = principal;
     const stored = await this.passwords.hash(requirePassword(wanted, 'newPassword'));
-    // Whoever calls has proved the code at the login.
-    const known = await this.logins.verify({ username, password: old, address: actor.address }, async () => 'totp');
+    // A login has proved a code when it was opened, or has something as good; an API token never has.
+    const known = await this.logins.verify({ username, password: old, address: actor.address }, (owner, tries) =>
+      principal.kind === 'session' && code === undefined ? Promise.resolve('totp') : this.askCode(owner, code, tries),
+    );
     await this.database.withTenant(tenantId, async tx => {
       const rows = await tx.query(SET_PASSWORD, [tenantId, userId, stored, known.password]);
       if (rows.length === 0) throw new StorageError('aborted', 'the password was changed meanwhile');

@@ -238,7 +238,8 @@ export function resetFactors(
     await forgetFactors(tx, owner);
     const passkeys = await tx.query(FORGET_PASSKEYS, [tenantId, row.id]);
     const had = [...(row.totpSince ? ['totp'] : []), ...(passkeys.length > 0 ? ['passkey'] : [])];
-    if (row.totpSince) await tx.query(ASK_CODE, [tenantId, row.id, false]);
+    // Always: passkeys whose addition was begun before end by the version.
+    await tx.query(ASK_CODE, [tenantId, row.id, false]);
     await tx.commit(
       [END_LOGINS, [tenantId, row.id, null]],
       auditWrite(actor, loginEntry('user.reset-factors', owner, { had })),
