@@ -231,6 +231,17 @@ describe('a login with a second factor', () => {
     expect((await logIn(operator, '000000')).status).toBe(429);
   });
 
+  it('that brings the right password alone stands in the audit log, once a minute', async () => {
+    const { viewer } = await house.tenant('alone');
+    await enrol(viewer);
+    for (let n = 0; n < 3; n++) expect(await logIn(viewer)).toMatchObject(needed);
+    const entries = async () => (await house.audit('session.refused')).filter(one => one.subject_id === viewer.userId);
+    await until('it is written', async () => (await entries()).length > 0);
+    expect(await logIn(viewer, '000000')).toMatchObject(needed);
+    await until('the wrong code, too', async () => (await entries()).some(one => one.after === null));
+    expect((await entries()).filter(one => one.after !== null)).toMatchObject([{ after: { needs: 'code' } }]);
+  });
+
   it('of somebody who has it since the password was compared opens nothing without', async () => {
     const { viewer } = await house.tenant('meanwhile');
     const factors = new SecondFactors(house.database, house.appliance.secrets);

@@ -31,6 +31,8 @@ const log = createLogger('admin-logins');
 /** What was revoked elsewhere works here no longer than this (invariant T1). */
 const CACHE_MS = 5_000;
 const CACHED = 10_000;
+/** Of one user, between two entries of the audit log for a password without its code. */
+const NOTED_MS = 60_000;
 /** A login at the page ends after so long, used or not. */
 export const LOGIN_MS = 12 * 3_600_000;
 
@@ -89,6 +91,8 @@ export class AdminLogins implements AdminDirectory {
   private readonly logins: PasswordLogins;
   private readonly passwords: Passwords;
   private readonly cache = new Map<string, { principal: Principal; until: number }>();
+  /** When a right password without a code was last written down, by user. */
+  private readonly noted = new Map<string, number>();
   /** Grows with each revocation: what was read before one is not kept after it. */
   private revocations = 0;
 
@@ -210,12 +214,24 @@ export class AdminLogins implements AdminDirectory {
     for (const [key, { principal }] of this.cache) if (which(principal)) this.cache.delete(key);
   }
 
+  /** Not for a minute, by this gateway: the page itself sends the password first, and whoever has it would fill the log. */
+  private isNews(userId: string): boolean {
+    const now = performance.now();
+    const last = this.noted.get(userId);
+    if (last !== undefined && now < last + NOTED_MS) return false;
+    this.noted.delete(userId);
+    if (this.noted.size >= CACHED) this.noted.delete(this.noted.keys().next().value!);
+    this.noted.set(userId, now);
+    return true;
+  }
+
   /** A login is refused whether or not this could be written. */
   private noteFailure(failed: FailedLogin): void {
-    const { tenantId, account, address } = failed;
+    const { tenantId, account, address, needs } = failed;
+    if (needs && !this.isNews(failed.userId)) return;
     const [statement, values] = auditWrite(
       { kind: 'user', name: account, address },
-      loginEntry('session.refused', { ...failed, username: account }),
+      loginEntry('session.refused', { ...failed, username: account }, needs && { needs }),
     );
     this.database
       .withTenant(tenantId, tx => tx.query(statement, values))

@@ -50,7 +50,11 @@ interface Row extends Omit<KnownLogin, 'account' | 'tenant' | 'provedBy'> {
 }
 
 /** A refused login of a user that there is. */
-export type FailedLogin = Pick<KnownLogin, 'tenantId' | 'tenant' | 'userId' | 'account'> & { address: string };
+export type FailedLogin = Pick<KnownLogin, 'tenantId' | 'tenant' | 'userId' | 'account'> & {
+  address: string;
+  /** The password was right, and no code came with it. */
+  needs?: 'code';
+};
 
 /**
  * Of a user that has a second factor, once the password was right: proves the code, and counts a wrong one by `tries`; or throws
@@ -101,7 +105,13 @@ export class PasswordLogins {
       if (login?.active && verdict.matches) {
         const { active: _, tenantState: __, asksCode, ...rest } = login;
         const tries = LoginThrottle.triesOf(account, address);
-        const provedBy = asksCode ? await askCode(login, tries) : undefined;
+        const { tenantId, userId } = login;
+        const missing = (error: unknown): never => {
+          if (error instanceof CodeNeeded)
+            this.onFailure({ tenantId, tenant: name!.tenant, userId, account, address, needs: 'code' });
+          throw error;
+        };
+        const provedBy = asksCode ? await askCode(login, tries).catch(missing) : undefined;
         if (!asksCode || provedBy !== undefined)
           return { known: { ...rest, tenant: name!.tenant, account, provedBy }, outdated: verdict.outdated };
         wrong = new CodeNeeded(WRONG_CODE);
