@@ -185,7 +185,7 @@ describe('a login with a second factor', () => {
     const answers = await Promise.allSettled(
       gateways.map((logins, n) => logins.login({ ...operator, code: '000000', address: `203.0.113.${n}` })),
     );
-    const kinds = answers.map(answer => answer.status === 'rejected' && answer.reason.name);
+    const kinds = answers.map(answer => answer.status === 'rejected' && answer.reason.constructor.name);
     expect(kinds.sort()).toEqual(['CodeNeeded', 'LoginThrottled', 'LoginThrottled', 'LoginThrottled']);
   });
 

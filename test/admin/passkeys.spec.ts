@@ -208,7 +208,7 @@ describe('an attestation', () => {
     const x5c = () => new Map([['x5c', [new Uint8Array(64)]]]);
     for (const format of ['android-key', 'android-safetynet', 'apple', 'fido-u2f', 'tpm', 'packed', 'other'])
       await expect(made(format, x5c(), true), format).rejects.toMatchObject({
-        name: 'PasskeyUnproved',
+        kind: 'unauthenticated',
         cause: { message: expect.stringContaining('an attestation with certificates') },
       });
     expect(fetched).not.toHaveBeenCalled();
