@@ -5955,6 +5955,8 @@ export interface operations {
                      * @description The one from now on
                      */
                     newPassword: string;
+                    /** @description Six digits of the app, or a recovery code: an API token of a user with a second factor needs one (`second_factor_required`) */
+                    code?: string;
                 };
             };
         };
