@@ -283,11 +283,13 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON trivet.passkey TO trivet_app;
 CREATE TABLE trivet.passkey_challenge (
   challenge_hash bytea NOT NULL,
   user_id uuid,
+  user_version bigint,
   expires_at timestamptz NOT NULL,
   CONSTRAINT passkey_challenge_pkey PRIMARY KEY (challenge_hash),
   CONSTRAINT passkey_challenge_challenge_hash_check CHECK ((octet_length(challenge_hash) = 32))
 );
 CREATE INDEX passkey_challenge_expiry ON trivet.passkey_challenge (expires_at);
+CREATE INDEX passkey_challenge_login ON trivet.passkey_challenge (expires_at) WHERE (user_id IS NULL);
 
 -- recovery_code: What a user logs in with when the app with the codes is lost, by hashes.
 -- Migrations: 0104-second-factors
@@ -3986,9 +3988,10 @@ END $function$;
 GRANT EXECUTE ON FUNCTION trivet.pass_on(uuid[],uuid[],text[],smallint[],uuid[],integer) TO trivet_app;
 
 -- passkey_begin: 0105-passkeys
--- What is over goes along, in a portion that is larger than what comes: nobody who only begins fills the table.
-CREATE OR REPLACE FUNCTION trivet.passkey_begin(p_hash bytea, p_user uuid, p_seconds integer)
- RETURNS void
+-- What is over goes along, in a portion that is larger than what comes; and of logins, which anybody may begin, no more than p_most
+-- are open at once. Gives whether it was begun.
+CREATE OR REPLACE FUNCTION trivet.passkey_begin(p_hash bytea, p_user uuid, p_version bigint, p_seconds integer, p_most integer)
+ RETURNS boolean
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -3996,23 +3999,29 @@ AS $function$
   DELETE FROM trivet.passkey_challenge
    WHERE challenge_hash IN (SELECT challenge_hash FROM trivet.passkey_challenge WHERE expires_at < now()
                              ORDER BY expires_at LIMIT 10 FOR UPDATE SKIP LOCKED);
-  INSERT INTO trivet.passkey_challenge (challenge_hash, user_id, expires_at)
-  VALUES (p_hash, p_user, now() + p_seconds * interval '1 second');
+  WITH begun AS (
+    INSERT INTO trivet.passkey_challenge (challenge_hash, user_id, user_version, expires_at)
+    SELECT p_hash, p_user, p_version, now() + p_seconds * interval '1 second'
+     WHERE p_user IS NOT NULL
+        OR (SELECT count(*) FROM (SELECT FROM trivet.passkey_challenge
+                                   WHERE user_id IS NULL AND expires_at > now() LIMIT p_most) AS logins) < p_most
+    RETURNING challenge_hash)
+  SELECT EXISTS (SELECT FROM begun);
 $function$;
-GRANT EXECUTE ON FUNCTION trivet.passkey_begin(bytea,uuid,integer) TO trivet_app;
+GRANT EXECUTE ON FUNCTION trivet.passkey_begin(bytea,uuid,bigint,integer,integer) TO trivet_app;
 
 -- passkey_take: 0105-passkeys
--- Of two who bring one answer the second finds nothing.
+-- Of two who bring one answer the second finds nothing. No row: it is not good.
 CREATE OR REPLACE FUNCTION trivet.passkey_take(p_hash bytea, p_user uuid)
- RETURNS boolean
+ RETURNS TABLE(user_version bigint)
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
   WITH taken AS (
-    DELETE FROM trivet.passkey_challenge WHERE challenge_hash = p_hash
-    RETURNING expires_at > now() AND user_id IS NOT DISTINCT FROM p_user AS good)
-  SELECT coalesce((SELECT good FROM taken), false);
+    DELETE FROM trivet.passkey_challenge c WHERE c.challenge_hash = p_hash
+    RETURNING c.user_version, c.expires_at > now() AND c.user_id IS NOT DISTINCT FROM p_user AS good)
+  SELECT t.user_version FROM taken t WHERE t.good;
 $function$;
 GRANT EXECUTE ON FUNCTION trivet.passkey_take(bytea,uuid) TO trivet_app;
 

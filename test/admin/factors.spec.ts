@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { SecondFactors } from '#tenancy/factors/second-factors';
 import { AdminLogins } from '#tenancy/logins/admin-logins';
+import { FactorChanges } from '#tenancy/logins/factor-changes';
+import { CodeNeeded } from '#tenancy/logins/password-logins';
 import { AdminHouse, type HouseTenant, type Person, type Reply } from '#test/admin/admin-house';
 import { until } from '#test/support/parts';
 import { codeNow } from '#test/support/totp';
@@ -85,6 +87,20 @@ describe('a second factor', () => {
     expect((await post({ cookie: headers.cookie! }, '/totp', { password: viewer.password })).status).toBe(403);
   });
 
+  it('is not guessed: wrong codes of it count as those of a login, and the right one waits with them', async () => {
+    const { viewer } = await house.tenant('guesses');
+    const { headers } = await house.login(viewer);
+    const { secret } = (await post(headers, '/totp', { password: viewer.password })).body;
+    const confirm = (code: string) => post(headers, '/totp/confirm', { code });
+    const statuses: number[] = [];
+    for (let n = 0; n < 8; n++) statuses.push((await confirm('000000')).status);
+    expect(statuses.slice(0, 5)).toEqual([400, 400, 400, 400, 400]);
+    expect(statuses.at(-1)).toBe(429);
+    expect((await confirm(codeNow(secret))).status).toBe(429);
+    await house.forgive();
+    expect((await confirm(codeNow(secret))).status).toBe(200);
+  });
+
   it('that was begun too long ago, or never, is proved by no code', async () => {
     const { viewer, operator } = await house.tenant('late');
     const { headers } = await house.login(viewer);
@@ -160,6 +176,19 @@ describe('a login with a second factor', () => {
     expect(answers.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
   });
 
+  it('lets guesses at many gateways, in the instant when an account need wait no longer, wait for one another', async () => {
+    const { operator } = tenant;
+    for (let n = 0; n < 6; n++) await logIn(operator, '000000');
+    await house.query("UPDATE trivet.login_throttle SET blocked_until = now() - interval '1 s'");
+    const factors = new SecondFactors(house.database, house.appliance.secrets);
+    const gateways = Array.from({ length: 4 }, () => new AdminLogins(house.database, undefined, undefined, factors));
+    const answers = await Promise.allSettled(
+      gateways.map((logins, n) => logins.login({ ...operator, code: '000000', address: `203.0.113.${n}` })),
+    );
+    const kinds = answers.map(answer => answer.status === 'rejected' && answer.reason.constructor.name);
+    expect(kinds.sort()).toEqual(['CodeNeeded', 'LoginThrottled', 'LoginThrottled', 'LoginThrottled']);
+  });
+
   it('takes a recovery code once, however it is written, also two at once', async () => {
     const { operator } = tenant;
     const [one, other] = enrolled.recoveryCodes as [string, string];
@@ -200,6 +229,17 @@ describe('a login with a second factor', () => {
     expect(await logIn(operator)).toMatchObject(needed);
     expect(await logIn(operator, '000000')).toMatchObject(needed);
     expect((await logIn(operator, '000000')).status).toBe(429);
+  });
+
+  it('that brings the right password alone stands in the audit log, once a minute', async () => {
+    const { viewer } = await house.tenant('alone');
+    await enrol(viewer);
+    for (let n = 0; n < 3; n++) expect(await logIn(viewer)).toMatchObject(needed);
+    const entries = async () => (await house.audit('session.refused')).filter(one => one.subject_id === viewer.userId);
+    await until('it is written', async () => (await entries()).length > 0);
+    expect(await logIn(viewer, '000000')).toMatchObject(needed);
+    await until('the wrong code, too', async () => (await entries()).some(one => one.after === null));
+    expect((await entries()).filter(one => one.after !== null)).toMatchObject([{ after: { needs: 'code' } }]);
   });
 
   it('of somebody who has it since the password was compared opens nothing without', async () => {
@@ -266,6 +306,40 @@ describe('a second factor that is there', () => {
     // The appliance's administrator helps the last one of a tenant.
     expect((await house.call(house.root.admin, 'DELETE', path(admin))).status).toBe(204);
     expect((await logIn(admin)).status).toBe(200);
+  });
+
+  it('is asked of an API token that changes the password', async () => {
+    const { operator } = await house.tenant('token-password');
+    const { recoveryCodes } = await enrol(operator);
+    const change = (code?: string) =>
+      house.call(operator, 'POST', '/session/password', {
+        body: { password: operator.password, newPassword: 'another long one', code },
+      });
+    expect(await change()).toMatchObject(needed);
+    expect(await change('000000')).toMatchObject(needed);
+    expect((await change(recoveryCodes[0])).status).toBe(204);
+  });
+
+  it('is not changed by what was proved before it was there', async () => {
+    const { viewer } = await house.tenant('before');
+    const { tenantId, tenant, userId, username } = viewer;
+    const owner = { tenantId, tenant, userId, username };
+    const factors = new SecondFactors(house.database, house.appliance.secrets);
+    // The password is compared, and the factor comes before what it was compared for.
+    const logins = {
+      verifyAgain: async () => {
+        await enrol(viewer);
+        return { ...owner, account: username, role: 'viewer' as const, password: '' };
+      },
+      forget: () => {},
+    };
+    const changes = new FactorChanges({ database: house.database, logins, factors, issuer: '' });
+    const actor = { kind: 'user' as const, name: username, address: '198.51.100.9' };
+    const given = { password: viewer.password, code: '000000' };
+    await expect(changes.remove(actor, owner, given)).rejects.toThrow(CodeNeeded);
+    logins.verifyAgain = async () => ({ ...owner, account: username, role: 'viewer' as const, password: '' });
+    await expect(changes.renewRecovery(actor, owner, given)).rejects.toThrow(CodeNeeded);
+    expect(await logIn(viewer)).toMatchObject(needed);
   });
 
   it('goes with its user, secret and all', async () => {

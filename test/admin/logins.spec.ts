@@ -79,6 +79,20 @@ describe("one's own logins", () => {
     expect(await me(mine)).toBe(401);
   });
 
+  it('are too many to be named all in one entry of the audit log: their number, and the first hundred', async () => {
+    const { tenantId, userId } = tenant.operator;
+    await house.query(
+      `INSERT INTO trivet.admin_token (tenant_id, id, user_id, kind, name, role, token_hash, expires_at)
+       SELECT $1, gen_random_uuid(), $2, 'session', '', 'operator', sha256(n::text::bytea), now() + interval '1 h'
+         FROM generate_series(1, 101) AS n`,
+      [tenantId, userId],
+    );
+    expect((await house.call(tenant.operator, 'DELETE', '/session/logins')).body).toEqual({ ended: 101 });
+    const [entry] = await house.audit('session.end');
+    expect(entry).toMatchObject({ after: { count: 101 } });
+    expect((entry as { after: { logins: string[] } }).after.logins).toHaveLength(100);
+  });
+
   it('are ended by nobody who cannot read this page', async () => {
     const mine = await loginOf(tenant.viewer);
     const { 'x-csrf-token': _, ...cookie } = mine;

@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { csrfOf } from '#admin/requests/admin.guard';
-import { relyingParty } from '#tenancy/factors/passkey-protocol';
+import { madePasskey, relyingParty } from '#tenancy/factors/passkey-protocol';
 import { AdminHouse, type Person, type Reply } from '#test/admin/admin-house';
 import { TestAuthenticator } from '#test/support/authenticator';
 import { codeNow } from '#test/support/totp';
@@ -133,6 +133,52 @@ describe('a passkey', () => {
     const device = new TestAuthenticator();
     for (let n = 0; n < 21; n++) await logIn(device, {}, '192.0.2.77');
     expect((await logIn(device, {}, '192.0.2.77')).status).toBe(429);
+    expect((await post({}, '/passkey/options', undefined, '192.0.2.77')).status, 'to begin').toBe(429);
+  });
+
+  it('that is removed takes the logins by passkeys along, and no other', async () => {
+    const { viewer } = await house.tenant('lost-device');
+    const { headers, device, id } = await add(viewer);
+    const by = await logIn(device);
+    const cookie = String(by.headers['set-cookie']).split(';')[0]!;
+    const me = async (given: Headers) => (await house.call(undefined, 'GET', '/session', { headers: given })).status;
+    expect(await me({ cookie })).toBe(200);
+    const body = { password: viewer.password };
+    expect((await post(headers, `/passkeys/${id}/remove`, body)).status).toBe(204);
+    expect([await me({ cookie }), await me(headers)]).toEqual([401, 200]);
+  });
+
+  it('whose addition was begun before a reset, or another password, is not added after it', async () => {
+    const { admin, viewer } = await house.tenant('begun-before');
+    const begun = async () => {
+      const { headers } = await house.login(viewer);
+      const { challenge } = (await post(headers, '/passkeys/options', { password: viewer.password })).body.options;
+      return new TestAuthenticator().make({ challenge, origin: ORIGIN });
+    };
+    const [one, other] = [await begun(), await begun()];
+    const path = `/tenants/begun-before/users/${viewer.name}/factors`;
+    expect((await house.call(admin, 'DELETE', path)).status).toBe(204);
+    const { headers } = await house.login(viewer);
+    expect(await post(headers, '/passkeys', { name: 'thief', ...one })).toMatchObject(unproved);
+    const newPassword = { password: viewer.password, newPassword: `${viewer.password}, and more` };
+    const third = await begun();
+    expect((await post(headers, '/password', newPassword)).status).toBe(204);
+    for (const made of [other, third])
+      expect(await post(headers, '/passkeys', { name: 'thief', ...made })).toMatchObject(unproved);
+  });
+
+  it('that anybody begins to log in by is begun so often and no more', async () => {
+    await house.query(
+      `INSERT INTO trivet.passkey_challenge (challenge_hash, expires_at)
+       SELECT sha256(n::text::bytea), now() + interval '1 min' FROM generate_series(1, 10000) AS n`,
+    );
+    const { viewer } = await house.tenant('many-begin');
+    const { headers } = await house.login(viewer);
+    expect((await post({}, '/passkey/options')).status).toBe(503);
+    expect((await post(headers, '/passkeys/options', { password: viewer.password })).status).toBe(200);
+    await house.query("UPDATE trivet.passkey_challenge SET expires_at = now() - interval '1 s'");
+    expect((await post({}, '/passkey/options')).status).toBe(200);
+    await house.query('DELETE FROM trivet.passkey_challenge');
   });
 
   it('goes by a reset of an administrator', async () => {
@@ -141,6 +187,37 @@ describe('a passkey', () => {
     expect((await house.call(admin, 'DELETE', `/tenants/reset-keys/users/${viewer.name}/factors`)).status).toBe(204);
     expect(await logIn(device)).toMatchObject(unproved);
     expect((await house.audit('user.reset-factors'))[0]).toMatchObject({ after: { had: ['passkey'] } });
+  });
+});
+
+describe('an attestation', () => {
+  const challenge = Buffer.alloc(32, 7);
+  const made = (format: string, statement: Map<string, unknown>, signed = false) =>
+    madePasskey(
+      relyingParty(ORIGIN),
+      challenge,
+      new TestAuthenticator().make({
+        challenge: challenge.toString('base64url'),
+        origin: ORIGIN,
+        attestation: { format, statement, signed },
+      }),
+    );
+
+  it('with certificates, whose addresses would be asked, is refused before anybody looks at them', async () => {
+    const fetched = vi.spyOn(globalThis, 'fetch').mockRejectedValue(new Error('asked'));
+    const x5c = () => new Map([['x5c', [new Uint8Array(64)]]]);
+    for (const format of ['android-key', 'android-safetynet', 'apple', 'fido-u2f', 'tpm', 'packed', 'other'])
+      await expect(made(format, x5c(), true), format).rejects.toMatchObject({
+        kind: 'unauthenticated',
+        cause: { message: expect.stringContaining('an attestation with certificates') },
+      });
+    expect(fetched).not.toHaveBeenCalled();
+    fetched.mockRestore();
+  });
+
+  it('by the passkey itself, and none, are good', async () => {
+    expect((await made('packed', new Map(), true)).publicKey.length).toBeGreaterThan(60);
+    expect((await made('none', new Map())).counter).toBe(0);
   });
 });
 

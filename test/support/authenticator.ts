@@ -1,4 +1,8 @@
 import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
+import { isoCBOR } from '@simplewebauthn/server/helpers';
+
+/** As the helpers of the library write CBOR. */
+type Statement = Map<string, unknown>;
 
 const sha256 = (bytes: Buffer | string): Buffer => createHash('sha256').update(bytes).digest();
 const base64url = (bytes: Buffer): string => bytes.toString('base64url');
@@ -12,6 +16,8 @@ interface Signing {
   host?: string;
   verified?: boolean;
   counter?: number;
+  /** Absent: there is none, as browsers are asked for. `signed`: by the passkey itself. */
+  attestation?: { format: string; statement: Statement; signed?: boolean };
 }
 
 /** An authenticator of WebAuthn with one ES256 passkey, which does what it is told, right or wrong. */
@@ -32,16 +38,21 @@ export class TestAuthenticator {
     ]);
     const length = Buffer.from([0, this.id.length]);
     const data = Buffer.concat([this.data(given, WITH_KEY), Buffer.alloc(16), length, this.id, key]);
-    // CBOR: {"fmt": "none", "attStmt": {}, "authData": data}
-    const attestation = Buffer.concat([
-      Buffer.from('a363666d74646e6f6e656761747453746d74a0686175746844617461', 'hex'),
-      Buffer.from([0x58, data.length]),
-      data,
+    const clientData = this.clientData('webauthn.create', given);
+    const { format, statement, signed } = given.attestation ?? { format: 'none', statement: new Map() };
+    if (signed) {
+      const bytes = Buffer.concat([data, sha256(Buffer.from(clientData, 'base64url'))]);
+      statement.set('alg', -7).set('sig', new Uint8Array(sign('sha256', bytes, this.keys.privateKey)));
+    }
+    const attestation = new Map<string, unknown>([
+      ['fmt', format],
+      ['attStmt', statement],
+      ['authData', new Uint8Array(data)],
     ]);
     return {
       id: base64url(this.id),
-      clientData: this.clientData('webauthn.create', given),
-      attestation: base64url(attestation),
+      clientData,
+      attestation: base64url(Buffer.from(isoCBOR.encode(attestation as never))),
     };
   }
 

@@ -5961,6 +5961,8 @@ export interface operations {
                      * @description The one from now on
                      */
                     newPassword: string;
+                    /** @description Six digits of the app, or a recovery code: an API token of a user with a second factor needs one (`second_factor_required`) */
+                    code?: string;
                 };
             };
         };
@@ -6706,6 +6708,7 @@ export interface operations {
             409: components["responses"]["Problem409"];
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
             431: components["responses"]["Problem431"];
             500: components["responses"]["Problem500"];
             503: components["responses"]["Problem503"];

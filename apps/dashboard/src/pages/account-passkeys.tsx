@@ -67,7 +67,7 @@ export function OwnPasskeys() {
                     small
                     label="Remove"
                     title={`Remove the passkey ${name}`}
-                    explain="It opens nothing here from then on; on the device it stays until you delete it there."
+                    explain="It opens nothing here from then on, and your other logins by passkeys end; on the device it stays until you delete it there."
                     done={`The passkey ${name} was removed`}
                     run={async form => {
                       const body = stepUpOf(form);

@@ -55,7 +55,7 @@ export const passkeyRoutes = {
     access: { scope: 'public' },
     status: 200,
     reply: options,
-    refusals: [409],
+    refusals: [409, 429],
     examples: [{ name: 'before the browser asks' }],
   }),
   login: route({

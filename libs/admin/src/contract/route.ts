@@ -37,7 +37,7 @@ export interface RouteContract {
   /** Refused (409) while the tenant of the path is suspended or being removed, whoever calls. */
   serving?: true;
   /** Refusals beyond those that follow from the rest (400, 401, 403, 404, 412, 413, 415, 428, 429, 431, 500, 503). */
-  refusals?: readonly (409 | 422 | 502 | 507)[];
+  refusals?: readonly (409 | 422 | 429 | 502 | 507)[];
   examples: readonly [Example, ...Example[]];
 }
 

@@ -128,6 +128,10 @@ export const sessionRoutes = {
     body: z.strictObject({
       password: z.string().min(1).max(256).meta({ format: 'password', description: 'The one until now' }),
       newPassword: z.string().min(8).max(256).meta({ format: 'password', description: 'The one from now on' }),
+      code: z.string().min(6).max(40).optional().meta({
+        description:
+          'Six digits of the app, or a recovery code: an API token of a user with a second factor needs one (`second_factor_required`)',
+      }),
     }),
     status: 204,
     examples: [{ name: 'another one', body: { password: '{password}', newPassword: '{password}' } }],

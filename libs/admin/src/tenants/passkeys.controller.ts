@@ -22,7 +22,7 @@ export class PasskeysController {
   async beginLogin(@Call() call: AdminCall<typeof passkeyRoutes.beginLogin>) {
     // Nothing is changed yet.
     call.audited = true;
-    return { options: await this.passkeys.beginLogin() };
+    return { options: await this.passkeys.beginLogin(originOf(call)) };
   }
 
   @Serves(passkeyRoutes.login)

@@ -86,8 +86,7 @@ export class SessionController {
 
   @Serves(sessionRoutes.changePassword)
   async changePassword(@Call() call: AdminCall<typeof sessionRoutes.changePassword>): Promise<void> {
-    const { password, newPassword } = call.body;
-    await this.logins.changePassword(call.actor, call.principal, password, newPassword);
+    await this.logins.changePassword(call.actor, call.principal, call.body);
   }
 
   private known(): ProviderDirectory {

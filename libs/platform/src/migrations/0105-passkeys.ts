@@ -40,29 +40,39 @@ CREATE TRIGGER passkey_credential BEFORE INSERT OR UPDATE OF credential_id ON tr
 CREATE TABLE trivet.passkey_challenge (
   challenge_hash bytea PRIMARY KEY CHECK (octet_length(challenge_hash) = 32),
   user_id uuid,
+  -- Of that user when the password was proved: what changes the user ends what was begun before.
+  user_version bigint,
   expires_at timestamptz NOT NULL
 );
 CREATE INDEX passkey_challenge_expiry ON trivet.passkey_challenge (expires_at);
+CREATE INDEX passkey_challenge_login ON trivet.passkey_challenge (expires_at) WHERE user_id IS NULL;
 `;
 
 const FUNCTIONS = `
--- What is over goes along, in a portion that is larger than what comes: nobody who only begins fills the table.
-CREATE FUNCTION trivet.passkey_begin(p_hash bytea, p_user uuid, p_seconds integer) RETURNS void
+-- What is over goes along, in a portion that is larger than what comes; and of logins, which anybody may begin, no more than p_most
+-- are open at once. Gives whether it was begun.
+CREATE FUNCTION trivet.passkey_begin(p_hash bytea, p_user uuid, p_version bigint, p_seconds integer, p_most integer) RETURNS boolean
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   DELETE FROM trivet.passkey_challenge
    WHERE challenge_hash IN (SELECT challenge_hash FROM trivet.passkey_challenge WHERE expires_at < now()
                              ORDER BY expires_at LIMIT 10 FOR UPDATE SKIP LOCKED);
-  INSERT INTO trivet.passkey_challenge (challenge_hash, user_id, expires_at)
-  VALUES (p_hash, p_user, now() + p_seconds * interval '1 second');
+  WITH begun AS (
+    INSERT INTO trivet.passkey_challenge (challenge_hash, user_id, user_version, expires_at)
+    SELECT p_hash, p_user, p_version, now() + p_seconds * interval '1 second'
+     WHERE p_user IS NOT NULL
+        OR (SELECT count(*) FROM (SELECT FROM trivet.passkey_challenge
+                                   WHERE user_id IS NULL AND expires_at > now() LIMIT p_most) AS logins) < p_most
+    RETURNING challenge_hash)
+  SELECT EXISTS (SELECT FROM begun);
 $$;
 
--- Of two who bring one answer the second finds nothing.
-CREATE FUNCTION trivet.passkey_take(p_hash bytea, p_user uuid) RETURNS boolean
+-- Of two who bring one answer the second finds nothing. No row: it is not good.
+CREATE FUNCTION trivet.passkey_take(p_hash bytea, p_user uuid) RETURNS TABLE (user_version bigint)
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   WITH taken AS (
-    DELETE FROM trivet.passkey_challenge WHERE challenge_hash = p_hash
-    RETURNING expires_at > now() AND user_id IS NOT DISTINCT FROM p_user AS good)
-  SELECT coalesce((SELECT good FROM taken), false);
+    DELETE FROM trivet.passkey_challenge c WHERE c.challenge_hash = p_hash
+    RETURNING c.user_version, c.expires_at > now() AND c.user_id IS NOT DISTINCT FROM p_user AS good)
+  SELECT t.user_version FROM taken t WHERE t.good;
 $$;
 
 CREATE FUNCTION trivet.find_passkey(p_credential bytea)

@@ -12,6 +12,12 @@ export interface FactorOwner {
   userId: string;
 }
 
+/** How wrong codes are counted, in the transaction that compares them; `check` throws to refuse. */
+export interface CountedTries {
+  check(tx: Tx): Promise<void>;
+  failed(tx: Tx): Promise<void>;
+}
+
 /** The lock: of two gateways that are sent one code the second waits, and finds it used. */
 const LOCK = sql(
   'factor_lock',
@@ -61,9 +67,18 @@ export class SecondFactors {
     private readonly secrets: SecretBox,
   ) {}
 
-  /** Uses the code up, in a transaction of its own: it is gone also when what follows fails. */
-  prove(owner: FactorOwner, code: string): Promise<ProvedBy> {
-    return this.database.withTenant(owner.tenantId, tx => this.proveIn(tx, owner, code));
+  /**
+   * Uses the code up, in a transaction of its own: it is gone also when what follows fails. A wrong one is counted in it, so of
+   * guesses at many gateways each waits for the one before. Throws LoginThrottled.
+   */
+  prove(owner: FactorOwner, code: string, tries: CountedTries): Promise<ProvedBy> {
+    return this.database.withTenant(owner.tenantId, async tx => {
+      await tx.query(LOCK, [owner.tenantId, owner.userId]);
+      await tries.check(tx);
+      const proved = await this.proveIn(tx, owner, code);
+      if (proved === undefined) await tries.failed(tx);
+      return proved;
+    });
   }
 
   /** A six-digit code or a recovery code, by its form. */

@@ -43,6 +43,13 @@ export interface LoginRequest extends LoginOrigin {
   code?: string | undefined;
 }
 
+export interface PasswordChange {
+  /** The one until now. */
+  password: string;
+  newPassword: string;
+  code?: string | undefined;
+}
+
 /** Logins of administrators at the page, and whose an API token is. Implemented by AdminLogins. */
 export interface AdminDirectory {
   /** Throws as PasswordLogins.verify does, CodeNeeded of a user with a second factor. A failure of a known user stands in the audit log, too. */
@@ -50,6 +57,9 @@ export interface AdminDirectory {
   /** Answered from memory mostly; what was revoked elsewhere works no longer than 5 s. */
   authenticate(token: string): Promise<Principal | undefined>;
   logout(actor: Actor, principal: Principal): Promise<void>;
-  /** Ends the user's other logins; API tokens stay. Wrong old one: `unauthenticated`, and counted by the throttle. */
-  changePassword(actor: Actor, principal: Principal, old: string, wanted: string): Promise<void>;
+  /**
+   * Ends the user's other logins; API tokens stay. Wrong old one: `unauthenticated`, and counted by the throttle. CodeNeeded: by an
+   * API token of a user with a second factor, without a code.
+   */
+  changePassword(actor: Actor, principal: Principal, change: PasswordChange): Promise<void>;
 }

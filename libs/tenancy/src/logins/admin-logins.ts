@@ -7,8 +7,14 @@ import { type Actor, type AuditEntry, auditWrite } from '#tenancy/audit-log/audi
 import { showLoginName } from '#tenancy/credentials/login-name';
 import { Passwords, requirePassword } from '#tenancy/credentials/passwords';
 import { hashOfToken, isToken, newToken } from '#tenancy/credentials/secret-tokens';
-import type { FactorOwner, ProvedBy, SecondFactors } from '#tenancy/factors/second-factors';
-import type { AdminDirectory, LoginRequest, OpenedLogin, Principal } from '#tenancy/logins/admin-directory';
+import type { CountedTries, FactorOwner, ProvedBy, SecondFactors } from '#tenancy/factors/second-factors';
+import type {
+  AdminDirectory,
+  LoginRequest,
+  OpenedLogin,
+  PasswordChange,
+  Principal,
+} from '#tenancy/logins/admin-directory';
 import {
   type AskCode,
   CodeNeeded,
@@ -25,6 +31,8 @@ const log = createLogger('admin-logins');
 /** What was revoked elsewhere works here no longer than this (invariant T1). */
 const CACHE_MS = 5_000;
 const CACHED = 10_000;
+/** Of one user, between two entries of the audit log for a password without its code. */
+const NOTED_MS = 60_000;
 /** A login at the page ends after so long, used or not. */
 export const LOGIN_MS = 12 * 3_600_000;
 
@@ -83,6 +91,8 @@ export class AdminLogins implements AdminDirectory {
   private readonly logins: PasswordLogins;
   private readonly passwords: Passwords;
   private readonly cache = new Map<string, { principal: Principal; until: number }>();
+  /** When a right password without a code was last written down, by user. */
+  private readonly noted = new Map<string, number>();
   /** Grows with each revocation: what was read before one is not kept after it. */
   private revocations = 0;
 
@@ -98,7 +108,7 @@ export class AdminLogins implements AdminDirectory {
   }
 
   async login(request: LoginRequest): Promise<OpenedLogin> {
-    const known = await this.logins.verify(request, owner => this.askCode(owner, request.code));
+    const known = await this.logins.verify(request, (owner, tries) => this.askCode(owner, request.code, tries));
     const { tenantId, userId, account, password } = known;
     const { address } = request;
     const token = newToken();
@@ -165,11 +175,17 @@ export class AdminLogins implements AdminDirectory {
     this.forget(other => other.id === id);
   }
 
-  async changePassword(actor: Actor, principal: Principal, old: string, wanted: string): Promise<void> {
+  async changePassword(
+    actor: Actor,
+    principal: Principal,
+    { password: old, newPassword: wanted, code }: PasswordChange,
+  ): Promise<void> {
     const { tenantId, userId, username } = principal;
     const stored = await this.passwords.hash(requirePassword(wanted, 'newPassword'));
-    // Whoever calls has proved the code at the login.
-    const known = await this.logins.verify({ username, password: old, address: actor.address }, async () => 'totp');
+    // A login has proved a code when it was opened, or has something as good; an API token never has.
+    const known = await this.logins.verify({ username, password: old, address: actor.address }, (owner, tries) =>
+      principal.kind === 'session' && code === undefined ? Promise.resolve('totp') : this.askCode(owner, code, tries),
+    );
     await this.database.withTenant(tenantId, async tx => {
       const rows = await tx.query(SET_PASSWORD, [tenantId, userId, stored, known.password]);
       if (rows.length === 0) throw new StorageError('aborted', 'the password was changed meanwhile');
@@ -186,10 +202,10 @@ export class AdminLogins implements AdminDirectory {
     return this.logins.verify(request, askCode);
   }
 
-  private async askCode(owner: FactorOwner, code: string | undefined): Promise<ProvedBy> {
+  private async askCode(owner: FactorOwner, code: string | undefined, tries: CountedTries): Promise<ProvedBy> {
     if (!this.factors) throw new Error('logins without second factors know none');
     if (code === undefined) throw new CodeNeeded();
-    return this.factors.prove(owner, code);
+    return this.factors.prove(owner, code, tries);
   }
 
   /** For changes of users and tenants by this process: they count at once here. */
@@ -198,12 +214,24 @@ export class AdminLogins implements AdminDirectory {
     for (const [key, { principal }] of this.cache) if (which(principal)) this.cache.delete(key);
   }
 
+  /** Not for a minute, by this gateway: the page itself sends the password first, and whoever has it would fill the log. */
+  private isNews(userId: string): boolean {
+    const now = performance.now();
+    const last = this.noted.get(userId);
+    if (last !== undefined && now < last + NOTED_MS) return false;
+    this.noted.delete(userId);
+    if (this.noted.size >= CACHED) this.noted.delete(this.noted.keys().next().value!);
+    this.noted.set(userId, now);
+    return true;
+  }
+
   /** A login is refused whether or not this could be written. */
   private noteFailure(failed: FailedLogin): void {
-    const { tenantId, account, address } = failed;
+    const { tenantId, account, address, needs } = failed;
+    if (needs && !this.isNews(failed.userId)) return;
     const [statement, values] = auditWrite(
       { kind: 'user', name: account, address },
-      loginEntry('session.refused', { ...failed, username: account }),
+      loginEntry('session.refused', { ...failed, username: account }, needs && { needs }),
     );
     this.database
       .withTenant(tenantId, tx => tx.query(statement, values))

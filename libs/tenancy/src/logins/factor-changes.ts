@@ -3,10 +3,11 @@ import { sql } from '#platform/database/sql';
 import { invalid, StorageError } from '#platform/errors';
 import { type Actor, auditWrite } from '#tenancy/audit-log/audit-log';
 import { showLoginName } from '#tenancy/credentials/login-name';
-import { type FactorOwner, forgetFactors, type SecondFactors } from '#tenancy/factors/second-factors';
+import { type FactorOwner, forgetFactors, type ProvedBy, type SecondFactors } from '#tenancy/factors/second-factors';
 import { newTotpSecret, totpUri } from '#tenancy/factors/totp-codes';
 import type { Principal } from '#tenancy/logins/admin-directory';
 import { type AdminLogins, loginEntry } from '#tenancy/logins/admin-logins';
+import { LoginThrottle } from '#tenancy/logins/login-throttle';
 import { CodeNeeded } from '#tenancy/logins/password-logins';
 import type { TenantRef } from '#tenancy/users/user-directory';
 
@@ -22,10 +23,12 @@ const VIEW = sql(
 /** Opening a login waits for it, and sees what was done under it. */
 const LOCK_USER = sql(
   'factors_lock_user',
-  `SELECT id, name, totp_since AS "totpSince",
-          EXISTS (SELECT FROM trivet.session_token s
-                   WHERE s.tenant_id = $1 AND s.user_id = u.id AND s.expires_at > now()) AS "hasDrivers"
-     FROM trivet.tenant_user u WHERE u.tenant_id = $1 AND u.id = $2 FOR UPDATE OF u`,
+  'SELECT totp_since AS "totpSince" FROM trivet.tenant_user WHERE tenant_id = $1 AND id = $2 FOR UPDATE',
+);
+/** After the lock, in a statement of its own: one that waited sees what was there before it did. */
+const DRIVERS = sql(
+  'factors_drivers',
+  'SELECT FROM trivet.session_token WHERE tenant_id = $1 AND user_id = $2 AND expires_at > now() LIMIT 1',
 );
 const LOCK_NAMED = sql(
   'factors_lock_named',
@@ -109,7 +112,7 @@ export class FactorChanges {
     await logins.verifyAgain({ username, password, address: actor.address }, async () => 'totp');
     const secret = newTotpSecret();
     await database.withTenant(owner.tenantId, async tx => {
-      await this.lockWithout(tx, owner);
+      await lockWithout(tx, owner);
       await tx.query(BEGIN, [owner.tenantId, owner.userId]);
       await factors.keepSecret(tx, owner, secret);
       await tx.commit(auditWrite(actor, loginEntry('user.begin-factor', owner, { factor: 'totp' })));
@@ -120,12 +123,16 @@ export class FactorChanges {
   /** From now on it is asked for, and every login but `spared` has ended. Gives the recovery codes, this once. */
   async confirm(actor: Actor, owner: Owner, code: string, spared: string): Promise<string[]> {
     const { tenantId, userId } = owner;
+    const tries = LoginThrottle.triesOf(owner.username, actor.address);
     const codes = await this.options.database.withTenant(tenantId, async tx => {
-      await this.lockWithout(tx, owner);
+      await lockWithout(tx, owner);
+      await tries.check(tx);
       if ((await tx.query(BEGUN, [tenantId, userId, PROOF_MINUTES])).length === 0)
         throw new StorageError('failed_precondition', 'no second factor was begun, or too long ago: begin again');
-      if ((await this.options.factors.proveIn(tx, owner, code)) !== 'totp')
-        throw invalid('code', 'it is not the code that the app shows now; is the clock of its device right?');
+      if ((await this.options.factors.proveIn(tx, owner, code)) !== 'totp') {
+        await tries.failed(tx);
+        return undefined;
+      }
       const made = await this.options.factors.renewRecovery(tx, owner);
       await tx.query(ASK_CODE, [tenantId, userId, true]);
       await tx.commit(
@@ -134,15 +141,17 @@ export class FactorChanges {
       );
       return made;
     });
+    // Not in the transaction, which keeps the count.
+    if (!codes) throw invalid('code', 'it is not the code that the app shows now; is the clock of its device right?');
     this.options.logins.forget(other => other.userId === userId && other.id !== spared);
     return codes;
   }
 
   /** In the place of those before, which are refused from now on. */
   async renewRecovery(actor: Actor, owner: Owner, given: StepUp): Promise<string[]> {
-    await this.stepUp(actor, owner, given);
+    const proved = await this.stepUp(actor, owner, given);
     return this.options.database.withTenant(owner.tenantId, async tx => {
-      await lockWith(tx, owner);
+      await lockWith(tx, owner, proved);
       const made = await this.options.factors.renewRecovery(tx, owner);
       await tx.commit(auditWrite(actor, loginEntry('user.renew-recovery-codes', owner)));
       return made;
@@ -150,9 +159,9 @@ export class FactorChanges {
   }
 
   async remove(actor: Actor, owner: Owner, given: StepUp): Promise<void> {
-    await this.stepUp(actor, owner, given);
+    const proved = await this.stepUp(actor, owner, given);
     await this.options.database.withTenant(owner.tenantId, async tx => {
-      await lockWith(tx, owner);
+      await lockWith(tx, owner, proved);
       await forgetFactors(tx, owner);
       await tx.query(ASK_CODE, [owner.tenantId, owner.userId, false]);
       await tx.commit(auditWrite(actor, loginEntry('user.remove-factor', owner, { factor: 'totp' })));
@@ -172,32 +181,42 @@ export class FactorChanges {
     this.options.logins.forget(other => other.userId === userId);
   }
 
-  /** The password and, where one is asked for, a fresh code: a login that was left open proves neither. */
-  async stepUp(actor: Actor, owner: Owner, { password, code }: Partial<StepUp> & { password: string }): Promise<void> {
+  /**
+   * The password and, where one is asked for, a fresh code: a login that was left open proves neither. Whoever changes something
+   * by it then looks under the lock of the user's row whether a code was proved, if one is asked for by now.
+   */
+  async stepUp(
+    actor: Actor,
+    owner: Owner,
+    { password, code }: Partial<StepUp> & { password: string },
+  ): Promise<ProvedBy> {
     const { logins, factors } = this.options;
     const { username } = owner;
-    await logins.verifyAgain({ username, password, address: actor.address }, async of => {
+    const known = await logins.verifyAgain({ username, password, address: actor.address }, async (of, tries) => {
       if (code === undefined) throw new CodeNeeded();
-      return factors.prove(of, code);
+      return factors.prove(of, code, tries);
     });
-  }
-
-  private async lockWithout(tx: Tx, { tenantId, userId }: FactorOwner): Promise<void> {
-    const [user] = await tx.query<{ totpSince: Date | null; hasDrivers: boolean }>(LOCK_USER, [tenantId, userId]);
-    if (user?.totpSince)
-      throw new StorageError('failed_precondition', 'a code is asked for already: remove that second factor first');
-    if (user?.hasDrivers)
-      throw new StorageError(
-        'failed_precondition',
-        'drivers log in as this user, and cannot send a code: let them have a user of their own first',
-      );
+    return known.provedBy;
   }
 }
 
-async function lockWith(tx: Tx, { tenantId, userId }: FactorOwner): Promise<void> {
+async function lockWithout(tx: Tx, { tenantId, userId }: FactorOwner): Promise<void> {
+  const [user] = await tx.query<{ totpSince: Date | null }>(LOCK_USER, [tenantId, userId]);
+  if (user?.totpSince)
+    throw new StorageError('failed_precondition', 'a code is asked for already: remove that second factor first');
+  if ((await tx.query(DRIVERS, [tenantId, userId])).length > 0)
+    throw new StorageError(
+      'failed_precondition',
+      'drivers log in as this user, and cannot send a code: let them have a user of their own first',
+    );
+}
+
+/** CodeNeeded: the factor is newer than what was proved before the lock. */
+async function lockWith(tx: Tx, { tenantId, userId }: FactorOwner, proved: ProvedBy): Promise<void> {
   const [user] = await tx.query<{ totpSince: Date | null }>(LOCK_USER, [tenantId, userId]);
   if (!user?.totpSince)
     throw new StorageError('failed_precondition', 'no code is asked for: there is no second factor');
+  if (proved === undefined) throw new CodeNeeded();
 }
 
 /**
@@ -219,7 +238,8 @@ export function resetFactors(
     await forgetFactors(tx, owner);
     const passkeys = await tx.query(FORGET_PASSKEYS, [tenantId, row.id]);
     const had = [...(row.totpSince ? ['totp'] : []), ...(passkeys.length > 0 ? ['passkey'] : [])];
-    if (row.totpSince) await tx.query(ASK_CODE, [tenantId, row.id, false]);
+    // Always: passkeys whose addition was begun before end by the version.
+    await tx.query(ASK_CODE, [tenantId, row.id, false]);
     await tx.commit(
       [END_LOGINS, [tenantId, row.id, null]],
       auditWrite(actor, loginEntry('user.reset-factors', owner, { had })),

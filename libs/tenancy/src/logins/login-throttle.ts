@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { isIP } from 'node:net';
-import type { Database } from '#platform/database/database';
+import type { Database, Tx } from '#platform/database/database';
 import { sql } from '#platform/database/sql';
+import type { CountedTries } from '#tenancy/factors/second-factors';
 import { LoginThrottled } from '#tenancy/logins/session-directory';
 
 const BLOCKED = sql('login_blocked', 'SELECT trivet.login_blocked($1) AS seconds');
@@ -20,7 +21,16 @@ const ADDRESS = { free: 20, cap: 300 };
  * what is tried on an account that is blocked already no longer counts against the address.
  */
 export class LoginThrottle {
-  constructor(private readonly database: Database) {}
+  constructor(private readonly database: Pick<Database, 'call'>) {}
+
+  /** In a transaction whose lock all tries of one account wait for: each counts before the next one is looked at. */
+  static triesOf(account: string, address: string): CountedTries {
+    const within = (tx: Tx) => new LoginThrottle({ call: (statement, params) => tx.query(statement, params) });
+    return {
+      check: tx => within(tx).check(account, address),
+      failed: tx => within(tx).failed(account, address),
+    };
+  }
 
   /** Throws LoginThrottled. */
   async check(account: string, address: string): Promise<void> {

@@ -9,6 +9,9 @@ import type { Principal } from '#tenancy/logins/admin-directory';
 import { loginEntry } from '#tenancy/logins/admin-logins';
 import type { TenantRef } from '#tenancy/users/user-directory';
 
+/** Of logins that end at once, their ids in the audit log: an entry has a bound. */
+const SHOWN = 100;
+
 const SELECT = `SELECT a.id, a.address, a.user_agent AS "userAgent", a.opened_by AS "openedBy", a.created_at AS "createdAt",
        a.last_used_at AS "lastUsedAt", a.expires_at AS "expiresAt"
   FROM trivet.admin_token a`;
@@ -85,8 +88,9 @@ export class OpenLogins {
     const { tenantId, userId } = owner;
     const gone = await this.database.withTenant(tenantId, async tx => {
       const rows = await tx.query<{ id: string }>(END_ALL, [tenantId, userId, spared ?? null]);
+      const logins = rows.slice(0, SHOWN).map(({ id }) => id);
       if (rows.length > 0)
-        await tx.commit(auditWrite(actor, loginEntry('session.end', owner, { logins: rows.map(({ id }) => id) })));
+        await tx.commit(auditWrite(actor, loginEntry('session.end', owner, { count: rows.length, logins })));
       return rows;
     });
     for (const { id } of gone) this.onEnd(id);

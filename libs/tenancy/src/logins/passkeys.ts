@@ -23,13 +23,26 @@ import type { LoginOrigin, OpenedLogin, Principal } from '#tenancy/logins/admin-
 import { type AdminLogins, LOGIN_MS, loginEntry, REAP_LOGINS, shownAgent } from '#tenancy/logins/admin-logins';
 import type { FactorChanges, StepUp } from '#tenancy/logins/factor-changes';
 import { LoginThrottle } from '#tenancy/logins/login-throttle';
+import { CodeNeeded } from '#tenancy/logins/password-logins';
 import { TenantSuspended } from '#tenancy/tenants/suspended-tenants';
 
 /** Of a user: enough for every device, and no more to look through. */
 const MOST = 20;
 
-const BEGIN = sql('passkey_begin', 'SELECT trivet.passkey_begin($1, $2, $3)');
-const TAKE = sql('passkey_take', 'SELECT trivet.passkey_take($1, $2) AS good');
+/** Logins that are begun and neither ended nor over, of all the appliance: a page begins one by a click. */
+const MOST_BEGUN = 10_000;
+
+const BEGIN = sql('passkey_begin', 'SELECT trivet.passkey_begin($1, $2, $3, $4, $5) AS begun');
+const TAKE = sql('passkey_take', 'SELECT user_version::double precision AS version FROM trivet.passkey_take($1, $2)');
+const USER = sql(
+  'passkey_user',
+  `SELECT version::double precision AS version, totp_since IS NOT NULL AS "asksCode"
+     FROM trivet.tenant_user WHERE tenant_id = $1 AND id = $2 AND state = 'active'`,
+);
+const LOCK_USER = sql(
+  'passkey_lock_user',
+  `SELECT totp_since IS NOT NULL AS "asksCode" FROM trivet.tenant_user WHERE tenant_id = $1 AND id = $2 FOR UPDATE`,
+);
 const FIND = sql(
   'passkey_find',
   `SELECT tenant_id AS "tenantId", tenant_name AS tenant, tenant_state AS "tenantState", user_id AS "userId",
@@ -41,10 +54,11 @@ const LIST = sql(
   `SELECT id, name, credential_id AS "credentialId", created_at AS "createdAt", last_used_at AS "lastUsedAt"
      FROM trivet.passkey WHERE tenant_id = $1 AND user_id = $2 ORDER BY id`,
 );
-/** The lock keeps the number. */
+/** The lock keeps the number. A user who was changed since it was begun adds nothing: the password may be another, or factors reset. */
 const ADD = sql(
   'passkey_add',
-  `WITH owner AS (SELECT id FROM trivet.tenant_user WHERE tenant_id = $1 AND id = $3 AND state = 'active' FOR UPDATE)
+  `WITH owner AS (SELECT id FROM trivet.tenant_user
+                   WHERE tenant_id = $1 AND id = $3 AND state = 'active' AND version = $8 FOR UPDATE)
    INSERT INTO trivet.passkey (tenant_id, id, user_id, name, credential_id, public_key, counter)
    SELECT $1, $2, owner.id, $4, $5, $6, $7 FROM owner
    RETURNING id, name, created_at AS "createdAt", last_used_at AS "lastUsedAt"`,
@@ -56,6 +70,12 @@ const COUNT = sql(
 const REMOVE = sql(
   'passkey_remove',
   'DELETE FROM trivet.passkey WHERE tenant_id = $1 AND id = $2 AND user_id = $3 RETURNING name',
+);
+/** The device may be lost, and nothing tells which logins are its own. */
+const END_LOGINS = sql(
+  'passkey_end_logins',
+  `DELETE FROM trivet.admin_token
+    WHERE tenant_id = $1 AND user_id = $2 AND kind = 'session' AND opened_by = 'passkey' AND id <> $3`,
 );
 /** A counter that does not grow is that of a copy; authenticators that do not count say 0 always. */
 const USE = sql(
@@ -97,7 +117,7 @@ type Owner = Pick<Principal, 'tenantId' | 'tenant' | 'userId' | 'username'>;
 
 interface Options {
   database: Database;
-  logins: Pick<AdminLogins, 'authenticate'>;
+  logins: Pick<AdminLogins, 'authenticate' | 'forget'>;
   changes: Pick<FactorChanges, 'stepUp'>;
   /** Where browsers reach the gateways. */
   publicUrl: string | undefined;
@@ -130,22 +150,28 @@ export class Passkeys {
   /** `failed_precondition`: there is no public address with a name, or there are as many as one may have. */
   async beginAdding(actor: Actor, owner: Owner, given: Partial<StepUp> & { password: string }): Promise<object> {
     const party = relyingParty(this.options.publicUrl);
-    await this.options.changes.stepUp(actor, owner, given);
+    const proved = await this.options.changes.stepUp(actor, owner, given);
+    const { tenantId, userId } = owner;
+    const [user] = await this.options.database.withTenant(tenantId, tx =>
+      tx.query<{ version: number; asksCode: boolean }>(USER, [tenantId, userId]),
+    );
+    if (!user) throw new PasskeyUnproved();
+    if (user.asksCode && proved === undefined) throw new CodeNeeded();
     const known = await this.list(owner);
     if (known.length >= MOST) throw tooMany();
-    const challenge = await this.begin(owner.userId);
+    const challenge = await this.begin(userId, user.version);
     const ids = known.map(({ credentialId }) => credentialId);
     return creationOptions(party, challenge, { id: owner.userId, name: owner.username }, ids);
   }
 
   async add(actor: Actor, owner: Owner, name: string, made: PasskeyMade): Promise<PasskeyView> {
     const party = relyingParty(this.options.publicUrl);
-    const challenge = await this.take(made.clientData, owner.userId);
+    const { challenge, version } = await this.take(made.clientData, owner.userId);
     const { credentialId, publicKey, counter } = await madePasskey(party, challenge, made);
     const { tenantId, userId } = owner;
     try {
       return await this.options.database.withTenant(tenantId, async tx => {
-        const values = [tenantId, uuidv7(), userId, name, credentialId, publicKey, counter];
+        const values = [tenantId, uuidv7(), userId, name, credentialId, publicKey, counter, version];
         const [added] = await tx.query<PasskeyView>(ADD, values);
         if (!added) throw new PasskeyUnproved();
         const [row] = await tx.query<{ count: number }>(COUNT, [tenantId, userId]);
@@ -163,21 +189,33 @@ export class Passkeys {
     }
   }
 
-  async remove(actor: Actor, owner: Owner, id: string, given: Partial<StepUp> & { password: string }): Promise<void> {
-    await this.options.changes.stepUp(actor, owner, given);
+  /** Ends all logins by passkeys of the user, too, but for the caller's own. */
+  async remove(
+    actor: Actor,
+    owner: Owner & Pick<Principal, 'id'>,
+    id: string,
+    given: Partial<StepUp> & { password: string },
+  ): Promise<void> {
+    const { database, changes, logins } = this.options;
+    const proved = await changes.stepUp(actor, owner, given);
     const { tenantId, userId } = owner;
-    await this.options.database.withTenant(tenantId, async tx => {
+    await database.withTenant(tenantId, async tx => {
       const [gone] = isUuid(id) ? await tx.query<{ name: string }>(REMOVE, [tenantId, id, userId]) : [];
       if (!gone) throw new StorageError('not_found', 'you have no such passkey', { resource: 'passkey' });
+      // After the passkey, as a login by it takes its locks.
+      const [user] = await tx.query<{ asksCode: boolean }>(LOCK_USER, [tenantId, userId]);
+      if (user?.asksCode && proved === undefined) throw new CodeNeeded();
       const entry = loginEntry('user.remove-factor', owner, { factor: 'passkey', passkey: id, named: gone.name });
-      await tx.commit(auditWrite(actor, entry));
+      await tx.commit([END_LOGINS, [tenantId, userId, owner.id]], auditWrite(actor, entry));
     });
+    logins.forget(other => other.userId === userId && other.id !== owner.id);
   }
 
-  /** What a browser is asked to sign, of nobody yet. */
-  async beginLogin(): Promise<object> {
+  /** What a browser is asked to sign, of nobody yet. Throws LoginThrottled; `unavailable`: too many have begun. */
+  async beginLogin({ address }: Pick<LoginOrigin, 'address'>): Promise<object> {
     const party = relyingParty(this.options.publicUrl);
-    return requestOptions(party, await this.begin(null));
+    await this.throttle.checkAddress(address);
+    return requestOptions(party, await this.begin(null, null));
   }
 
   /** Throws LoginThrottled, PasskeyUnproved (all alike for unknown, wrong and disabled), TenantSuspended. */
@@ -187,7 +225,7 @@ export class Passkeys {
     await this.throttle.checkAddress(address);
     let known: Found | undefined;
     try {
-      const challenge = await this.take(proof.clientData, null);
+      const { challenge } = await this.take(proof.clientData, null);
       const credential = Buffer.from(proof.id, 'base64url');
       [known] = await this.options.database.call<Found>(FIND, [credential]);
       if (!known) throw new PasskeyUnproved();
@@ -230,18 +268,25 @@ export class Passkeys {
     await this.options.database.withTenant(known.tenantId, tx => tx.query(statement, values)).catch(() => {});
   }
 
-  private async begin(userId: string | null): Promise<Buffer> {
+  private async begin(userId: string | null, version: number | null): Promise<Buffer> {
     const challenge = newChallenge();
-    await this.options.database.call(BEGIN, [hashOfChallenge(challenge), userId, CHALLENGE_SECONDS]);
+    const values = [hashOfChallenge(challenge), userId, version, CHALLENGE_SECONDS, MOST_BEGUN];
+    const [row] = await this.options.database.call<{ begun: boolean }>(BEGIN, values);
+    if (!row!.begun)
+      throw new StorageError('unavailable', 'too many logins by passkeys are begun: try again in a few minutes');
     return challenge;
   }
 
   /** Before anything is verified: one answer is one try. */
-  private async take(clientData: string, userId: string | null): Promise<Buffer> {
+  private async take(
+    clientData: string,
+    userId: string | null,
+  ): Promise<{ challenge: Buffer; version: number | null }> {
     const challenge = challengeIn(clientData);
-    const [row] = await this.options.database.call<{ good: boolean }>(TAKE, [hashOfChallenge(challenge), userId]);
-    if (!row!.good) throw new PasskeyUnproved();
-    return challenge;
+    const values = [hashOfChallenge(challenge), userId];
+    const [row] = await this.options.database.call<{ version: number | null }>(TAKE, values);
+    if (!row) throw new PasskeyUnproved();
+    return { challenge, version: row.version };
   }
 }
 

@@ -4,7 +4,7 @@ import { StorageError } from '#platform/errors';
 import { createLogger } from '#platform/logging/log';
 import { parseLoginName, showLoginName } from '#tenancy/credentials/login-name';
 import { Passwords } from '#tenancy/credentials/passwords';
-import type { FactorOwner, ProvedBy } from '#tenancy/factors/second-factors';
+import type { CountedTries, FactorOwner, ProvedBy } from '#tenancy/factors/second-factors';
 import { LoginThrottle } from '#tenancy/logins/login-throttle';
 import { TenantSuspended } from '#tenancy/tenants/suspended-tenants';
 import type { Role } from '#tenancy/users/users';
@@ -50,10 +50,17 @@ interface Row extends Omit<KnownLogin, 'account' | 'tenant' | 'provedBy'> {
 }
 
 /** A refused login of a user that there is. */
-export type FailedLogin = Pick<KnownLogin, 'tenantId' | 'tenant' | 'userId' | 'account'> & { address: string };
+export type FailedLogin = Pick<KnownLogin, 'tenantId' | 'tenant' | 'userId' | 'account'> & {
+  address: string;
+  /** The password was right, and no code came with it. */
+  needs?: 'code';
+};
 
-/** Of a user that has a second factor, once the password was right: proves the code, or throws CodeNeeded when there is none. */
-export type AskCode = (owner: FactorOwner) => Promise<ProvedBy>;
+/**
+ * Of a user that has a second factor, once the password was right: proves the code, and counts a wrong one by `tries`; or throws
+ * CodeNeeded when there is none.
+ */
+export type AskCode = (owner: FactorOwner, tries: CountedTries) => Promise<ProvedBy>;
 
 /** For ways in that have no place for a code, such as those of drivers. */
 const noCode: AskCode = async () => {
@@ -90,26 +97,33 @@ export class PasswordLogins {
       if (name) [login] = await this.database.call<Row>(FIND, [name.tenant, name.user]);
       return login?.password;
     };
-    // Counted before the next one's turn: who guesses in parallel gets no more tries.
+    // Counted before the next one's turn: who guesses in parallel gets no more tries of this gateway's.
     const { known, outdated } = await this.passwords.verify(password, find, async verdict => {
       if (login?.active && verdict.matches && login.tenantState !== 'active')
         throw new TenantSuspended(name!.tenant, login.tenantState);
-      let wrong = refused();
+      let wrong: StorageError | undefined;
       if (login?.active && verdict.matches) {
         const { active: _, tenantState: __, asksCode, ...rest } = login;
-        const provedBy = asksCode ? await askCode(login) : undefined;
+        const tries = LoginThrottle.triesOf(account, address);
+        const { tenantId, userId } = login;
+        const missing = (error: unknown): never => {
+          if (error instanceof CodeNeeded)
+            this.onFailure({ tenantId, tenant: name!.tenant, userId, account, address, needs: 'code' });
+          throw error;
+        };
+        const provedBy = asksCode ? await askCode(login, tries).catch(missing) : undefined;
         if (!asksCode || provedBy !== undefined)
           return { known: { ...rest, tenant: name!.tenant, account, provedBy }, outdated: verdict.outdated };
         wrong = new CodeNeeded(WRONG_CODE);
       }
       // Of an unknown account nothing is written down: it may be a password.
       log.warn({ user: login && account, address }, 'a login failed');
-      await this.throttle.failed(account, address);
+      if (!wrong) await this.throttle.failed(account, address);
       if (login) {
         const { tenantId, userId } = login;
         this.onFailure({ tenantId, tenant: name!.tenant, userId, account, address });
       }
-      throw wrong;
+      throw wrong ?? refused();
     });
     if (outdated) known.password = await this.rehash(known, password);
     return known;
