@@ -17,8 +17,7 @@ const ofTools = ['test/failpoints/**/*.spec.ts', 'test/fakes/**/*.spec.ts'];
 export default defineConfig({
   ...common,
   test: {
-    // On two cores: files of crashes, leases and hosts leave half of one idle while they wait.
-    maxWorkers: 3,
+    maxWorkers: 2,
     sequence: { sequencer: LongestFirst },
     exclude: ['**/node_modules/**', '**/dist/**', '**/.trivet/**'],
     projects: [

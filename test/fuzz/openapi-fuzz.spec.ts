@@ -161,11 +161,22 @@ describe(`${RUNS} requests of each operation, seed ${SEED}`, () => {
   );
 
   it('has reached most operations, so that they mean something', () => {
-    const untouched = operations.map(({ id }) => id).filter(id => !reached.has(id));
+    const reachable = operations.map(({ id }) => id).filter(id => !BY_PROOF.has(id));
+    const untouched = reachable.filter(id => !reached.has(id));
     // Some take what only chance, or the moment, brings together.
-    expect(untouched.length, untouched.join(', ')).toBeLessThan(operations.length / 8);
+    expect(untouched.length, untouched.join(', ')).toBeLessThan(reachable.length / 8);
   });
 });
+
+/** They take a code of this moment, or a signature, which no text that is made up is. */
+const BY_PROOF = new Set([
+  'confirmTotp',
+  'renewRecoveryCodes',
+  'removeTotp',
+  'loginByPasskey',
+  'addPasskey',
+  'removePasskey',
+]);
 
 /** Operations of the document that ask nobody who he is. */
 const OPEN = new Set(['getOpenApi', 'getProvider', 'getPasskeyLogin', 'beginPasskeyLogin']);
