@@ -173,6 +173,25 @@ it('nor is a bucket of one that was revoked a moment ago', async () => {
   expect(closedFor(bucket)).toBeGreaterThanOrEqual(LATE_MS);
 });
 
+it('a bucket is not held up for ever where accesses of others go all the time', async () => {
+  const [bucket, other] = [await make(), await make()];
+  const { account_id } = await grant(other);
+  await revoke(account_id, other);
+  let isGone = false;
+  const goesAgain = (async () => {
+    while (!isGone)
+      await appliance.database.query(
+        "UPDATE trivet.access SET updated_at = now() WHERE state = 'gone' AND account_id = $1",
+        [account_id],
+      );
+  })();
+  await removeBucket(bucket).finally(() => {
+    isGone = true;
+  });
+  await goesAgain;
+  expect(fake.bucket(bucket)).toBeUndefined();
+});
+
 it('one that the store has lost sight of is made again by the repeat of its grant', async () => {
   const bucket = await make();
   fake.addFault({ method: 'putGrants', resource: bucket, mode: 'hold' });

@@ -86,6 +86,7 @@ export async function watchChanges<T>(
         await look();
         failures = 0;
       } catch (error) {
+        if (stop.signal.aborted) return;
         if (!(error instanceof ApiError) || !error.passes) throw error;
         failures++;
         connection('reads', lostBy(error.message.split('\n')[0]!));
@@ -126,11 +127,14 @@ class Bell {
 
   /** False: the signal came first. */
   async rung(signal: AbortSignal): Promise<boolean> {
-    if (!this.isRung && !signal.aborted)
-      await new Promise<void>(resolve => {
+    if (!this.isRung && !signal.aborted) {
+      const heard = new Promise<void>(resolve => {
         this.hear = resolve;
-        signal.addEventListener('abort', () => resolve(), { once: true });
       });
+      signal.addEventListener('abort', this.hear);
+      await heard;
+      signal.removeEventListener('abort', this.hear);
+    }
     this.isRung = false;
     return !signal.aborted;
   }

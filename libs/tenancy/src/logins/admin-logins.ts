@@ -67,7 +67,7 @@ const END = sql('admin_token_end', 'DELETE FROM trivet.admin_token WHERE tenant_
 const SET_PASSWORD = sql(
   'admin_set_password',
   `UPDATE trivet.tenant_user SET password = $3, version = version + 1, updated_at = now()
-    WHERE tenant_id = $1 AND id = $2 AND password = $4 RETURNING id`,
+    WHERE tenant_id = $1 AND id = $2 AND password = $4 AND (totp_since IS NULL OR $5::boolean) RETURNING id`,
 );
 /** Tokens of drivers too: whoever had the old password may have some. */
 const END_OTHER_LOGINS = sql(
@@ -187,8 +187,10 @@ export class AdminLogins implements AdminDirectory {
       principal.kind === 'session' && code === undefined ? Promise.resolve('totp') : this.askCode(owner, code, tries),
     );
     await this.database.withTenant(tenantId, async tx => {
-      const rows = await tx.query(SET_PASSWORD, [tenantId, userId, stored, known.password]);
-      if (rows.length === 0) throw new StorageError('aborted', 'the password was changed meanwhile');
+      const isProved = known.provedBy !== undefined;
+      const rows = await tx.query(SET_PASSWORD, [tenantId, userId, stored, known.password, isProved]);
+      if (rows.length === 0)
+        throw new StorageError('aborted', 'the password was changed meanwhile, or a second factor came');
       await tx.commit(
         [END_OTHER_LOGINS, [tenantId, userId, principal.id]],
         auditWrite(actor, loginEntry('user.password', principal)),

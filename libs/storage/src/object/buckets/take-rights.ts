@@ -100,7 +100,10 @@ export function takeRights<Request extends { deletePolicy: 'retain' | 'purge'; w
         if (progress.rightsTaken === true) await giveBack();
         throw notEmpty(ref.name, wasReady);
       }
-      if (since.keylessGoneMs !== null) requireSince(since.now - since.keylessGoneMs, now(), keylessLateMs);
+      // Who goes after that has no rights here: it is among the holders, or lost the bucket before.
+      progress.firstLookAt ??= since.now;
+      if (since.keylessGoneMs !== null)
+        requireSince(Math.min(since.now - since.keylessGoneMs, Number(progress.firstLookAt)), now(), keylessLateMs);
       if (holders.length === 0) return undefined;
       if (progress.rightsTaken !== true) {
         // Committed first: who takes over knows that there is something to give back.
@@ -131,7 +134,7 @@ function requireSince(taken: number, now: number, lateMs: number): void {
   if (now - taken < lateMs)
     throw new StorageError(
       'aborted',
-      `service accounts had rights here a moment ago, and the object store may go by them for ${lateMs / 1_000} seconds`,
+      `service accounts may have had rights here a moment ago, and the object store may go by them for ${lateMs / 1_000} seconds`,
     );
 }
 
