@@ -114,8 +114,8 @@ export class TestRun {
     const { TRIVET_TEST_APISERVER: apiServer, TRIVET_TEST_GARAGE: garage } = environment;
     const args = [
       ...[join(PACKAGE_ROOT, 'node_modules', 'vitest', 'vitest.mjs'), 'run', '--project', name, '--passWithNoTests'],
-      // A real API server is one for all files. Else one more than cores: files of crashes, leases and hosts wait half of their time.
-      ...(apiServer !== undefined ? ['--no-file-parallelism'] : name === 'parts' ? ['--maxWorkers=3'] : []),
+      // A real API server is one for all files.
+      ...(apiServer === undefined ? [] : ['--no-file-parallelism']),
       ...['--reporter=default', '--reporter=json', `--outputFile.json=${output}`],
       ...[`--reporter=${UNDER_WAY_REPORTER}`, ...filters],
     ];
